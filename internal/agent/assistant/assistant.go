@@ -75,28 +75,21 @@ const (
 )
 
 func decode(ref Ref, item *table.Item) (Assistant, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Assistant{}, err
+	r := record.Read(item, kind)
+	a := Assistant{
+		Ref: ref, Version: item.Int(attrCurrent), Created: r.Created(), Updated: r.Updated(),
+		newest: item.Int(attrNewest), change: item.Int(record.Version), stored: true,
 	}
-	a := Assistant{Ref: ref, Version: item.Int(attrCurrent), newest: item.Int(attrNewest), change: item.Int(record.Version), stored: true}
-	var err error
-	if a.Created, a.Updated, err = record.Times(item); err != nil {
-		return Assistant{}, err
-	}
-	return a, record.Decode(item, &a.Content)
+	r.Decode(&a.Content)
+	return a, r.Err()
 }
 
 // decodeVersion reads a version, as the assistant that it would be.
 func decodeVersion(ref Ref, number int64, item *table.Item) (Assistant, error) {
-	if err := record.Check(item, versionKind); err != nil {
-		return Assistant{}, err
-	}
-	a := Assistant{Ref: ref, Version: number}
-	var err error
-	if a.Created, a.Updated, err = record.Times(item); err != nil {
-		return Assistant{}, err
-	}
-	return a, record.Decode(item, &a.Content)
+	r := record.Read(item, versionKind)
+	a := Assistant{Ref: ref, Version: number, Created: r.Created(), Updated: r.Updated()}
+	r.Decode(&a.Content)
+	return a, r.Err()
 }
 
 // put is the item of an assistant.

@@ -63,28 +63,21 @@ const maxContent = 256 << 10
 const lease = time.Minute
 
 func decode(item *table.Item) (Cron, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Cron{}, err
-	}
 	parts, err := keys.ParseCron(item.Key)
 	if err != nil {
 		return Cron{}, err
 	}
-	c := Cron{Ref: Ref(parts), version: item.Int(record.Version)}
-	if c.Created, c.Updated, err = record.Times(item); err != nil {
-		return Cron{}, err
-	}
-	for name, to := range map[string]*time.Time{attrNext: &c.Next, attrServing: &c.serving} {
-		if *to, err = record.Time(item, name); err != nil {
-			return Cron{}, err
-		}
+	r := record.Read(item, kind)
+	c := Cron{
+		Ref: Ref(parts), Created: r.Created(), Updated: r.Updated(), Next: r.Time(attrNext), serving: r.Time(attrServing), version: item.Int(record.Version),
 	}
 	if entry := item.Index[table.ByDue]; entry != (table.Key{}) {
 		if c.due, err = keys.DueCronTime(entry); err != nil {
 			return Cron{}, fmt.Errorf("item %v: %w", item.Key, err)
 		}
 	}
-	return c, record.Decode(item, &c.Content)
+	r.Decode(&c.Content)
+	return c, r.Err()
 }
 
 func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cron) }

@@ -241,7 +241,7 @@ func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (ma
 	}
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due,
-		Created: created, Updated: created, Status: Pending, Checkpoint: -1, Before: -1, Mark: -1, Dispatches: 1,
+		Created: created, Updated: created, Status: Pending, Progress: notBegun(),
 	}, nil
 }
 

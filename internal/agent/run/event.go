@@ -61,12 +61,8 @@ type batch struct {
 }
 
 func decodeEvents(item *table.Item) (batch, error) {
-	if err := record.Check(item, eventKind); err != nil {
-		return batch{}, err
-	}
+	r := record.Read(item, eventKind)
 	b := batch{attempt: item.Int(attrEventAttempt), at: item.Text(record.Created)}
-	if err := record.Decode(item, &b.events); err != nil {
-		return batch{}, err
-	}
-	return b, nil
+	r.Decode(&b.events)
+	return b, r.Err()
 }

@@ -84,11 +84,9 @@ func (s *Store) load(ctx context.Context, runs ...*Run) error {
 				return fmt.Errorf("run %s has lost its request", some[i].Run)
 			}
 			var b bulk
-			if err := record.Check(item, requestKind); err != nil {
-				return err
-			}
-			if err := record.Decode(item, &b); err != nil {
-				return err
+			r := record.Read(item, requestKind)
+			if r.Decode(&b); r.Err() != nil {
+				return r.Err()
 			}
 			some[i].setBulk(b)
 			some[i].Detached, some[i].Bulk = false, 0

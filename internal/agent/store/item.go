@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -98,19 +99,15 @@ func Minutes(ttl *float64) (time.Duration, error) {
 }
 
 func decode(item *table.Item) (Item, error) {
-	if err := record.Check(item, itemKind); err != nil {
-		return Item{}, err
-	}
+	r := record.Read(item, itemKind)
 	i := Item{
+		Created: r.Created(), Updated: r.Updated(),
 		Value: json.RawMessage(item.Body), TTL: time.Duration(item.Int(attrTTL)) * time.Millisecond,
 		version: item.Int(record.Version), expires: item.Expires,
 	}
 	var err error
-	if i.Created, i.Updated, err = record.Times(item); err != nil {
-		return Item{}, err
-	}
 	i.Namespace, i.Key, err = keys.ParseStoreItem(item.Key)
-	return i, err
+	return i, errors.Join(r.Err(), err)
 }
 
 // put stores the item; now is when it was written or, by a refresh, read.

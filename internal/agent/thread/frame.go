@@ -277,6 +277,13 @@ type sinceBody struct {
 	Data  []byte `json:"data"`
 }
 
+func decodeSince(item *table.Item) (sinceBody, error) {
+	var b sinceBody
+	r := record.Read(item, sinceKind)
+	r.Decode(&b)
+	return b, r.Err()
+}
+
 // Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the
 // graph itself has none. At is the thread's state.
 func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Write, error) {
@@ -420,8 +427,8 @@ func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64
 
 // read takes an item since the checkpoint.
 func (f *Frame) read(item *table.Item) error {
-	var b sinceBody
-	if err := errors.Join(record.Check(item, sinceKind), record.Decode(item, &b)); err != nil {
+	b, err := decodeSince(item)
+	if err != nil {
 		return err
 	}
 	f.place++

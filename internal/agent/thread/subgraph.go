@@ -51,8 +51,8 @@ func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, v
 		if ns != nil && item.Text(attrNS) != *ns {
 			continue
 		}
-		var b sinceBody
-		if err := errors.Join(record.Check(item, sinceKind), record.Decode(item, &b)); err != nil {
+		b, err := decodeSince(item)
+		if err != nil {
 			return err
 		}
 		if b.Shown == nil {

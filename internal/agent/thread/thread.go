@@ -2,7 +2,6 @@ package thread
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -130,51 +129,41 @@ type body struct {
 }
 
 func decode(ref Ref, item *table.Item) (Thread, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Thread{}, err
-	}
-	created, updated, err := record.Times(item)
-	if err != nil {
-		return Thread{}, err
-	}
+	r := record.Read(item, kind)
 	var b body
-	if err := record.Decode(item, &b); err != nil {
-		return Thread{}, err
-	}
+	r.Decode(&b)
 	t := Thread{
-		Ref: ref, Created: created, Updated: updated,
+		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
 		Status:     Status(item.Text(AttrStatus)),
 		Metadata:   b.Metadata,
 		Interrupts: json.RawMessage("{}"),
 		Part:       quota.Part(item.Int(attrPart)),
 		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Lock: Lock{
-			Epoch:      item.Int(AttrEpoch),
-			Run:        item.Text(AttrRun),
-			Busy:       item.Bool(AttrBusy),
-			Last:       item.Text(AttrLast),
-			Overtaken:  item.Text(AttrOvertaken),
-			Tail:       item.Text(AttrTail),
-			Cut:        item.Text(AttrCut),
-			CutTo:      item.Text(AttrCutTo),
-			Sealed:     item.Text(AttrSealed),
-			Unsealed:   item.Bool(AttrUnsealed),
-			Position:   item.Int(AttrPosition),
-			Checkpoint: item.Int(AttrCheckpoint),
+			Epoch:        item.Int(AttrEpoch),
+			Run:          item.Text(AttrRun),
+			Busy:         item.Bool(AttrBusy),
+			Due:          r.Time(AttrDue),
+			Last:         item.Text(AttrLast),
+			Overtaken:    item.Text(AttrOvertaken),
+			OvertakenWhy: item.Text(AttrOvertakenWhy),
+			Tail:         item.Text(AttrTail),
+			TailAt:       r.Time(AttrTailAt),
+			Cut:          item.Text(AttrCut),
+			CutTo:        item.Text(AttrCutTo),
+			Sealed:       item.Text(AttrSealed),
+			Unsealed:     item.Bool(AttrUnsealed),
+			Position:     item.Int(AttrPosition),
+			Checkpoint:   item.Int(AttrCheckpoint),
 		},
 	}
-	t.Lock.OvertakenWhy = item.Text(AttrOvertakenWhy)
 	if b.Interrupts != nil {
 		t.Interrupts = b.Interrupts
 	}
 	if _, known := item.Attrs[AttrTail]; !known { // no run was ever delayed
 		t.Lock.Tail = t.Lock.Last
 	}
-	var errs [3]error
-	t.StateUpdated, errs[0] = record.Time(item, attrStateUpdated)
-	t.Lock.Due, errs[1] = record.Time(item, AttrDue)
-	t.Lock.TailAt, errs[2] = record.Time(item, AttrTailAt)
-	return t, errors.Join(errs[:]...)
+	return t, r.Err()
 }
 
 // ChangeLock returns the write that changes a thread's lock under the condition that its epoch is

@@ -56,10 +56,9 @@ func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
 
 func decodeTTL(item *table.Item) (*TTL, error) {
 	var ttl TTL
-	if err := errors.Join(record.Check(item, ttlKind), record.Decode(item, &ttl)); err != nil {
-		return nil, err
-	}
-	return &ttl, nil
+	r := record.Read(item, ttlKind)
+	r.Decode(&ttl)
+	return &ttl, r.Err()
 }
 
 const (

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -190,18 +189,15 @@ func decode(ref Ref, item *table.Item) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	if err := record.Decode(item, &d.Spec); err != nil {
-		return Deployment{}, err
-	}
+	r := record.Reader{Item: item}
+	r.Decode(&d.Spec)
 	d.watched, d.referred = d.watch(), d.SecretReferences
-	return d, nil
+	return d, r.Err()
 }
 
 // decodeHead reads a deployment without its Spec, which would be most of the work.
 func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Deployment{}, err
-	}
+	r := record.Read(item, kind)
 	d := Deployment{
 		Ref:       ref,
 		Status:    Status(item.Text(attrStatus)),
@@ -219,24 +215,19 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Stopped:   item.Bool(attrStopped),
 		Purging:   item.Bool(attrPurging),
 		Leftover:  leftoverOf(item),
+		Created:   r.Created(),
+		Updated:   r.Updated(),
+		Crashed:   r.Time(attrCrashed),
+		PurgeAt:   r.Time(attrPurge),
 
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
 		restarts:     item.Text(attrRestart),
 		version:      item.Int(record.Version),
 	}
-	var err error
-	if d.Created, d.Updated, err = record.Times(item); err != nil {
-		return Deployment{}, err
-	}
-	if d.Crashed, err = record.Time(item, attrCrashed); err != nil {
-		return Deployment{}, err
-	}
-	if d.PurgeAt, err = record.Time(item, attrPurge); err != nil {
-		return Deployment{}, err
-	}
-	d.Graphs, d.Descriptions, err = graphsOf(item)
-	return d, err
+	r.JSON(attrGraphs, &d.Graphs)
+	r.JSON(attrDescriptions, &d.Descriptions)
+	return d, r.Err()
 }
 
 // leftoverOf is nil when there are none, as it is in a deployment that was just made.
@@ -245,15 +236,6 @@ func leftoverOf(item *table.Item) []string {
 		return strings.Fields(left)
 	}
 	return nil
-}
-
-func graphsOf(item *table.Item) (graphs []string, descriptions map[string]string, err error) {
-	for name, into := range map[string]any{attrGraphs: &graphs, attrDescriptions: &descriptions} {
-		if text := item.Text(name); text != "" {
-			err = errors.Join(err, json.Unmarshal([]byte(text), into))
-		}
-	}
-	return graphs, descriptions, err
 }
 
 // change returns a write of the deployment under the condition that nobody changed it since it was

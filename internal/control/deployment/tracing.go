@@ -50,12 +50,9 @@ func (s *Store) project(ctx context.Context, workspace, name string) (TracingPro
 	if err != nil {
 		return TracingProject{}, fmt.Errorf("get tracing project: %w", err)
 	}
-	if err := record.Check(item, kindProject); err != nil {
-		return TracingProject{}, err
-	}
-	p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner)}
-	p.Created, p.Updated, err = record.Times(item)
-	return p, err
+	r := record.Read(item, kindProject)
+	p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner), Created: r.Created(), Updated: r.Updated()}
+	return p, r.Err()
 }
 
 // claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing

@@ -44,10 +44,9 @@ func (r Ref) bound() secret.Bound {
 }
 
 func decodeCredential(workspace string, item *table.Item) (Credential, error) {
-	c := Credential{Ref: Ref{workspace, item.Key.SK}, Host: item.Text(attrHost), User: item.Text(attrUser)}
-	var err error
-	c.Created, c.Updated, err = record.Times(item)
-	return c, errors.Join(record.Check(item, kindCredential), err)
+	r := record.Read(item, kindCredential)
+	c := Credential{Ref: Ref{workspace, item.Key.SK}, Host: item.Text(attrHost), User: item.Text(attrUser), Created: r.Created(), Updated: r.Updated()}
+	return c, r.Err()
 }
 
 // NewCredential is the request to create a Credential.

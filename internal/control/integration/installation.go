@@ -39,10 +39,11 @@ const (
 func (i Installation) key() table.Key { return keys.GitHubIntegration(i.Workspace, i.Integration) }
 
 func decodeInstallation(workspace string, item *table.Item) (Installation, error) {
-	i := Installation{Ref: Ref{workspace, item.Key.SK}, InstallationID: item.Int(attrInstallation), Name: item.Text(attrName)}
-	var err error
-	i.Created, i.Updated, err = record.Times(item)
-	return i, errors.Join(record.Check(item, kindInstallation), err)
+	r := record.Read(item, kindInstallation)
+	i := Installation{
+		Ref: Ref{workspace, item.Key.SK}, InstallationID: item.Int(attrInstallation), Name: item.Text(attrName), Created: r.Created(), Updated: r.Updated(),
+	}
+	return i, r.Err()
 }
 
 // GetInstallation returns an installation; an unknown one is a fault.NotFound.

@@ -148,8 +148,8 @@ func (s *Store) failures(ctx context.Context, ref Ref) ([]Failure, error) {
 		if err != nil || r.status != failed {
 			return Failure{}, false, err
 		}
-		_, at, err := record.Times(item)
-		return Failure{Ref: r.Ref, Namespace: r.namespace, Reason: r.reason, Message: r.message, At: at}, true, err
+		read := record.Reader{Item: item}
+		return Failure{Ref: r.Ref, Namespace: r.namespace, Reason: r.reason, Message: r.message, At: read.Updated()}, true, read.Err()
 	})
 }
 

@@ -95,29 +95,17 @@ const (
 )
 
 func decode(ref Ref, item *table.Item) (Listener, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Listener{}, err
-	}
+	r := record.Read(item, kind)
 	l := Listener{
-		Ref: ref, event: item.Text(attrEvent), minded: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch), leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
+		Ref: ref, Created: r.Created(), Updated: r.Updated(), LastSeen: r.Time(attrSeen), Away: r.Time(attrAway), Until: r.Time(attrUntil),
+		event: item.Text(attrEvent), minded: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch),
+		leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
 	}
 	if software := item.Text(attrSoftware); software != "" {
 		l.Version = &software
 	}
-	var err error
-	if l.Created, l.Updated, err = record.Times(item); err != nil {
-		return Listener{}, err
-	}
-	if l.LastSeen, err = record.Time(item, attrSeen); err != nil {
-		return Listener{}, err
-	}
-	if l.Away, err = record.Time(item, attrAway); err != nil {
-		return Listener{}, err
-	}
-	if l.Until, err = record.Time(item, attrUntil); err != nil {
-		return Listener{}, err
-	}
-	return l, record.Decode(item, &l.Spec)
+	r.Decode(&l.Spec)
+	return l, r.Err()
 }
 
 // unchanged is the condition that no user changed the listener since it was read, and no deployment

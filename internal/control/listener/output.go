@@ -120,11 +120,9 @@ func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
 	if item == nil {
 		return outputBurst, table.Absent(), nil
 	}
-	if err := record.Check(item, kindOutput); err != nil {
-		return 0, table.Cond{}, err
-	}
-	at, err := clock.Parse(item.Text(attrAt))
-	if err != nil {
+	r := record.Read(item, kindOutput)
+	at := r.Time(attrAt)
+	if err := r.Err(); err != nil {
 		return 0, table.Cond{}, err
 	}
 	filled := int64(max(0, now.Sub(at)).Seconds() * outputRate)

@@ -99,9 +99,7 @@ func releaseKey(ref compute.Ref) table.Key {
 }
 
 func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
-	if err := record.Check(item, kindRelease); err != nil {
-		return nil, err
-	}
+	read := record.Read(item, kindRelease)
 	r := &release{
 		Ref: ref, listener: item.Text(attrListener), namespace: item.Text(attrNamespace), order: item.Text(attrOrder), status: status(item.Text(attrStatus)),
 		reason: item.Text(attrReason), message: item.Text(attrMessage), url: item.Text(attrURL),
@@ -109,7 +107,8 @@ func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
 		epoch: item.Int(attrEpoch), number: item.Int(attrNumber), version: item.Int(record.Version),
 		readyLimit: time.Duration(item.Int(attrReady)) * time.Second,
 	}
-	return r, record.Decode(item, &r.releaseBody)
+	read.Decode(&r.releaseBody)
+	return r, read.Err()
 }
 
 // release returns a release, nil when it is absent.

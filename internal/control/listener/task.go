@@ -60,14 +60,11 @@ func (t task) deliver(now time.Time, epoch int64) table.Write {
 }
 
 func decodeTask(at Ref, item *table.Item) (task, error) {
-	if err := record.Check(item, kindTask); err != nil {
-		return task{}, err
-	}
-	due, err := record.Time(item, attrDue)
+	r := record.Read(item, kindTask)
 	return task{
 		Ref:      compute.Ref{Workspace: at.Workspace, Deployment: item.Text(attrDeployment), Revision: keys.ListenerTaskRevision(item.Key)},
-		listener: at.Listener, order: item.Text(attrOrder), verb: Verb(item.Text(attrVerb)), epoch: item.Int(attrEpoch), due: due,
-	}, err
+		listener: at.Listener, order: item.Text(attrOrder), verb: Verb(item.Text(attrVerb)), epoch: item.Int(attrEpoch), due: r.Time(attrDue),
+	}, r.Err()
 }
 
 // isFor tells whether a session is to be given the task.

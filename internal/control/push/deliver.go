@@ -122,7 +122,9 @@ func (r *Receiver) earlierNames(ctx context.Context, workspace string, repositor
 		return nil, fmt.Errorf("get repository names: %w", err)
 	}
 	var names []string
-	return names, errors.Join(record.Check(item, kindNames), record.Decode(item, &names))
+	read := record.Read(item, kindNames)
+	read.Decode(&names)
+	return names, read.Err()
 }
 
 // noteNames adds a repository's present names to the earlier ones. Of two writers one is lost, and

@@ -237,11 +237,12 @@ func (r Revision) Forgot() table.Update {
 // Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a
 // newer revision: overtaking a hundred queued revisions writes none of them.
 func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Revision{}, err
-	}
+	read := record.Read(item, kind)
 	r := Revision{
 		Ref:       ref,
+		Created:   read.Created(),
+		Updated:   read.Updated(),
+		Since:     since(&read),
 		Status:    Status(item.Text(attrStatus)),
 		Reason:    item.Text(attrReason),
 		Message:   item.Text(attrMessage),
@@ -253,43 +254,21 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	if r.Status == Queued && r.Revision < slot {
 		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
 	}
-	var err error
-	if r.Created, r.Updated, err = record.Times(item); err != nil {
-		return Revision{}, err
-	}
-	if r.Since, err = since(item); err != nil {
-		return Revision{}, err
-	}
-	if err := record.Decode(item, &r.Spec); err != nil {
-		return Revision{}, err
-	}
-	if text := item.Text(attrArtifact); text != "" {
-		if err := json.Unmarshal([]byte(text), &r.Artifact); err != nil {
-			return Revision{}, fmt.Errorf("decode artifact of revision %s: %w", r.Revision, err)
-		}
-	}
-	if text := item.Text(attrBuild); text != "" {
-		if err := json.Unmarshal([]byte(text), &r.Build); err != nil {
-			return Revision{}, fmt.Errorf("decode record of revision %s: %w", r.Revision, err)
-		}
-	}
-	return r, nil
+	read.Decode(&r.Spec)
+	read.JSON(attrArtifact, &r.Artifact)
+	read.JSON(attrBuild, &r.Build)
+	return r, read.Err()
 }
 
-func since(item *table.Item) (map[Status]time.Time, error) {
+// since returns when the revision reached each of its statuses.
+func since(r *record.Reader) map[Status]time.Time {
 	reached := map[Status]time.Time{}
-	for name := range item.Attrs {
-		status, ok := strings.CutPrefix(name, attrSince)
-		if !ok {
-			continue
+	for name := range r.Attrs {
+		if status, ok := strings.CutPrefix(name, attrSince); ok {
+			reached[Status(status)] = r.Time(name)
 		}
-		at, err := clock.Parse(item.Text(name))
-		if err != nil {
-			return nil, fmt.Errorf("item %v: %w", item.Key, err)
-		}
-		reached[Status(status)] = at
 	}
-	return reached, nil
+	return reached
 }
 
 // Change moves the revision, as it was read, to its next status. A move that the transition table

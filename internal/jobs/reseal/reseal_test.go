@@ -114,7 +114,9 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	}
 	var after body
 	item := f.get(t, at)
-	must(t, record.Decode(item, &after))
+	r := record.Reader{Item: item}
+	r.Decode(&after)
+	must(t, r.Err())
 	f.opens(t, alone, "d", after.Secrets, "one")
 	f.opens(t, alone, "d", after.Credentials, "two")
 	f.opens(t, alone, "c", f.get(t, credential).Body, "token")

@@ -54,27 +54,6 @@ func Check(item *table.Item, kind string) error {
 	return nil
 }
 
-// Times returns when the item was created and last updated.
-func Times(item *table.Item) (created, updated time.Time, err error) {
-	if created, err = clock.Parse(item.Text(Created)); err != nil {
-		return created, updated, fmt.Errorf("item %v: %w", item.Key, err)
-	}
-	if updated, err = clock.Parse(item.Text(Updated)); err != nil {
-		return created, updated, fmt.Errorf("item %v: %w", item.Key, err)
-	}
-	return created, updated, nil
-}
-
-// Time returns the time in an attribute that may be missing or "", zero then.
-func Time(item *table.Item, name string) (at time.Time, err error) {
-	if text := item.Text(name); text != "" {
-		if at, err = clock.Parse(text); err != nil {
-			err = fmt.Errorf("item %v: %w", item.Key, err)
-		}
-	}
-	return at, err
-}
-
 // Encode writes a body. The types of this code marshal without error; one that does not is a bug.
 func Encode(v any) []byte {
 	var body bytes.Buffer
@@ -84,12 +63,4 @@ func Encode(v any) []byte {
 		panic(fmt.Sprintf("record: encode %T: %v", v, err))
 	}
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
-}
-
-// Decode reads an item's body into v.
-func Decode(item *table.Item, v any) error {
-	if err := json.Unmarshal(item.Body, v); err != nil {
-		return fmt.Errorf("decode item %v: %w", item.Key, err)
-	}
-	return nil
 }

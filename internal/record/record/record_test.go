@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -60,8 +59,9 @@ func TestAChangeCountsTheVersionAndNotesTheTime(t *testing.T) {
 	if diff := cmp.Diff(want, item.Attrs); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}
-	created, updated, err := record.Times(item)
-	if err != nil || !created.Equal(made) || !updated.Equal(later) {
+	r := record.Read(item, "thing")
+	created, updated := r.Created(), r.Updated()
+	if err := r.Err(); err != nil || !created.Equal(made) || !updated.Equal(later) {
 		t.Errorf("got times %v and %v (%v), want %v and %v", created, updated, err, made, later)
 	}
 }
@@ -84,27 +84,6 @@ func TestCheckKnowsItsKindAndSchema(t *testing.T) {
 	}
 }
 
-func TestTimesThatAreNoneAreAnError(t *testing.T) {
-	t.Parallel()
-	good := "2026-03-01T12:00:00.000000Z"
-	for _, attrs := range []table.Attrs{{}, {"created": good}, {"updated": good}, {"created": good, "updated": "2026-03-01"}} {
-		if created, updated, err := record.Times(&table.Item{Key: key, Attrs: attrs}); err == nil {
-			t.Errorf("%v: got %v and %v, want an error", attrs, created, updated)
-		}
-	}
-}
-
-func TestABodyIsReadBack(t *testing.T) {
-	t.Parallel()
-	var got map[string]int
-	if err := record.Decode(stored(t, put(nil)), &got); err != nil || got["a"] != 1 {
-		t.Errorf("got %v (%v)", got, err)
-	}
-	if err := record.Decode(&table.Item{Key: key, Body: []byte("{")}, &got); err == nil {
-		t.Error("a torn body has no error")
-	}
-}
-
 func TestEncodePanicsOnWhatHasNoJSON(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -113,19 +92,6 @@ func TestEncodePanicsOnWhatHasNoJSON(t *testing.T) {
 		}
 	}()
 	record.Encode(make(chan int))
-}
-
-func TestATimeMayBeMissing(t *testing.T) {
-	t.Parallel()
-	item := &table.Item{Key: key, Attrs: table.Attrs{"none": "", "at": clock.Format(made), "torn": "yesterday"}}
-	for name, want := range map[string]time.Time{"none": {}, "absent": {}, "at": made} {
-		if got, err := record.Time(item, name); err != nil || !got.Equal(want) {
-			t.Errorf("%s: got %v, %v, want %v", name, got, err, want)
-		}
-	}
-	if _, err := record.Time(item, "torn"); err == nil {
-		t.Error("a torn time has no error")
-	}
 }
 
 func TestObjectsAreMergedOnTheFirstLevel(t *testing.T) {

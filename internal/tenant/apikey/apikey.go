@@ -212,17 +212,12 @@ func (s *Store) List(ctx context.Context, workspaceID string) ([]Key, error) {
 }
 
 func decode(item *table.Item, workspaceID string) (Key, error) {
-	if err := record.Check(item, kindRecord); err != nil {
-		return Key{}, err
-	}
+	r := record.Read(item, kindRecord)
 	k := Key{
 		ID: item.Key.SK, Workspace: workspaceID, Name: item.Text(attrName), Role: workspace.Role(item.Text(attrRole)), Prefix: item.Text(attrPrefix),
+		Created: r.Created(), Expires: r.Time(attrExpires), LastUsed: r.Time(attrLastUsed),
 	}
-	var errs [3]error
-	k.Created, _, errs[0] = record.Times(item)
-	k.Expires, errs[1] = record.Time(item, attrExpires)
-	k.LastUsed, errs[2] = record.Time(item, attrLastUsed)
-	return k, errors.Join(errs[:]...)
+	return k, r.Err()
 }
 
 // Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It

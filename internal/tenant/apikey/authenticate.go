@@ -82,12 +82,9 @@ func (s *Store) read(ctx context.Context, key string) (stored, error) {
 			return stored{}, err
 		}
 	}
-	expires, err := record.Time(item, attrExpires)
-	if err != nil {
-		return stored{}, err
-	}
+	r := record.Reader{Item: item}
 	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
-	return stored{use: use{p, place}, expires: expires}, nil
+	return stored{use: use{p, place}, expires: r.Time(attrExpires)}, r.Err()
 }
 
 // refresher is a secret.Hasher that can learn of another key.
@@ -143,8 +140,9 @@ func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is
 // adopt gives a key of an earlier version its id, its role and its record. Where this process may
 // not write, the key is as good without.
 func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*table.Item, error) {
-	created, _, err := record.Times(item)
-	if err != nil {
+	r := record.Reader{Item: item}
+	created := r.Created()
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	k := Key{

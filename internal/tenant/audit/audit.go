@@ -160,13 +160,8 @@ func (s *Store) Add(ctx context.Context, workspace string, e Entry) error {
 
 func decode(item *table.Item) (Entry, error) {
 	e := Entry{ID: item.Key.SK}
-	if err := record.Check(item, kind); err != nil {
-		return Entry{}, err
-	}
-	if err := record.Decode(item, &e); err != nil {
-		return Entry{}, err
-	}
-	created, _, err := record.Times(item)
-	e.At = created
-	return e, err
+	r := record.Read(item, kind)
+	r.Decode(&e)
+	e.At = r.Created()
+	return e, r.Err()
 }

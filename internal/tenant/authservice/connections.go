@@ -101,12 +101,12 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 			if tokens[i] == nil {
 				continue
 			}
-			t, tokenErr := decodeToken(workspace, tokens[i])
-			created, _, timesErr := record.Times(item)
-			if err := errors.Join(record.Check(item, kindConnection), tokenErr, timesErr); err != nil {
+			r := record.Read(item, kindConnection)
+			c := Connection{Workspace: workspace, ID: item.Text(attrID), Agent: agent, CreatedBy: item.Text(attrUser), Created: r.Created()}
+			t, err := decodeToken(workspace, tokens[i])
+			if err := errors.Join(r.Err(), err); err != nil {
 				return nil, err
 			}
-			c := Connection{Workspace: workspace, ID: item.Text(attrID), Agent: agent, CreatedBy: item.Text(attrUser), Created: created}
 			found = append(found, c.of(t))
 		}
 	}

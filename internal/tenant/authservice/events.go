@@ -2,7 +2,6 @@ package authservice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -82,11 +81,11 @@ func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string
 	query := keys.AuthEvents(owner.Workspace, owner.User)
 	query.Reverse = true
 	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Event, bool, error) {
-		at, _, timesErr := record.Times(item)
+		r := record.Read(item, kindEvent)
 		return Event{
 			Owner: owner, ID: item.Key.SK, Type: EventType(item.Text(attrType)), TokenID: item.Text(attrToken), ProviderID: item.Text(attrProviderID),
-			Agent: item.Text(attrAgent), Detail: item.Text(attrDetail), At: at,
-		}, providerID == "" || providerID == item.Text(attrProviderID), errors.Join(timesErr, record.Check(item, kindEvent))
+			Agent: item.Text(attrAgent), Detail: item.Text(attrDetail), At: r.Created(),
+		}, providerID == "" || providerID == item.Text(attrProviderID), r.Err()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list token events: %w", err)

@@ -119,16 +119,13 @@ const (
 )
 
 func decodeProvider(workspace string, item *table.Item) (Provider, error) {
-	if err := record.Check(item, kindProvider); err != nil {
-		return Provider{}, err
-	}
+	r := record.Read(item, kindProvider)
 	var body providerBody
-	p := Provider{Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), endpoints: item.Int(attrEndpoints), version: item.Int(record.Version)}
-	var timesErr error
-	p.Created, p.Updated, timesErr = record.Times(item)
-	err := errors.Join(timesErr, record.Decode(item, &body))
-	p.ProviderSpec, p.secret, p.HasSecret = body.ProviderSpec, body.Secret, len(body.Secret) > 0
-	return p, err
+	r.Decode(&body)
+	return Provider{
+		Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), ProviderSpec: body.ProviderSpec, HasSecret: len(body.Secret) > 0,
+		Created: r.Created(), Updated: r.Updated(), secret: body.Secret, endpoints: item.Int(attrEndpoints), version: item.Int(record.Version),
+	}, r.Err()
 }
 
 var providerIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)

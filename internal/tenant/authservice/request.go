@@ -2,7 +2,6 @@ package authservice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -130,13 +129,14 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 	if err != nil {
 		return request{}, fmt.Errorf("get auth request: %w", err)
 	}
+	read := record.Read(item, kindRequest)
 	r := request{
 		Owner: Owner{workspace, item.Text(attrUser)}, ID: requestID, status: requestStatus(item.Text(attrStatus)),
 		state: item.Text(attrState), token: item.Text(attrToken), code: item.Text(attrCode), words: item.Text(attrWords),
+		expires: read.Time(attrExpires),
 	}
-	var timeErr error
-	r.expires, timeErr = record.Time(item, attrExpires)
-	return r, errors.Join(record.Check(item, kindRequest), record.Decode(item, &r.requestBody), timeErr)
+	read.Decode(&r.requestBody)
+	return r, read.Err()
 }
 
 // badState is the fault of every state that is not good, whatever the reason: who guesses learns

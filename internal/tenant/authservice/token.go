@@ -2,7 +2,6 @@ package authservice
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -136,27 +135,22 @@ const (
 
 // decodeToken reads a token, but not whether it is the default.
 func decodeToken(workspace string, item *table.Item) (Token, error) {
-	if err := record.Check(item, kindToken); err != nil {
-		return Token{}, err
-	}
+	r := record.Read(item, kindToken)
 	t := Token{
 		TokenRef:   Owner{workspace, item.Text(attrUser)}.Token(keys.AuthTokenID(item.Key)),
 		ProviderID: item.Text(attrProviderID), Agent: item.Text(attrAgent), Label: item.Text(attrLabel), Status: TokenStatus(item.Text(attrStatus)),
 		provider: item.Text(attrProvider), endpoints: item.Int(attrEndpoints), generation: item.Int(attrGeneration), lease: item.Text(attrLease),
 		refreshable: item.Bool(attrRefreshable), version: item.Int(record.Version),
+		Created: r.Created(), Updated: r.Updated(), Expires: r.Time(attrExpires),
+		refreshAt: r.Time(attrRefreshAt), leaseUntil: r.Time(attrLeaseUntil), retryAt: r.Time(attrRetryAt),
 	}
 	if metadata := item.Text(attrMetadata); metadata != "" {
 		t.Metadata = json.RawMessage(metadata)
 	}
 	var body tokenBody
-	errs := []error{record.Decode(item, &body), nil, nil, nil, nil, nil}
+	r.Decode(&body)
 	t.Scopes, t.sealed = append([]string{}, body.Scopes...), body.Sealed
-	t.Created, t.Updated, errs[1] = record.Times(item)
-	t.Expires, errs[2] = record.Time(item, attrExpires)
-	t.refreshAt, errs[3] = record.Time(item, attrRefreshAt)
-	t.leaseUntil, errs[4] = record.Time(item, attrLeaseUntil)
-	t.retryAt, errs[5] = record.Time(item, attrRetryAt)
-	return t, errors.Join(errs...)
+	return t, r.Err()
 }
 
 // covers tells whether the token may do all that is asked for.

@@ -112,15 +112,10 @@ func (e Event) Write() table.Write {
 
 func decode(workspace string, item *table.Item) (Event, error) {
 	e := Event{Workspace: workspace, ID: keys.EventID(item.Key)}
-	if err := record.Check(item, kind); err != nil {
-		return Event{}, err
-	}
-	if err := record.Decode(item, &e); err != nil {
-		return Event{}, err
-	}
-	var err error
-	e.At, _, err = record.Times(item)
-	return e, err
+	r := record.Read(item, kind)
+	r.Decode(&e)
+	e.At = r.Created()
+	return e, r.Err()
 }
 
 // Payload is the event as readers and webhooks see it.

@@ -157,16 +157,10 @@ func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) (tabl
 
 // read says what is known under a request's key: the answer, or that who held the key has lost it.
 func (s *Store) read(ctx context.Context, request Request, item *table.Item) (answer *Answer, lost bool, err error) {
-	if err := record.Check(item, kind); err != nil {
+	r := record.Read(item, kind)
+	created, until := r.Created(), r.Time(attrUntil)
+	if err := r.Err(); err != nil {
 		return nil, false, err
-	}
-	created, _, err := record.Times(item)
-	if err != nil {
-		return nil, false, err
-	}
-	until, err := clock.Parse(item.Text(attrUntil))
-	if err != nil {
-		return nil, false, fmt.Errorf("item %v: %w", item.Key, err)
 	}
 	now := s.now()
 	if !now.Before(created.Add(Kept)) {

@@ -154,11 +154,9 @@ func (s *Store) read(ctx context.Context, at table.Key, kind string) (*table.Ite
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", kind, err)
 	}
-	if err := record.Check(item, kind); err != nil {
-		return nil, err
-	}
-	expires, err := record.Time(item, attrExpires)
-	if err != nil || !s.now().Before(expires) {
+	r := record.Read(item, kind)
+	expires := r.Time(attrExpires)
+	if err := r.Err(); err != nil || !s.now().Before(expires) {
 		return nil, err
 	}
 	return item, nil

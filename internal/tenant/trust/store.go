@@ -2,7 +2,6 @@ package trust
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,11 +56,10 @@ func (s *Store) List(ctx context.Context, workspaceID string) ([]Rule, error) {
 	}
 	list := make([]Rule, len(items))
 	for i, item := range items {
-		list[i].ID = item.Key.SK
-		if err := errors.Join(record.Check(item, kind), record.Decode(item, &list[i])); err != nil {
-			return nil, err
-		}
-		if list[i].Created, _, err = record.Times(item); err != nil {
+		r := record.Read(item, kind)
+		r.Decode(&list[i])
+		list[i].ID, list[i].Created = item.Key.SK, r.Created()
+		if err := r.Err(); err != nil {
 			return nil, err
 		}
 	}

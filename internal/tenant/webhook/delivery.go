@@ -126,22 +126,14 @@ func (d Delivery) change(now time.Time, next Delivery) table.Update {
 }
 
 func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
-	if err := record.Check(item, kindDelivery); err != nil {
-		return Delivery{}, err
-	}
+	r := record.Read(item, kindDelivery)
 	d := Delivery{
 		DeliveryRef: ref, Status: Status(item.Text(attrStatus)), Attempts: int(item.Int(attrAttempts)), Response: int(item.Int(attrResponse)),
 		Failure: item.Text(attrFailure), round: item.Int(attrRound), version: item.Int(record.Version),
+		Due: r.Time(attrDue), Created: r.Created(), Updated: r.Updated(),
 	}
-	if err := record.Decode(item, &d.Message); err != nil {
-		return Delivery{}, err
-	}
-	var err error
-	if d.Due, err = record.Time(item, attrDue); err != nil {
-		return Delivery{}, err
-	}
-	d.Created, d.Updated, err = record.Times(item)
-	return d, err
+	r.Decode(&d.Message)
+	return d, r.Err()
 }
 
 // GetDelivery returns a delivery; an unknown one is a fault.NotFound.

@@ -86,22 +86,14 @@ func (w Webhook) wants(t event.Type) bool {
 }
 
 func decodeWebhook(workspace string, item *table.Item) (Webhook, error) {
+	r := record.Read(item, kindWebhook)
 	w := Webhook{
 		Ref:     Ref{workspace, keys.WebhookID(item.Key)},
 		Enabled: item.Bool(attrEnabled), Reason: item.Text(attrReason), version: item.Int(record.Version),
+		Failing: r.Time(attrFailing), Created: r.Created(), Updated: r.Updated(),
 	}
-	if err := record.Check(item, kindWebhook); err != nil {
-		return Webhook{}, err
-	}
-	if err := record.Decode(item, &w.Spec); err != nil {
-		return Webhook{}, err
-	}
-	var err error
-	if w.Failing, err = record.Time(item, attrFailing); err != nil {
-		return Webhook{}, err
-	}
-	w.Created, w.Updated, err = record.Times(item)
-	return w, err
+	r.Decode(&w.Spec)
+	return w, r.Err()
 }
 
 // change returns a write of the webhook under the condition that nobody changed it since it was

@@ -204,10 +204,8 @@ func (s *Store) Members(ctx context.Context, workspaceID string) ([]Member, erro
 
 func decodeMember(item *table.Item) (Member, error) {
 	m := Member{ID: item.Key.SK, version: item.Int(record.Version)}
-	if err := errors.Join(record.Check(item, kindMember), record.Decode(item, &m)); err != nil {
-		return Member{}, err
-	}
-	var err error
-	m.Created, m.Updated, err = record.Times(item)
-	return m, err
+	r := record.Read(item, kindMember)
+	r.Decode(&m)
+	m.Created, m.Updated = r.Created(), r.Updated()
+	return m, r.Err()
 }

@@ -106,12 +106,10 @@ func (s *Store) get(ctx context.Context, workspaceID string) (*table.Item, error
 
 func decode(item *table.Item, workspaceID string) (Workspace, error) {
 	w := Workspace{ID: workspaceID}
-	if err := errors.Join(record.Check(item, kind), record.Decode(item, &w)); err != nil {
-		return Workspace{}, err
-	}
-	created, _, err := record.Times(item)
-	w.Created = created
-	return w, err
+	r := record.Read(item, kind)
+	r.Decode(&w)
+	w.Created = r.Created()
+	return w, r.Err()
 }
 
 // NotFound is the fault of an unknown workspace.
@@ -145,14 +143,11 @@ func (s *Store) List(ctx context.Context) ([]Workspace, error) {
 	}
 	list := make([]Workspace, len(items))
 	for i, item := range items {
-		if err := record.Check(item, kindName); err != nil {
+		r := record.Read(item, kindName)
+		list[i] = Workspace{ID: item.Text(attrWorkspace), Name: item.Key.SK, Created: r.Created()}
+		if err := r.Err(); err != nil {
 			return nil, err
 		}
-		created, _, err := record.Times(item)
-		if err != nil {
-			return nil, err
-		}
-		list[i] = Workspace{ID: item.Text(attrWorkspace), Name: item.Key.SK, Created: created}
 	}
 	return list, nil
 }

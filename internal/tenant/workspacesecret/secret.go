@@ -158,15 +158,10 @@ type body struct {
 }
 
 func decode(ref Ref, item *table.Item) (Secret, error) {
-	if err := record.Check(item, kind); err != nil {
-		return Secret{}, err
-	}
+	r := record.Read(item, kind)
 	var b body
-	if err := record.Decode(item, &b); err != nil {
-		return Secret{}, err
-	}
-	created, updated, err := record.Times(item)
+	r.Decode(&b)
 	return Secret{
-		Ref: ref, Keys: b.Keys, Created: created, Updated: updated, sealed: b.Sealed, gone: item.Bool(attrGone), version: item.Int(record.Version),
-	}, err
+		Ref: ref, Keys: b.Keys, Created: r.Created(), Updated: r.Updated(), sealed: b.Sealed, gone: item.Bool(attrGone), version: item.Int(record.Version),
+	}, r.Err()
 }
