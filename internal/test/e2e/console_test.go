@@ -4,6 +4,8 @@ package e2e_test
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -108,3 +110,33 @@ func TestBrowserConsoleInTrouble(t *testing.T) {
 		t.Errorf("disabled (-want +got):\n%s", diff)
 	}
 }
+
+// TestBrowserPictures makes the pictures of the README, into infra/pictures if `make pictures` asks for
+// them: testdata/browser/pictures.cjs has the story.
+func TestBrowserPictures(t *testing.T) {
+	s := newServer(t)
+	deploy := exec.CommandContext(t.Context(), built.slipway, "deploy", built.weather, "--name", "weather")
+	deploy.Env = append(os.Environ(), "SLIPWAY_URL="+s.BaseURL, "SLIPWAY_API_KEY="+s.APIKey)
+	if output, err := deploy.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	var list struct{ Resources []deploymentBody }
+	s.call(t, http.StatusOK, "GET", "/v2/deployments", nil, &list)
+	directory := pictures()
+	if directory == "" {
+		directory = t.TempDir()
+	}
+	var sizes map[string]int
+	browse(t, &sizes, "pictures.cjs", s.BaseURL, s.APIKey, list.Resources[0].ID, directory)
+	if len(sizes) != 4 {
+		t.Errorf("got the pictures %v", sizes)
+	}
+	for name, size := range sizes {
+		if size == 0 || size > maxPicture {
+			t.Errorf("%s has %d bytes, want at most %d", name, size, maxPicture)
+		}
+	}
+}
+
+// maxPicture is how large a picture of the README may be, in bytes.
+const maxPicture = 1 << 20

@@ -1,169 +1,137 @@
 // Is a person in the console whose actions fail, whose role is small, whose page is hidden, and whose
 // server is away for a while.
 // Arguments: the server's address, an API key, the deployment's id, and an API key of a viewer.
-const { chromium } = require("playwright-core");
-const fs = require("node:fs");
-const os = require("node:os");
-const path = require("node:path");
+const { client, tell } = require("./story.cjs");
 
 const [base, key, deployment, viewer] = process.argv.slice(2);
-
-async function call(method, at, body, as = key) {
-  const answer = await fetch(base + at, {
-    method,
-    headers: { "X-Api-Key": as, "Content-Type": "application/json" },
-    body: body && JSON.stringify(body),
-  });
-  if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${await answer.text()}`);
-  return answer.json();
-}
+const call = client(base, key);
 
 const question = (content) => ({ assistant_id: "agent", input: { messages: [{ role: "user", content }] }, stream_resumable: true, stream_mode: ["messages-tuple", "values"] });
 
-async function main() {
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), "slipway-browser-"));
-  const browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-    viewport: { width: 1280, height: 800 },
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+tell(async (browser) => {
+  // The test says when the page is hidden.
+  await browser.addInitScript(() => {
+    let hidden = false;
+    Object.defineProperty(document, "hidden", { get: () => hidden });
+    window.hide = (now) => { hidden = now; document.dispatchEvent(new Event("visibilitychange")); };
   });
-  try {
-    // The test says when the page is hidden.
-    await browser.addInitScript(() => {
-      let hidden = false;
-      Object.defineProperty(document, "hidden", { get: () => hidden });
-      window.hide = (now) => { hidden = now; document.dispatchEvent(new Event("visibilitychange")); };
-    });
-    const page = await browser.newPage();
-    const seen = {}, asked = [], streams = new Set();
-    page.on("request", (r) => {
-      asked.push(r.method() + " " + r.url().slice(base.length));
-      if (r.headers().accept === "text/event-stream") streams.add(r);
-    });
-    for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => streams.delete(r));
-    const count = (text) => asked.filter((line) => line.includes(text)).length;
-    page.setDefaultTimeout(20000);
-    const until = async (what, done) => {
-      for (let tries = 0; !done(); tries++) {
-        if (tries > 400) throw new Error(`${what} does not happen: ${streams.size} streams, asked ${asked.join(", ")}`);
-        await page.waitForTimeout(50);
-      }
-    };
-    const reload = async () => {
-      streams.clear(); // those of the page before end with it
-      await page.reload();
-    };
-    const go = (at) => page.goto(`${base}/console/#${at}`);
-    const troubles = () => page.locator(".trouble").allInnerTexts();
-
-    // The server is away when the page loads: the page tries again.
-    await page.goto((await call("POST", "/console/codes")).url);
-    await page.getByRole("heading", { name: "Deployments" }).waitFor();
-    await page.route("**/v2/workspaces/current", (route) => route.abort(), { times: 1 });
-    await reload();
-    await page.getByText("The server does not answer.").waitFor();
-    await page.getByRole("heading", { name: "Deployments" }).waitFor();
-    await until("the events are followed", () => streams.size === 1);
-    seen.fromNow = count("GET /v2/events?from=now") > 0 && count("GET /v2/events") === count("GET /v2/events?from=now");
-
-    // A fragment that is not well encoded is no page.
-    await go("/%E0%A4%A");
-    await page.getByRole("heading", { name: "Not found" }).waitFor();
-
-    // A link asks before it ends a session.
-    await page.goto((await call("POST", "/console/codes", undefined, viewer)).url);
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    seen.stayed = await page.locator(".who").innerText();
-
-    // A sign-out that fails is no sign-out.
-    await page.route("**/console/session", (route) => route.abort(), { times: 1 });
-    await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByText("You are still signed in").waitFor();
-
-    // Events that are refused are told.
-    await page.route("**/v2/events?*", (route) => route.fulfill({ status: 403, json: { detail: "Planted refusal." } }), { times: 1 });
-    await reload();
-    await page.getByText("Planted refusal.").waitFor();
-    await page.getByRole("button", { name: "Try again" }).click();
-    await page.waitForFunction(() => !document.querySelector(".trouble"));
-
-    // A thread that has its answers opens as it is: nothing rewinds, and the runs are read once.
-    const { thread_id: thread } = await call("POST", `/d/${deployment}/threads`, {});
-    for (const text of ["first", "second"]) {
-      const { run_id } = await call("POST", `/d/${deployment}/threads/${thread}/runs`, question(text));
-      await call("GET", `/d/${deployment}/threads/${thread}/runs/${run_id}/join`);
+  const page = await browser.newPage();
+  const seen = {}, asked = [], streams = new Set();
+  page.on("request", (r) => {
+    asked.push(r.method() + " " + r.url().slice(base.length));
+    if (r.headers().accept === "text/event-stream") streams.add(r);
+  });
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => streams.delete(r));
+  const count = (text) => asked.filter((line) => line.includes(text)).length;
+  page.setDefaultTimeout(20000);
+  const until = async (what, done) => {
+    for (let tries = 0; !done(); tries++) {
+      if (tries > 400) throw new Error(`${what} does not happen: ${streams.size} streams, asked ${asked.join(", ")}`);
+      await page.waitForTimeout(50);
     }
-    await page.addInitScript(() => {
-      window.sizes = [];
-      new MutationObserver(() => {
-        const size = document.querySelectorAll(".message").length;
-        if (size !== window.sizes.at(-1)) window.sizes.push(size);
-      }).observe(document, { subtree: true, childList: true });
-    });
-    await go(`/deployments/${deployment}/threads/${thread}`);
-    await page.getByRole("slider").waitFor();
-    asked.length = 0;
-    await reload();
-    await page.getByRole("slider").waitFor();
-    // The log of events has been read when it has the end of the second run.
-    await page.waitForFunction(() => document.querySelector("slipway-chat").events.filter((e) => e.data.status === "run_done").length === 2);
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    seen.sizes = (await page.evaluate(() => window.sizes)).filter((size) => size > 0);
-    seen.runsRead = count("/runs?limit=20");
+  };
+  const reload = async () => {
+    streams.clear(); // those of the page before end with it
+    await page.reload();
+  };
+  const go = (at) => page.goto(`${base}/console/#${at}`);
+  const troubles = () => page.locator(".trouble").allInnerTexts();
 
-    // A message that is not taken comes back, and the reason stays.
-    await page.route("**/threads/*/runs", (route) => route.fulfill({ status: 403, json: { detail: "Planted quota." } }), { times: 1 });
-    const box = page.getByLabel("Message", { exact: true });
-    await box.fill("worth keeping");
-    asked.length = 0;
-    await box.press("Enter");
-    await page.getByText("Planted quota.").waitFor();
-    await until("the runs are read after the refusal", () => count("/runs?limit=20") > 0);
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    seen.kept = await box.inputValue();
-    seen.sendTroubles = await troubles();
+  // The server is away when the page loads: the page tries again.
+  await page.goto((await call("POST", "/console/codes")).url);
+  await page.getByRole("heading", { name: "Deployments" }).waitFor();
+  await page.route("**/v2/workspaces/current", (route) => route.abort(), { times: 1 });
+  await reload();
+  await page.getByText("The server does not answer.").waitFor();
+  await page.getByRole("heading", { name: "Deployments" }).waitFor();
+  await until("the events are followed", () => streams.size === 1);
+  seen.fromNow = count("GET /v2/events?from=now") > 0 && count("GET /v2/events") === count("GET /v2/events?from=now");
 
-    // A hidden page has no connection, and takes up what it follows when it is seen again.
-    await until("the thread is followed", () => streams.size === 2);
-    await page.evaluate(() => window.hide(true));
-    await until("a hidden page lets go", () => streams.size === 0);
-    await page.evaluate(() => window.hide(false));
-    await until("the page takes up again", () => streams.size === 2);
+  // A fragment that is not well encoded is no page.
+  await go("/%E0%A4%A");
+  await page.getByRole("heading", { name: "Not found" }).waitFor();
 
-    // What fails on a deployment's page stays in sight after the page was read anew.
-    await go(`/deployments/${deployment}`);
-    await page.locator(".revisions strong.mark").waitFor();
-    await page.route("**/redeploy", (route) => route.fulfill({ status: 409, json: { detail: "Planted conflict." } }), { times: 1 });
-    asked.length = 0;
-    await page.getByRole("button", { name: "Redeploy" }).first().click();
-    await page.getByText("Planted conflict.").waitFor();
-    await until("the page is read anew", () => count("/revisions?limit=20") > 0);
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    seen.changeTroubles = await troubles();
+  // A link asks before it ends a session.
+  await page.goto((await call("POST", "/console/codes", undefined, viewer)).url);
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  seen.stayed = await page.locator(".who").innerText();
 
-    // A viewer reads why the buttons are disabled.
-    await page.goto((await call("POST", "/console/codes", undefined, viewer)).url);
-    await page.getByRole("dialog").getByRole("button", { name: "Sign in by the link" }).click();
-    await page.locator(".who").getByText("viewer").waitFor();
-    await go(`/deployments/${deployment}`);
-    const remove = page.getByRole("button", { name: "Delete" });
-    seen.disabled = [await remove.isDisabled(), await page.getByRole("button", { name: "Redeploy" }).first().isDisabled()];
-    seen.reason = await remove.getAttribute("title");
-    await go(`/deployments/${deployment}/threads/${thread}`);
-    await page.getByText("This needs the role editor or admin.").waitFor();
-    seen.disabled.push(await page.getByRole("button", { name: "Send" }).isDisabled());
-    console.log(JSON.stringify(seen));
-  } catch (error) {
-    const [page] = browser.pages().slice(-1);
-    console.error(page.url(), await page.locator("body").innerText());
-    throw error;
-  } finally {
-    await browser.close();
-    fs.rmSync(profile, { recursive: true, force: true });
+  // A sign-out that fails is no sign-out.
+  await page.route("**/console/session", (route) => route.abort(), { times: 1 });
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("You are still signed in").waitFor();
+
+  // Events that are refused are told.
+  await page.route("**/v2/events?*", (route) => route.fulfill({ status: 403, json: { detail: "Planted refusal." } }), { times: 1 });
+  await reload();
+  await page.getByText("Planted refusal.").waitFor();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.waitForFunction(() => !document.querySelector(".trouble"));
+
+  // A thread that has its answers opens as it is: nothing rewinds, and the runs are read once.
+  const { thread_id: thread } = await call("POST", `/d/${deployment}/threads`, {});
+  for (const text of ["first", "second"]) {
+    const { run_id } = await call("POST", `/d/${deployment}/threads/${thread}/runs`, question(text));
+    await call("GET", `/d/${deployment}/threads/${thread}/runs/${run_id}/join`);
   }
-}
+  await page.addInitScript(() => {
+    window.sizes = [];
+    new MutationObserver(() => {
+      const size = document.querySelectorAll(".message").length;
+      if (size !== window.sizes.at(-1)) window.sizes.push(size);
+    }).observe(document, { subtree: true, childList: true });
+  });
+  await go(`/deployments/${deployment}/threads/${thread}`);
+  await page.getByRole("slider").waitFor();
+  asked.length = 0;
+  await reload();
+  await page.getByRole("slider").waitFor();
+  // The log of events has been read when it has the end of the second run.
+  await page.waitForFunction(() => document.querySelector("slipway-chat").events.filter((e) => e.data.status === "run_done").length === 2);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  seen.sizes = (await page.evaluate(() => window.sizes)).filter((size) => size > 0);
+  seen.runsRead = count("/runs?limit=20");
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
+  // A message that is not taken comes back, and the reason stays.
+  await page.route("**/threads/*/runs", (route) => route.fulfill({ status: 403, json: { detail: "Planted quota." } }), { times: 1 });
+  const box = page.getByLabel("Message", { exact: true });
+  await box.fill("worth keeping");
+  asked.length = 0;
+  await box.press("Enter");
+  await page.getByText("Planted quota.").waitFor();
+  await until("the runs are read after the refusal", () => count("/runs?limit=20") > 0);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  seen.kept = await box.inputValue();
+  seen.sendTroubles = await troubles();
+
+  // A hidden page has no connection, and takes up what it follows when it is seen again.
+  await until("the thread is followed", () => streams.size === 2);
+  await page.evaluate(() => window.hide(true));
+  await until("a hidden page lets go", () => streams.size === 0);
+  await page.evaluate(() => window.hide(false));
+  await until("the page takes up again", () => streams.size === 2);
+
+  // What fails on a deployment's page stays in sight after the page was read anew.
+  await go(`/deployments/${deployment}`);
+  await page.locator(".revisions strong.mark").waitFor();
+  await page.route("**/redeploy", (route) => route.fulfill({ status: 409, json: { detail: "Planted conflict." } }), { times: 1 });
+  asked.length = 0;
+  await page.getByRole("button", { name: "Redeploy" }).first().click();
+  await page.getByText("Planted conflict.").waitFor();
+  await until("the page is read anew", () => count("/revisions?limit=20") > 0);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  seen.changeTroubles = await troubles();
+
+  // A viewer reads why the buttons are disabled.
+  await page.goto((await call("POST", "/console/codes", undefined, viewer)).url);
+  await page.getByRole("dialog").getByRole("button", { name: "Sign in by the link" }).click();
+  await page.locator(".who").getByText("viewer").waitFor();
+  await go(`/deployments/${deployment}`);
+  const remove = page.getByRole("button", { name: "Delete" });
+  seen.disabled = [await remove.isDisabled(), await page.getByRole("button", { name: "Redeploy" }).first().isDisabled()];
+  seen.reason = await remove.getAttribute("title");
+  await go(`/deployments/${deployment}/threads/${thread}`);
+  await page.getByText("This needs the role editor or admin.").waitFor();
+  seen.disabled.push(await page.getByRole("button", { name: "Send" }).isDisabled());
+  return seen;
 });

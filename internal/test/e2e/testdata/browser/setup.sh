@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the tests with the build tag browser drive a browser with, into .tools/browser: playwright-core, which brings no browser of its own.
+# Installs into .tools/browser what the tests with the build tag browser use: playwright-core, which brings no browser of its own,
+# axe-core, which finds what people with disabilities cannot use, and pngjs and gifenc, which make the animations of the README.
 # Needs Node, and Debian's Chromium, which root gets here; others say in CHROMIUM where theirs is.
 set -eu
 cd "$(dirname "$0")/../../../../.."
@@ -11,5 +12,5 @@ if ! command -v "${CHROMIUM:-chromium}" >/dev/null; then
 	apt-get install -y -qq --no-install-recommends chromium
 fi
 mkdir -p .tools/browser
-npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact 'playwright-core@1.64.1' 'axe-core@4.11.0'
+npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact 'playwright-core@1.64.1' 'axe-core@4.11.0' 'pngjs@7.0.0' 'gifenc@1.0.3'
 echo "$wanted" >$stamp

@@ -1,0 +1,38 @@
+// What the stories of this directory share: a client of the API, and a browser for one story.
+const { chromium } = require("playwright-core");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+
+// client returns a function that calls the API with a key, or with another key if one is given.
+exports.client = (base, key) => async (method, at, body, as = key) => {
+  const answer = await fetch(base + at, {
+    method,
+    headers: { "X-Api-Key": as, "Content-Type": "application/json" },
+    body: body && JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${await answer.text()}`);
+  return answer.json();
+};
+
+// tell opens a browser with an empty profile, and prints what the story returns as JSON. A story that
+// fails says what its last page shows.
+exports.tell = async (story, options = {}) => {
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), "slipway-browser-"));
+  const browser = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+    viewport: { width: 1280, height: 800 },
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    ...options,
+  });
+  try {
+    console.log(JSON.stringify(await story(browser)));
+  } catch (error) {
+    const [page] = browser.pages().slice(-1);
+    console.error(page.url(), await page.locator("body").innerText(), error);
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+    fs.rmSync(profile, { recursive: true, force: true });
+  }
+};
