@@ -1640,6 +1640,36 @@ type RevisionBuild struct {
 	SourceDigest *string `json:"source_digest"`
 }
 
+// RevisionExplanation Why a revision failed, and what to change.
+type RevisionExplanation struct {
+	// ActiveRevisionID The revision that serves meanwhile, null when no revision serves.
+	ActiveRevisionID *string `json:"active_revision_id"`
+
+	// Cause What went wrong
+	Cause string `json:"cause"`
+
+	// Evidence The lines of the message or of the log that show the cause.
+	Evidence []string `json:"evidence"`
+
+	// Log The last lines, 40 at most, of the log of the phase that failed.
+	Log []string `json:"log"`
+
+	// PhaseTimestamps When the revision came to each status that it had.
+	PhaseTimestamps map[string]string `json:"phase_timestamps"`
+
+	// Remedy What to change, null when that is not known.
+	Remedy *string `json:"remedy"`
+
+	// RevisionID The revision.
+	RevisionID string `json:"revision_id"`
+
+	// Status `DEPLOYED` is success; a value with `FAILED` in it is a failure.
+	Status RevisionStatus `json:"status"`
+
+	// StatusReason The reason of the revision.
+	StatusReason *string `json:"status_reason"`
+}
+
 // RevisionStatus `DEPLOYED` is success; a value with `FAILED` in it is a failure.
 type RevisionStatus string
 
@@ -2852,6 +2882,9 @@ type ServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// ExplainRevision Say why a revision failed, and what to change.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
+	ExplainRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
 	// ListRevisionLogs Read what a revision's build or agent printed.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params ListRevisionLogsParams)
@@ -5400,6 +5433,41 @@ func (siw *ServerInterfaceWrapper) CancelRevision(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// ExplainRevision operation middleware
+func (siw *ServerInterfaceWrapper) ExplainRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExplainRevision(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListRevisionLogs operation middleware
 func (siw *ServerInterfaceWrapper) ListRevisionLogs(w http.ResponseWriter, r *http.Request) {
 
@@ -7756,6 +7824,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.CreateRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}", wrapper.GetRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/cancel", wrapper.CancelRevision)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/explanation", wrapper.ExplainRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/logs", wrapper.ListRevisionLogs)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/promote", wrapper.PromoteRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy", wrapper.RedeployRevision)
@@ -9139,6 +9208,29 @@ type CancelRevisionResponseObject interface {
 type CancelRevision200JSONResponse Revision
 
 func (response CancelRevision200JSONResponse) VisitCancelRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExplainRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+}
+
+type ExplainRevisionResponseObject interface {
+	VisitExplainRevisionResponse(w http.ResponseWriter) error
+}
+
+type ExplainRevision200JSONResponse RevisionExplanation
+
+func (response ExplainRevision200JSONResponse) VisitExplainRevisionResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -10754,6 +10846,9 @@ type StrictServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error)
+	// ExplainRevision Say why a revision failed, and what to change.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
+	ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error)
 	// ListRevisionLogs Read what a revision's build or agent printed.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error)
@@ -12528,6 +12623,33 @@ func (sh *strictHandler) CancelRevision(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CancelRevisionResponseObject); ok {
 		if err := validResponse.VisitCancelRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExplainRevision operation middleware
+func (sh *strictHandler) ExplainRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request ExplainRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ExplainRevision(ctx, request.(ExplainRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExplainRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ExplainRevisionResponseObject); ok {
+		if err := validResponse.VisitExplainRevisionResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -71,6 +71,9 @@ var operations = map[string]operation{
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs": {
 		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
 	},
+	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation": {
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as the revision has not failed
+	},
 	"GET /v2/deployment-logs": {
 		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
 		shape: members(map[string]check{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),

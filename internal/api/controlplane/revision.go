@@ -65,6 +65,19 @@ func (s server) CancelRevision(ctx context.Context, request CancelRevisionReques
 	return CancelRevision200JSONResponse(showRevision(r)), err
 }
 
+// ExplainRevision says why a revision failed.
+func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error) {
+	e, err := s.Deployments.Explain(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), s.Logs)
+	if err != nil {
+		return nil, err
+	}
+	r := showRevision(e.Revision)
+	return ExplainRevision200JSONResponse{
+		RevisionID: r.ID, Status: r.Status, StatusReason: r.StatusReason, PhaseTimestamps: r.PhaseTimestamps, ActiveRevisionID: nullable(e.Active),
+		Cause: e.Cause, Evidence: append([]string{}, e.Evidence...), Remedy: nullable(e.Remedy), Log: append([]string{}, e.Log...),
+	}, nil
+}
+
 // PromoteRevision promotes a canary before its time is over.
 func (s server) PromoteRevision(ctx context.Context, request PromoteRevisionRequestObject) (PromoteRevisionResponseObject, error) {
 	r, err := s.Deployments.PromoteCanary(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))

@@ -48,7 +48,7 @@ func TestAttackAFailureForgesACommand(t *testing.T) {
 	t.Parallel()
 	r := revision{ID: "1", Status: "DEPLOY_FAILED", Reason: "START_FAILED", Message: "it exited"}
 	for _, words := range []string{"ValueError: \x1b]0;planted\a", "x\r::add-mask::planted ValueError: \r::add-mask::planted", "ValueError: \u009b2J"} {
-		text := (&failedError{revision: r, diagnosis: diagnose(r, []string{words})}).Error()
+		text := (&failedError{revision: r, explanation: explanation{Cause: "The agent ends when it is started: " + words, Remedy: words}}).Error()
 		if !strings.Contains(text, "cause: The agent ends when it is started: ") || strings.ContainsAny(text, "\r\x1b\a\u009b") || strings.Contains(text, "\n::") {
 			t.Errorf("got %q", text)
 		}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,15 +20,19 @@ import (
 const explainLong = `Say why a revision failed: the cause, the lines that say so, what to change, and how far the revision came. Without
 REVISION it is the newest that failed.`
 
-// explanation is what the command prints of a revision.
+// explanation is why a revision failed, as the server says it.
 type explanation struct {
-	diagnosis
+	Cause    string               `json:"cause"`
+	Evidence []string             `json:"evidence"`
+	Remedy   string               `json:"remedy"`
 	Revision string               `json:"revision_id"`
 	Status   string               `json:"status"`
 	Reason   string               `json:"status_reason"`
 	Phases   map[string]time.Time `json:"phase_timestamps"`
 	// Active is the revision that serves meanwhile.
-	Active string `json:"active_revision_id,omitempty"`
+	Active string `json:"active_revision_id"`
+	// Log has the last lines of the log of the phase that failed.
+	Log []string `json:"log"`
 }
 
 func newExplain() *cobra.Command {
@@ -49,8 +51,10 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := explanation{Revision: failed.ID, Status: failed.Status, Reason: failed.Reason, Phases: failed.Phases, Active: d.Active}
-			shown.diagnosis = diagnose(failed, server.tail(cmd.Context(), d.revision(failed.ID), failed))
+			shown, err := server.explain(cmd.Context(), d.revision(failed))
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
@@ -64,44 +68,25 @@ func newExplain() *cobra.Command {
 }
 
 // failed chooses the revision: the one that is named, or the newest that failed.
-func (a *api) failed(ctx context.Context, d deployment, named []string) (found revision, err error) {
+func (a *api) failed(ctx context.Context, d deployment, named []string) (string, error) {
 	if len(named) > 0 {
-		err = a.do(ctx, http.MethodGet, d.revision(named[0]), nil, &found)
-		if err == nil && !strings.HasSuffix(found.Status, "_FAILED") {
-			err = fmt.Errorf("revision %s has not failed: it is %s", found.ID, found.Status)
-		}
-		return found, err
+		return named[0], nil
 	}
 	revisions, err := a.revisions(ctx, d)
 	if err != nil {
-		return found, err
+		return "", err
 	}
 	at := slices.IndexFunc(revisions, func(r revision) bool { return strings.HasSuffix(r.Status, "_FAILED") })
 	if at < 0 {
-		return found, fmt.Errorf("no revision of %s has failed", d.Name)
+		return "", fmt.Errorf("no revision of %s has failed", d.Name)
 	}
-	return revisions[at], nil
+	return revisions[at].ID, nil
 }
 
-// tail are the last lines of the log of the phase that failed. A log that cannot be read does not
-// change what became of the revision.
-func (a *api) tail(ctx context.Context, address string, failed revision) []string {
-	kind := logOf(failed.Status)
-	if kind == "" {
-		return nil
-	}
-	var page struct {
-		Logs []logLine `json:"logs"`
-	}
-	query := url.Values{"type": {kinds[kind]}, "order": {"desc"}, "limit": {strconv.Itoa(lastLines)}}
-	if err := a.do(ctx, http.MethodGet, address+"/logs?"+query.Encode(), nil, &page); err != nil {
-		return []string{"the log cannot be read: " + err.Error()}
-	}
-	var lines []string
-	for _, line := range slices.Backward(page.Logs) {
-		lines = append(lines, line.Message)
-	}
-	return lines
+// explain asks the server why the revision at an address failed.
+func (a *api) explain(ctx context.Context, address string) (e explanation, err error) {
+	err = a.do(ctx, http.MethodGet, address+"/explanation", nil, &e)
+	return e, err
 }
 
 // logOf is the log that tells of a failure, in the words of the command line; "" when there is

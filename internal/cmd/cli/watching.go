@@ -16,8 +16,6 @@ import (
 const (
 	// pollInterval is how often a revision is looked at.
 	pollInterval = 150 * time.Millisecond
-	// lastLines is how much of a log a failure shows.
-	lastLines = 40
 )
 
 // watching is a revision that is waited for.
@@ -34,7 +32,8 @@ type watching struct {
 // failedError says that a revision will never be served.
 type failedError struct {
 	revision revision
-	diagnosis
+	// Explanation is empty if the server could not explain.
+	explanation
 	// serves says which revision serves meanwhile.
 	serves string
 	next   string
@@ -124,10 +123,12 @@ func (w *watching) failed(ctx context.Context) error {
 	failed := &failedError{revision: w.now, serves: "no revision serves", next: "slipway deployments show " + w.name}
 	if kind := logOf(w.now.Status); kind != "" {
 		failed.next = fmt.Sprintf("slipway explain %s, or slipway logs %[1]s --kind %s --revision %s", w.name, kind, w.now.ID)
-		lines := w.api.tail(ctx, w.address, w.now)
-		failed.diagnosis = diagnose(w.now, lines)
+		var err error
+		if failed.explanation, err = w.api.explain(ctx, w.address); err != nil { // the revision has failed all the same
+			failed.explanation = explanation{Log: []string{"the log cannot be read: " + err.Error()}}
+		}
 		// The message of a failure may end with what the log ends with.
-		if len(lines) > 0 && !strings.Contains(w.now.Message, lines[len(lines)-1]) {
+		if lines := failed.Log; len(lines) > 0 && !strings.Contains(w.now.Message, lines[len(lines)-1]) {
 			w.show(output.Event{Kind: output.KindLog, Name: kind + " log", Text: "its last lines", Lines: lines})
 		}
 	}

@@ -56,6 +56,9 @@ var transitions = map[Status][]Status{
 // Terminal reports whether nothing follows the status.
 func (s Status) Terminal() bool { return len(transitions[s]) == 0 }
 
+// Failed reports whether the revision failed.
+func (s Status) Failed() bool { return s == CreateFailed || s == BuildFailed || s == DeployFailed }
+
 // MayBecome reports whether next may follow s.
 func (s Status) MayBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 

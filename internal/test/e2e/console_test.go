@@ -111,8 +111,8 @@ func TestBrowserConsoleInTrouble(t *testing.T) {
 	}
 }
 
-// TestBrowserPictures makes the pictures of the README, into infra/pictures if `make pictures` asks for
-// them: testdata/browser/pictures.cjs has the story.
+// TestBrowserPictures makes the pictures of the README, into infra/pictures if `make pictures` asks
+// for them: testdata/browser/pictures.cjs has the story.
 func TestBrowserPictures(t *testing.T) {
 	s := newServer(t)
 	deploy := exec.CommandContext(t.Context(), built.slipway, "deploy", built.weather, "--name", "weather")

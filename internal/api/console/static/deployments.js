@@ -68,7 +68,7 @@ customElements.define('slipway-deployments', Deployments);
 const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
 
 class Deployment extends Live {
-  static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, tails: {state: true}};
+  static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, explanations: {state: true}};
 
   concerns(event) { return !this.leaving && (event.type === 'watching' || event.data.deployment_id === this.deployment); }
 
@@ -81,12 +81,11 @@ class Deployment extends Live {
     this.found = found;
     this.revisions = list.resources;
     document.title = `${found.name} · Slipway`;
-    this.tails ??= {};
+    this.explanations ??= {};
     for (const revision of this.revisions.slice(0, 3)) {
-      if (!revision.status.includes('FAILED') || this.tails[revision.id]) continue;
-      const kind = revision.status.includes('BUILD') ? 'build' : 'deploy';
-      const page = await get(`${this.base}/revisions/${revision.id}/logs?type=${kind}&order=desc&limit=12`, this.ending.signal);
-      this.tails = {...this.tails, [revision.id]: page.logs.reverse()};
+      if (!revision.status.includes('FAILED') || this.explanations[revision.id]) continue;
+      const explanation = await get(`${this.base}/revisions/${revision.id}/explanation`, this.ending.signal);
+      this.explanations = {...this.explanations, [revision.id]: explanation};
     }
   }
 
@@ -135,8 +134,15 @@ class Deployment extends Live {
       ${canary ? html`<p>It is a canary: it serves ${this.found.canary_percent} % of the threads until it is promoted.</p>` : nothing}
       ${this.timeline(r)}
       ${r.status_message ? html`<p class="trouble">${r.status_reason ? html`<strong>${r.status_reason}</strong> ` : nothing}${r.status_message}</p>` : nothing}
-      ${this.tails?.[r.id]?.length ? html`<pre class="tail" tabindex="0" aria-label="The last lines of the log">${this.tails[r.id].map(l => l.message + '\n')}</pre>` : nothing}
+      ${this.explain(this.explanations?.[r.id])}
     </li>`;
+  }
+
+  // explain shows the cause of a failure, the remedy, and the last lines of the log.
+  explain(e) {
+    if (!e) return nothing;
+    return html`${e.remedy ? html`<p><strong>${e.cause}</strong> ${e.remedy}</p>` : nothing}
+      ${e.log.length ? html`<pre class="tail" tabindex="0" aria-label="The last lines of the log">${e.log.slice(-12).map(line => line + '\n')}</pre>` : nothing}`;
   }
 
   // timeline shows how long each phase took.

@@ -55,6 +55,7 @@ var undriven = map[string]string{
 	"CancelRevision":       "it takes 5 reads and 15 writes, and twice that when it loses the race against the rollout that it ends, so that no line of it holds",
 	"CreatePushToken":      "it asks a registry, which a stack has only where its agents are containers; of the table it reads the deployment",
 	"DiscoverAuthProvider": "it asks an MCP server, and functions call public addresses only",
+	"ExplainRevision":      "it takes a revision that failed, and costs what ListRevisionLogs costs",
 	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
 	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
 	"StreamThreadEvents":   "it reads what StreamThread reads, and outlives its client and its thread until the time of its function is up, so that the stack does not become quiet",

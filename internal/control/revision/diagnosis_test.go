@@ -1,8 +1,10 @@
-package cli
+package revision_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
 // TestDiagnose is about the ten most usual mistakes, in the words of the builder, the runtimes and
@@ -33,7 +35,7 @@ func TestDiagnose(t *testing.T) {
 		"out of memory":           {"OUT_OF_MEMORY", "the agent used more than 512 MB", "", "The memory did not suffice.", "resource_spec"},
 		"something else":          {"INTERNAL_ERROR", "The platform had a fault.\nmore", "", "The platform had a fault.", ""},
 	} {
-		got := diagnose(revision{Reason: c.reason, Message: c.message}, strings.Split(c.log, "\n"))
+		got := revision.Diagnose(revision.Revision{Reason: c.reason, Message: c.message}, strings.Split(c.log, "\n"))
 		if !strings.HasPrefix(got.Cause, c.cause) || !strings.Contains(got.Remedy, c.remedy) {
 			t.Errorf("%s: got %q, %q; want %q, %q", name, got.Cause, got.Remedy, c.cause, c.remedy)
 		}

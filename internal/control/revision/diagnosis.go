@@ -1,4 +1,4 @@
-package cli
+package revision
 
 import (
 	"regexp"
@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// diagnosis is why a revision failed, as far as its reason, its message and its log tell.
-type diagnosis struct {
-	// Cause is a sentence, Evidence the lines that say so, Remedy what to change.
-	Cause    string   `json:"cause"`
-	Evidence []string `json:"evidence"`
-	Remedy   string   `json:"remedy"`
+// Diagnosis is why a revision failed, as far as its reason, its message and its log tell.
+type Diagnosis struct {
+	// Cause is a sentence. Evidence are the lines that say so. Remedy says what to change, "" when
+	// that is not known.
+	Cause    string
+	Evidence []string
+	Remedy   string
 }
 
-// mistake is one that people make often.
+// mistake is a mistake that people make often.
 type mistake struct {
-	// reasons are those that a revision with this mistake has; none are all.
+	// reasons are the reasons of revisions that may have this mistake, nil for any reason.
 	reasons []string
-	// sign is in a line of the message or of the log. A mistake without a sign is told by its
-	// reason alone.
+	// sign matches a line of the message or of the log, nil if the reason alone suffices.
 	sign *regexp.Regexp
 	// cause and remedy may name parts of the sign, as $1.
 	cause, remedy string
 }
 
-// said is how the runtimes begin the line of a graph that cannot be had.
+// said is how the runtimes begin the line of a graph that cannot be loaded.
 const said = `(?:graph ['"][^'"]*['"]: )?`
 
-// mistakes are tried in this order: those that a line of text proves come before those that the
-// reason only suggests.
+// mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
+// that the reason only suggests.
 var mistakes = []mistake{
 	{reasons: []string{"REF_NOT_FOUND"}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
 	{reasons: []string{"CONFIG_NOT_FOUND"}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
@@ -61,24 +61,25 @@ var mistakes = []mistake{
 	{reasons: []string{"BUILD_COMMAND_FAILED"}, cause: "The build command failed.", remedy: "Run it on your machine in an empty copy of the sources."},
 }
 
-// diagnose finds the first mistake that fits. What fits none is told by the revision's own message.
-func diagnose(r revision, log []string) diagnosis {
+// Diagnose finds the first mistake that fits a failed revision and the last lines of its log. If no
+// mistake fits, the cause is the revision's own message.
+func Diagnose(r Revision, log []string) Diagnosis {
 	lines := slices.Concat(strings.Split(r.Message, "\n"), log)
 	for _, m := range mistakes {
 		if len(m.reasons) > 0 && !slices.Contains(m.reasons, r.Reason) {
 			continue
 		}
 		if m.sign == nil {
-			return diagnosis{Cause: m.cause, Evidence: nonEmpty(lines[:min(len(lines), 5)]), Remedy: m.remedy}
+			return Diagnosis{Cause: m.cause, Evidence: nonEmpty(lines[:min(len(lines), 5)]), Remedy: m.remedy}
 		}
 		for _, line := range lines {
 			if at := m.sign.FindStringSubmatchIndex(line); at != nil {
 				expand := func(template string) string { return string(m.sign.ExpandString(nil, template, line, at)) }
-				return diagnosis{Cause: expand(m.cause), Evidence: []string{strings.TrimSpace(line)}, Remedy: expand(m.remedy)}
+				return Diagnosis{Cause: expand(m.cause), Evidence: []string{strings.TrimSpace(line)}, Remedy: expand(m.remedy)}
 			}
 		}
 	}
-	return diagnosis{Cause: strings.TrimSpace(lines[0]), Evidence: nonEmpty(lines[1:min(len(lines), 5)])}
+	return Diagnosis{Cause: strings.TrimSpace(lines[0]), Evidence: nonEmpty(lines[1:min(len(lines), 5)])}
 }
 
 func nonEmpty(lines []string) []string {
