@@ -18,7 +18,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser
+.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
 .PHONY: bench bench-lambda lint generate verify release deploy clean
 
 help: ## list the targets
@@ -125,6 +125,10 @@ test-sam: functions ## run their buffered part against `sam local start-api`; ne
 test-browser: ## have users give their consent in a real browser; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh
 	go test -tags browser -run Browser ./internal/test/e2e
+
+pictures: ## make the README's pictures anew, in infra/pictures; needs Node and Chromium
+	sh internal/test/e2e/testdata/browser/setup.sh
+	SLIPWAY_E2E_PICTURES=$(CURDIR)/infra/pictures go test -count=1 -tags browser -run BrowserPictures ./internal/test/e2e
 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
 	sh internal/test/e2e/testdata/cli/setup.sh
