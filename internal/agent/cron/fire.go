@@ -134,7 +134,12 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
-		if _, err := s.Threads.Create(ctx, ref, record.Encode(map[string]string{metadataCron: c.Cron}), true); err != nil {
+		// Who may see the cron may see the thread.
+		metadata, err := record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron}))
+		if err != nil {
+			return err
+		}
+		if _, err := s.Threads.Create(ctx, ref, metadata, true); err != nil {
 			return err
 		}
 	}

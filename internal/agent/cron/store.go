@@ -90,11 +90,16 @@ func (s *Store) Create(ctx context.Context, workspace, deployment string, conten
 	})
 }
 
+// NotFound is the fault of a cron that is not there.
+func NotFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+}
+
 // Get returns a cron; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	item, err := s.Table.Get(ctx, ref.key())
 	if errors.Is(err, table.ErrNotFound) {
-		return Cron{}, fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+		return Cron{}, NotFound(ref)
 	}
 	if err != nil {
 		return Cron{}, fmt.Errorf("get cron: %w", err)
@@ -135,7 +140,7 @@ func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now ti
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
 		counted, err := s.counted(ctx, ref.Workspace, ref.Deployment, -1)
-		o.AddOr(table.Delete{Key: ref.key(), If: table.Present()}, record.Always(fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)))
+		o.AddOr(table.Delete{Key: ref.key(), If: table.Present()}, record.Always(NotFound(ref)))
 		o.Add(counted...)
 		return o, err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -231,9 +232,9 @@ const (
 // cancelPage is how many runs or threads are looked at at a time.
 const cancelPage = 64
 
-// CancelDeployment ends the unfinished runs of a deployment, on all its threads, and reports
-// whether there were any. It looks at the busy threads only.
-func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only Only, action Action) (found bool, err error) {
+// CancelDeployment ends the unfinished runs of a deployment, on all its threads whose metadata
+// matches a filter, and reports whether there were any. It looks at the busy threads only.
+func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only Only, action Action, filter match.Filter) (found bool, err error) {
 	for _, query := range keys.BusyThreads(workspace, deployment) {
 		query.Limit = cancelPage
 		for {
@@ -243,7 +244,7 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 			}
 			for _, item := range page.Items {
 				ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
-				some, err := s.cancelOn(ctx, ref, only, action)
+				some, err := s.cancelMatching(ctx, ref, only, action, filter)
 				if err != nil && !fault.Is(err, fault.NotFound) {
 					return found, err
 				}
@@ -256,6 +257,20 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 		}
 	}
 	return found, nil
+}
+
+// cancelMatching is cancelOn where the thread's metadata matches the filter.
+func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only Only, action Action, filter match.Filter) (found bool, err error) {
+	if !filter.Empty() {
+		t, err := s.threads.Get(ctx, ref)
+		if err != nil {
+			return false, err
+		}
+		if ok, err := filter.Matches(t.Metadata); err != nil || !ok {
+			return false, err
+		}
+	}
+	return s.cancelOn(ctx, ref, only, action)
 }
 
 // cancelOn ends the runs of a thread that are asked for.

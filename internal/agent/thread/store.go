@@ -48,8 +48,8 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 
 // CreateTemporary makes the thread of a temporary run, with which it goes. Such threads are not
 // counted, as the quota of runs bounds their number.
-func (s *Store) CreateTemporary(ctx context.Context, ref Ref) (Thread, error) {
-	return s.create(ctx, ref, nil, nil, false, false)
+func (s *Store) CreateTemporary(ctx context.Context, ref Ref, metadata json.RawMessage) (Thread, error) {
+	return s.create(ctx, ref, metadata, nil, false, false)
 }
 
 func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep, counted bool) (Thread, error) {
@@ -172,18 +172,19 @@ func checkMetadata(metadata json.RawMessage) error {
 func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
 	item, err := s.table.Get(ctx, ref.Key())
 	if errors.Is(err, table.ErrNotFound) {
-		return Thread{}, notFound(ref)
+		return Thread{}, NotFound(ref)
 	}
 	if err != nil {
 		return Thread{}, fmt.Errorf("get thread: %w", err)
 	}
 	if isGrave(item) {
-		return Thread{}, notFound(ref)
+		return Thread{}, NotFound(ref)
 	}
 	return decode(ref, item)
 }
 
-func notFound(ref Ref) error {
+// NotFound is the fault of a thread that is not there.
+func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
 }
 

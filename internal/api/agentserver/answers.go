@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -18,6 +19,15 @@ type answers struct{ *idempotency.Store }
 
 // Claim implements web.Answers.
 func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
+	// The keys of a user of the repository's own authentication are that user's.
+	if user := ownUser(ctx); user != nil {
+		identity, err := identityOf(user)
+		if err != nil {
+			return nil, nil, err
+		}
+		fingerprint = sha256.Sum256(append(fingerprint[:], identity...))
+		key = fmt.Sprintf("%x", sha256.Sum256(record.Encode([]string{served(ctx).Deployment, identity, key})))
+	}
 	found, claimed, err := a.Store.Claim(ctx, idempotency.Request{Workspace: served(ctx).Workspace, Key: key, Fingerprint: fingerprint})
 	switch {
 	case err != nil:

@@ -38,7 +38,11 @@ func callerOf(ctx context.Context) *graph.Caller {
 	if !ok {
 		return nil
 	}
-	return &graph.Caller{User: userOf(auth.Of(ctx), header), Headers: publicHeaders(header)}
+	user := ownUser(ctx)
+	if user == nil {
+		user = userOf(auth.Of(ctx), header)
+	}
+	return &graph.Caller{User: user, Headers: publicHeaders(header)}
 }
 
 // headerCaller names the user of the run that an agent acts for, as JSON in base64. What others

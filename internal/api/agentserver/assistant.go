@@ -50,8 +50,21 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	}
 	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(text(asked.AssistantID)), assistant.Content{
 		Graph: asked.GraphID, Name: name, Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
-	}, asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing)
+	}, false)
+	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
+		made, err = s.standing(ctx, owner, *asked.AssistantID, err)
+	}
 	return CreateAssistant200JSONResponse(showAssistant(made)), err
+}
+
+// standing returns the assistant that has an id already, or the conflict where that is not one of
+// the user's.
+func (s server) standing(ctx context.Context, owner assistant.Owner, assistantID string, conflict error) (assistant.Assistant, error) {
+	found, err := s.Assistants.Get(ctx, owner, strings.ToLower(assistantID))
+	if err != nil {
+		return found, conflict
+	}
+	return found, matching404(nil, permitOf(ctx).filter, found.Metadata, conflict)
 }
 
 // GetAssistant reads an assistant.
@@ -102,6 +115,11 @@ func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
 	if err != nil {
 		return err
 	}
+	own, _, err := s.also(ctx, access{"threads", "delete"}, map[string]any{"assistant_id": assistantID})
+	if err != nil {
+		return err
+	}
+	filter = filter.And(own)
 	d := served(ctx)
 	search := thread.Search{Filter: thread.Filter{Metadata: filter}, SortBy: thread.SortCreated}
 	search.Limit = threadsAtOnce
@@ -157,7 +175,7 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 func (s server) assistantSearch(ctx context.Context, asked AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
 	filter, problem := match.Parse(present(asked.Metadata))
-	return owner, assistant.Search{Graph: text(asked.GraphID), Name: text(asked.Name), Metadata: filter}, errors.Join(err, problem)
+	return owner, assistant.Search{Graph: text(asked.GraphID), Name: text(asked.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
 }
 
 // ListAssistantVersions lists the versions of an assistant, newest first.
@@ -213,6 +231,9 @@ func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assist
 		// The agent does not say which graphs it has, or cannot be asked now; it will refuse
 		// others.
 		found, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
+	}
+	if err == nil {
+		err = s.mayRun(ctx, found)
 	}
 	if err != nil {
 		return assistant.Assistant{}, err

@@ -50,7 +50,7 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 		found, err = s.cancelOf(ctx, *asked.ThreadID, asked.RunIds, action)
 	} else {
 		d := served(ctx)
-		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.Only(*asked.Status), action)
+		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.Only(*asked.Status), action, permitOf(ctx).filter)
 	}
 	if err == nil && !found {
 		err = run.NothingToCancel()

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/cron"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
@@ -31,6 +32,11 @@ func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRe
 	if err != nil {
 		return nil, err
 	}
+	// Its runs are on the thread.
+	filter, _, err := s.also(ctx, access{"threads", "create_run"}, map[string]any{"thread_id": t.Thread, "assistant_id": request.Body.AssistantID})
+	if err := matching404(err, filter, t.Metadata, thread.NotFound(t.Ref)); err != nil {
+		return nil, err
+	}
 	made, err := s.createCron(ctx, t.Thread, request.Body)
 	return CreateThreadCron200JSONResponse(made), err
 }
@@ -41,6 +47,9 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 		return Cron{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
 	}
 	_, named, err := s.named(ctx, asked.AssistantID)
+	if err == nil {
+		err = s.mayRun(ctx, named)
+	}
 	if err != nil {
 		return Cron{}, err
 	}
@@ -157,7 +166,7 @@ func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject)
 // SearchCrons lists the crons that match.
 func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error) {
 	asked := request.Body
-	search, err := cronSearch(CronCount{AssistantID: asked.AssistantID, Metadata: asked.Metadata, ThreadID: asked.ThreadID})
+	search, err := cronSearch(ctx, CronCount{AssistantID: asked.AssistantID, Metadata: asked.Metadata, ThreadID: asked.ThreadID})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +187,7 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 
 // CountCrons counts the crons that match.
 func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject) (CountCronsResponseObject, error) {
-	search, err := cronSearch(*request.Body)
+	search, err := cronSearch(ctx, *request.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +196,9 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 	return CountCrons200JSONResponse(total), err
 }
 
-func cronSearch(asked CronCount) (cron.Search, error) {
+func cronSearch(ctx context.Context, asked CronCount) (cron.Search, error) {
 	filter, err := match.Parse(present(asked.Metadata))
-	search := cron.Search{Metadata: filter, Thread: strings.ToLower(text(asked.ThreadID))}
+	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(text(asked.ThreadID))}
 	if name := text(asked.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {
 			search.AssistantID = assistant.DefaultID(name)

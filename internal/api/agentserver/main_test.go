@@ -71,6 +71,8 @@ type fixture struct {
 	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
 	key, stranger string
 	deployment    deployment.Ref
+	// auth is the own authentication of what is deployed, "" for none.
+	auth string
 	// answers is what keeps the answers of repeated requests.
 	answers *fixtures.Mortal
 	// rescue looks for what was left behind as if it were much later.
@@ -274,7 +276,7 @@ func (f *fixture) deploy(t *testing.T, graphs ...string) string {
 			must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
 			continue
 		}
-		r.Artifact.Graphs = graphs
+		r.Artifact.Graphs, r.Artifact.Auth = graphs, f.auth
 		must(t, f.deployments.Promote(t.Context(), d, r))
 		active = r.Revision
 	}

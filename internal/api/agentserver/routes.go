@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
@@ -86,8 +85,15 @@ func Register(mux *web.Mux, config Config) error {
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
-	authenticate, count := s.authenticate(mux), mux.Counted(nil)
-	routes := mux.Routes(contract, base, web.Always(func(next http.Handler) http.Handler { return authenticate(count(next)) }))
+	if err := checkRules(contract); err != nil {
+		return err
+	}
+	count := mux.Counted(nil)
+	routes := mux.Routes(contract, base, func(o web.Operation) web.Middleware {
+		authenticate := s.authenticate(mux, o)
+		return func(next http.Handler) http.Handler { return authenticate(count(next)) }
+	})
+	routes.Deciding(func(o web.Operation) web.Middleware { return s.permit(mux, o) })
 	if config.Answers != nil {
 		routes.Idempotent(answers{config.Answers})
 	}
@@ -110,17 +116,18 @@ func served(ctx context.Context) deployment.Deployment {
 	return d
 }
 
-// authenticate finds the deployment that the path names in the workspace of the key. One of another
-// workspace does not exist for the caller.
-func (s server) authenticate(mux *web.Mux) web.Middleware {
+// authenticate finds the deployment that the path names, and who asks.
+func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			d, principal, err := s.deployment(r)
+			known, err := s.admit(r, o)
 			if err != nil {
 				mux.Error(w, r, err)
 				return
 			}
-			r = r.WithContext(context.WithValue(asking(r.Context(), principal, r.Header), deploymentKey{}, d))
+			d := known.Deployment
+			ctx := context.WithValue(asking(r.Context(), known.principal, r.Header), deploymentKey{}, d)
+			r = r.WithContext(context.WithValue(ctx, ownUserKey{}, known.user))
 			web.ActsFor(r.Context(), d.Workspace)
 			if s.Metrics != nil {
 				s.Metrics.Count(d.Deployment, w, r, next)
@@ -131,21 +138,22 @@ func (s server) authenticate(mux *web.Mux) web.Middleware {
 	}
 }
 
-func (s server) deployment(r *http.Request) (deployment.Deployment, apikey.Principal, error) {
-	principal, err := s.caller(r)
-	if err != nil {
-		return deployment.Deployment{}, principal, err
+// deployment finds the deployment that the path names in the workspace of the key. One of another
+// workspace does not exist for the caller.
+func (s server) deployment(r *http.Request) (known admitted, err error) {
+	if known.principal, err = s.caller(r); err != nil {
+		return known, err
 	}
-	if err := authorize(principal, r); err != nil {
-		return deployment.Deployment{}, principal, err
+	if err := authorize(known.principal, r); err != nil {
+		return known, err
 	}
-	ref := deployment.Ref{Workspace: principal.Workspace, Deployment: r.PathValue("deployment_id")}
+	ref := deployment.Ref{Workspace: known.principal.Workspace, Deployment: r.PathValue("deployment_id")}
 	if !id.Valid(ref.Deployment) {
-		return deployment.Deployment{}, principal, deployment.NotFound(ref)
+		return known, deployment.NotFound(ref)
 	}
-	d, err := s.Deployments.Head(r.Context(), ref)
-	if err == nil && d.Status == deployment.AwaitingDelete {
+	known.Deployment, err = s.Deployments.Head(r.Context(), ref)
+	if err == nil && known.Status == deployment.AwaitingDelete {
 		err = deployment.NotFound(ref)
 	}
-	return d, principal, err
+	return known, err
 }

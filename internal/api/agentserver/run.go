@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -104,11 +105,15 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, no
 	ref := threadRef(ctx, threadID)
 	// A thread that is not there has no checkpoint to go on from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
-	created, err := s.Runs.Create(ctx, ref, request)
-	if !makes || !fault.Is(err, fault.NotFound) {
-		return created, err
+	if !permitOf(ctx).absent {
+		created, err := s.Runs.Create(ctx, ref, request)
+		if !makes || !fault.Is(err, fault.NotFound) {
+			return created, err
+		}
+	} else if !makes {
+		return run.Run{}, thread.NotFound(ref)
 	}
-	t, err := s.Threads.Create(ctx, ref, nil, true)
+	t, err := s.newThread(ctx, ref, permitOf(ctx).metadata, nil)
 	if err != nil {
 		return run.Run{}, err
 	}

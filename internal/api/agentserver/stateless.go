@@ -2,6 +2,7 @@ package agentserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -45,9 +46,10 @@ func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStat
 // none. If a creation fails, the runs before it are deleted, as the client never learns their ids.
 func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
 	bodies := *request.Body
-	asked := make([]run.Request, len(bodies))
+	asked, owned := make([]run.Request, len(bodies)), make([]json.RawMessage, len(bodies))
 	for i := range bodies {
 		var err error
+		owned[i] = ownMetadata(ctx, &bodies[i])
 		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
 			return nil, err
 		}
@@ -55,7 +57,7 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
 	created := make([]run.Run, 0, len(bodies))
 	for i := range bodies {
-		next, err := s.createAlone(ctx, asked[i])
+		next, err := s.createAlone(ctx, asked[i], owned[i])
 		if err != nil {
 			return nil, errors.Join(err, s.takeBack(ctx, created))
 		}
@@ -80,12 +82,13 @@ func (s server) takeBack(ctx context.Context, runs []run.Run) error {
 
 // createStateless creates a run on a thread of its own, as a body asks for it.
 func (s server) createStateless(ctx context.Context, body *RunCreate, notes ...record.Note[run.Run]) (run.Run, error) {
+	owned := ownMetadata(ctx, body)
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
 	request.Notes = notes
-	return s.createAlone(ctx, request)
+	return s.createAlone(ctx, request, owned)
 }
 
 // statelessRequest checks a request to run on a thread of its own.
@@ -96,13 +99,22 @@ func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Requ
 	return request, err
 }
 
+// ownMetadata is the metadata of the thread of a run that has one of its own: that of the run, as
+// the repository's own authentication has left it, so that the run's user finds the thread.
+func ownMetadata(ctx context.Context, body *RunCreate) json.RawMessage {
+	if ownUser(ctx) == nil {
+		return nil
+	}
+	return present(body.Metadata)
+}
+
 // createAlone creates a thread and its first run, which have the same id: so the run is found
 // without its thread.
-func (s server) createAlone(ctx context.Context, request run.Request) (run.Run, error) {
+func (s server) createAlone(ctx context.Context, request run.Request, metadata json.RawMessage) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
-	create := func() (thread.Thread, error) { return s.Threads.Create(ctx, ref, nil, false) }
+	create := func() (thread.Thread, error) { return s.Threads.Create(ctx, ref, metadata, false) }
 	if request.Temporary {
-		create = func() (thread.Thread, error) { return s.Threads.CreateTemporary(ctx, ref) }
+		create = func() (thread.Thread, error) { return s.Threads.CreateTemporary(ctx, ref, metadata) }
 	}
 	t, err := create()
 	if err != nil {

@@ -37,12 +37,17 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 			return nil, err
 		}
 	}
-	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
+	made := s.newThread
+	if asked.IfExists == nil || *asked.IfExists != IfExistsDoNothing {
+		made = func(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
+			return s.Threads.CreateFor(ctx, ref, metadata, ttl, false)
+		}
+	}
 	ttl, err := ttlOf(asked.TTL)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Threads.CreateFor(ctx, ref, present(asked.Metadata), ttl, keep)
+	t, err := made(ctx, ref, present(asked.Metadata), ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +76,9 @@ func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (
 func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error) {
 	t, err := s.Runs.Seal(ctx, threadRef(ctx, request.ThreadID))
 	if err != nil {
+		return nil, err
+	}
+	if _, t.Metadata, err = s.also(ctx, access{"threads", "create"}, map[string]any{memberMetadata: t.Metadata}); err != nil {
 		return nil, err
 	}
 	made, err := s.Threads.Copy(ctx, t)

@@ -31,6 +31,12 @@ type threadEvents struct {
 func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, func(events []protocol.Event) error {
+			if len(events) > 0 {
+				// The thread may have come, or come anew, since the request was permitted.
+				if err := s.visible(ctx, s.ref); err != nil {
+					return err
+				}
+			}
 			out := make([]web.Event, len(events))
 			for i, event := range events {
 				out[i] = web.Event{Name: event.Method, ID: event.ID, Data: event.JSON()}

@@ -79,6 +79,7 @@ func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thr
 	if filter.Metadata, err = match.Parse(present(asked.Metadata)); err != nil {
 		return filter, nil, err
 	}
+	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
 	if asked.Status != nil {
 		filter.Status = thread.Status(*asked.Status)
 	}
@@ -299,6 +300,9 @@ func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObj
 }
 
 func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrategy) error {
+	if err := s.visible(ctx, ref); err != nil {
+		return err
+	}
 	if strategy == PruneStrategyDelete {
 		return s.Threads.Delete(ctx, ref)
 	}

@@ -15,6 +15,8 @@ import (
 // Agents asks a deployment's agent for what belongs to no run.
 type Agents interface {
 	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
+	// Rule asks the own authentication of the deployment's repository.
+	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
 	// Serves reports whether an agent of the deployment is to be had now.
 	Serves(ctx context.Context, workspace, deployment string) (bool, error)
 	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to

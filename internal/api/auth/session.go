@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -36,6 +37,9 @@ func (c SessionCookies) name() string {
 	}
 	return cookieSession
 }
+
+// IsSessionCookie tells whether a cookie of that name may hold the token of a session.
+func IsSessionCookie(name string) bool { return strings.TrimPrefix(name, hostOnly) == cookieSession }
 
 // Session returns the two halves of the session that a request carries: the token of its cookie,
 // and the proof of its header, which may be missing.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -137,14 +136,11 @@ func fingerprint(r *http.Request) ([sha256.Size]byte, error) {
 	add([]byte(r.URL.EscapedPath()))
 	add([]byte(r.URL.RawQuery))
 	// An operation whose contract has no body does not look at one.
-	if body, ok := r.Body.(checkedBody); ok {
-		text, err := io.ReadAll(body)
-		if err == nil {
-			_, err = body.Seek(0, io.SeekStart)
-		}
-		if err != nil {
-			return [sha256.Size]byte{}, err
-		}
+	text, err := CheckedBody(r)
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	if text != nil {
 		add(text)
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil

@@ -69,6 +69,7 @@ type Routes struct {
 	contract *Contract
 	base     string
 	guard    Guard
+	decide   Guard
 	answers  Answers
 	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before
 	// them.
@@ -79,6 +80,14 @@ type Routes struct {
 // whose contract names the header; nil keeps none. It concerns what is registered afterwards.
 func (r *Routes) Idempotent(answers Answers) *Routes {
 	r.answers = answers
+	return r
+}
+
+// Deciding puts a guard behind the contract's checks and before everything else: also before
+// answers that were kept. What the guard puts in the place of a body is checked again. It concerns
+// what is registered afterwards.
+func (r *Routes) Deciding(guard Guard) *Routes {
+	r.decide = guard
 	return r
 }
 
@@ -97,13 +106,10 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	if o.holding != "" {
 		inner = r.mux.holding(o, inner)
 	}
-	var checked http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if err := o.check(req, w.Header()); err != nil {
-			r.mux.Error(w, req, err)
-			return
-		}
-		inner.ServeHTTP(w, req)
-	})
+	if r.decide != nil && !o.Public {
+		inner = r.decide(o.Operation)(r.checking(o, inner, isReplaced))
+	}
+	checked := r.checking(o, inner, func(*http.Request) bool { return true })
 	if o.stores {
 		checked = r.mux.Storing(checked)
 	}
@@ -111,6 +117,19 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 		checked = r.guard(o.Operation)(checked)
 	}
 	r.mux.Handle(pattern, checked)
+}
+
+// checking is the contract's checks, of the requests that are to be checked.
+func (r *Routes) checking(o *operation, next http.Handler, which func(*http.Request) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if which(req) {
+			if err := o.check(req, w.Header()); err != nil {
+				r.mux.Error(w, req, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
 }
 
 // conditional lets the operation speak of the state of its resource, where the contract says so: by

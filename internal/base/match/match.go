@@ -12,7 +12,20 @@ import (
 )
 
 // Filter is a parsed filter. The zero Filter matches everything.
-type Filter struct{ wanted any }
+type Filter struct {
+	wanted any
+	// also is what a document must match besides, nil for nothing.
+	also *Filter
+}
+
+// And is the filter of what matches both.
+func (f Filter) And(other Filter) Filter {
+	if f.also != nil {
+		other = f.also.And(other)
+	}
+	f.also = &other
+	return f
+}
 
 // Parse reads a filter; empty text and null are the zero Filter. The error is that of the JSON.
 func Parse(filter json.RawMessage) (Filter, error) {
@@ -23,13 +36,13 @@ func Parse(filter json.RawMessage) (Filter, error) {
 	if err != nil {
 		return Filter{}, fmt.Errorf("read filter: %w", err)
 	}
-	return Filter{wanted}, nil
+	return Filter{wanted: wanted}, nil
 }
 
 // Empty reports whether the filter matches everything.
 func (f Filter) Empty() bool {
 	members, ok := f.wanted.(map[string]any)
-	return f.wanted == nil || ok && len(members) == 0
+	return (f.wanted == nil || ok && len(members) == 0) && (f.also == nil || f.also.Empty())
 }
 
 // Matches reports whether a document, which must be JSON, has what the filter asks for.
@@ -44,7 +57,11 @@ func (f Filter) Matches(document json.RawMessage) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read document: %w", err)
 	}
-	return contains(found, f.wanted), nil
+	return f.contained(found), nil
+}
+
+func (f Filter) contained(found any) bool {
+	return (f.wanted == nil || contains(found, f.wanted)) && (f.also == nil || f.also.contained(found))
 }
 
 // decode keeps numbers as they are written, so that large ones differ where they differ.

@@ -51,3 +51,30 @@ func TestMatches(t *testing.T) {
 		t.Error("a filter with members is empty")
 	}
 }
+
+func TestAnd(t *testing.T) {
+	t.Parallel()
+	parse := func(text string) match.Filter {
+		f, err := match.Parse(json.RawMessage(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	both := parse(`{"a": 1}`).And(parse(`{"b": 2}`)).And(parse(``)).And(parse(`{"c": 3}`))
+	for document, want := range map[string]bool{
+		`{"a": 1, "b": 2, "c": 3}`: true, `{"a": 1, "b": 2}`: false, `{"a": 1, "c": 3}`: false, `{"b": 2, "c": 3}`: false, `null`: false,
+	} {
+		if got, err := both.Matches(json.RawMessage(document)); got != want || err != nil {
+			t.Errorf("%s: %t, %v; want %t", document, got, err, want)
+		}
+	}
+	for _, f := range []match.Filter{both, parse(``).And(parse(`{"a": 1}`)), parse(`{"a": 1}`).And(match.Filter{})} {
+		if ok, err := f.Matches(json.RawMessage(`{}`)); f.Empty() || ok || err != nil {
+			t.Errorf("%v matches an empty document, or is empty", f)
+		}
+	}
+	if !(match.Filter{}).And(match.Filter{}).Empty() {
+		t.Error("the filter of nothing twice is not empty")
+	}
+}

@@ -63,8 +63,12 @@ func (d Deployment) CanaryTime() time.Duration {
 }
 
 // WantsCanary tells whether a revision is to serve a share of the threads before it is promoted.
-// One that was deployed before needs no trial: who goes back is in a hurry.
+// One that was deployed before needs no trial: who goes back is in a hurry. One that begins or ends
+// the repository's own authentication gets no trial: it would serve under the rules of another.
 func (d Deployment) WantsCanary(r revision.Revision) bool {
+	if d.Auth != (r.Artifact.Auth != "") {
+		return false
+	}
 	return d.CanaryPercent != nil && *d.CanaryPercent > 0 && d.Active != "" && !d.Remote() && !r.Again
 }
 

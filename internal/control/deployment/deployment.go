@@ -125,6 +125,9 @@ type Deployment struct {
 	Graphs []string
 	// Descriptions are what the active revision's configuration file says of them.
 	Descriptions map[string]string
+	// Auth says that the active revision has its repository's own authentication, which the agent
+	// server asks about every request.
+	Auth bool
 	// Forced says that it was deleted by force: only the teardown still sees it.
 	Forced bool
 	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered
@@ -170,6 +173,7 @@ const (
 	attrPrevious     = "previous"
 	attrGraphs       = "graphs"
 	attrDescriptions = "descriptions"
+	attrAuth         = "auth"
 	attrCommit       = "commit"
 	attrEvent        = "event"
 	attrForced       = "forced"
@@ -209,6 +213,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Retiring:  item.Text(attrRetiring),
 		Previous:  item.Text(attrPrevious),
 		CommitSHA: item.Text(attrCommit),
+		Auth:      item.Bool(attrAuth),
 		Forced:    item.Bool(attrForced),
 		Canary:    int(item.Int(attrCanary)),
 		Teardown:  int(item.Int(attrTeardown)),

@@ -141,6 +141,9 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
 		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
 		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
+		// The runtime serves no repository with an authentication of its own that is not the one
+		// which the platform asks.
+		"SLIPWAY_AUTH":                   rev.Artifact.Auth,
 		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
 	}
 	maps.DeleteFunc(settings, func(_, value string) bool { return value == "" })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -41,6 +42,30 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 		return graph.Description{}, nil // it does not describe itself
 	}
 	return description, unavailable(err)
+}
+
+// rulingLimit is how long the repository's own authentication may take.
+const rulingLimit = 10 * time.Second
+
+// Rule asks the own authentication of a deployment's repository: that of the active release. An
+// agent that does not answer in time, or not with a ruling, is a fault.Unavailable.
+func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error) {
+	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
+	if err != nil {
+		return graph.Ruling{}, err
+	}
+	defer done()
+	limited, cancel := context.WithTimeout(ctx, rulingLimit)
+	defer cancel()
+	ruling, err := a.Graph.Rule(limited, endpoint, asked)
+	switch {
+	case err == nil:
+		return ruling, nil
+	case ctx.Err() != nil:
+		return graph.Ruling{}, context.Cause(ctx)
+	}
+	slog.WarnContext(ctx, "the repository's own authentication gave no answer", "deployment", deployment, "error", err)
+	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
 }
 
 // servesLimit is how long an agent that is being started may take while somebody asks whether it

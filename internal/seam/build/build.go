@@ -47,6 +47,9 @@ type Artifact struct {
 	Graphs []string `json:"graphs,omitempty"`
 	// Descriptions are what the file says of graphs.
 	Descriptions map[string]string `json:"descriptions,omitempty"`
+	// Auth is the repository's own authentication, "path:variable", "" for none. The agent server
+	// asks it about every request.
+	Auth string `json:"auth,omitempty"`
 }
 
 // State is how far a build is.

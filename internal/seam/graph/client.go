@@ -91,6 +91,20 @@ func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint) (Descr
 	return description, nil
 }
 
+// Rule asks the repository's own authentication, by OperationAuthenticate or OperationAuthorize.
+// The errors are those of Invoke.
+func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invocation) (Ruling, error) {
+	var ruling Ruling
+	response, err := c.post(ctx, endpoint, asked)
+	if err == nil {
+		err = decode(ctx, response, &ruling)
+	}
+	if err != nil {
+		return Ruling{}, fmt.Errorf("%s by the agent: %w", asked.Operation, err)
+	}
+	return ruling, nil
+}
+
 // Ping asks the agent how it is. The errors are those of Invoke.
 func (c *Client) Ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
 	ping, err := c.ping(ctx, endpoint)

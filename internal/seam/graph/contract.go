@@ -46,6 +46,10 @@ const (
 	OperationUpdateState Operation = "update_state"
 	// OperationDescribe returns the graphs and their JSON schemas.
 	OperationDescribe Operation = "describe"
+	// OperationAuthenticate asks the repository's own authentication who sent a Request, and
+	// OperationAuthorize asks it what a User may do. Both are answered with a Ruling.
+	OperationAuthenticate Operation = "authenticate"
+	OperationAuthorize    Operation = "authorize"
 )
 
 // Invocation is the body of POST /invocations.
@@ -81,6 +85,9 @@ type Invocation struct {
 	Durability string `json:"durability,omitempty"`
 	// Supersteps are those of OperationUpdateState.
 	Supersteps []Superstep `json:"supersteps,omitempty"`
+	// Request is that of OperationAuthenticate, Access that of OperationAuthorize.
+	Request *Request `json:"request,omitempty"`
+	Access  *Access  `json:"access,omitempty"`
 	// ServerURL is the base URL of the deployment's own agent server, which the agent may use with
 	// its invoke token as X-Api-Key and its workspace as X-Tenant-Id; "" where it cannot be
 	// reached. X-Slipway-Caller, a User as JSON in URL-safe base64, says for whom it does.
@@ -95,6 +102,44 @@ type Caller struct {
 	// Headers are those of the request, by name in lower case: User-Agent and all that begin with
 	// X-, without those that hold credentials and those that proxies add.
 	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Request is a request to the agent server, as the repository's own authentication sees it.
+type Request struct {
+	Method string `json:"method"`
+	// Path is below the agent server's base URL: "/threads/...".
+	Path       string            `json:"path"`
+	PathParams map[string]string `json:"path_params"`
+	// Query is as it was sent.
+	Query string `json:"query"`
+	// Headers are by name in lower case. The credentials of the platform are not among them.
+	Headers map[string]string `json:"headers"`
+}
+
+// Access is what a user wants to do.
+type Access struct {
+	// User is that of the Ruling which let the user in.
+	User json.RawMessage `json:"user"`
+	// Resource and Action have the names that the framework gives them: "threads", "create_run".
+	Resource string `json:"resource"`
+	Action   string `json:"action"`
+	// Value is what the handler sees of the request, and may change: a JSON object.
+	Value json.RawMessage `json:"value"`
+}
+
+// Ruling is what the repository's own authentication says. Everything but a Ruling that allows
+// something in so many words lets nobody in.
+type Ruling struct {
+	Allowed bool `json:"allowed"`
+	// Status and Detail are the handler's own words where it allows nothing.
+	Status int    `json:"status,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// User is {identity, permissions, ...}, the answer to OperationAuthenticate.
+	User json.RawMessage `json:"user,omitempty"`
+	// Filter is what the metadata of a resource must match, Value what the handler has made of the
+	// Access's. They are the answer to OperationAuthorize.
+	Filter json.RawMessage `json:"filter,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"`
 }
 
 // Superstep is a list of updates that make one checkpoint.

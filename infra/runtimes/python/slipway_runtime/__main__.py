@@ -11,6 +11,7 @@ import sys
 import uvicorn
 
 from . import loopback
+from .auth import Authentication, load_auth
 from .bridge import GraphLoop
 from .config import UserError, read_config
 from .describe import describe
@@ -33,7 +34,9 @@ def main() -> None:
         # What a module prints when it is imported does not get between the lines of a description.
         with contextlib.redirect_stdout(sys.stderr) if arguments.check else contextlib.nullcontext():
             loopback.install()
-            sources = load(read_config(arguments.config))
+            config = read_config(arguments.config)
+            sources = load(config)
+            auth = load_auth(config)
             graphs = GraphLoop()
             # A factory that makes no graph is found now, not by the first run.
             checked = {i: graphs.submit(describe(s)).result() for i, s in sources.items() if arguments.check or s.is_factory}
@@ -43,16 +46,16 @@ def main() -> None:
     if arguments.check:
         sys.stdout.buffer.write(encode({"graphs": checked}) + b"\n")
         _exit(0)
-    _serve(sources, graphs)
+    _serve(sources, graphs, auth)
 
 
-def _serve(sources: dict[str, Source], graphs: GraphLoop) -> None:
+def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None) -> None:
     for graph_id, source in sources.items():
         if not source.is_factory:
             warn_of_own_checkpointer(graph_id, source.value)
     host, port = os.environ.get("HOST") or "0.0.0.0", int(os.environ.get("PORT") or 8080)  # port 0 picks one
     config = uvicorn.Config(
-        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", "")),
+        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth),
         host=host,
         port=port,
         lifespan="off",

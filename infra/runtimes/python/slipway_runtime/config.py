@@ -13,6 +13,8 @@ _SERVED = (
     "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
     "pip_config_file", "pip_installer", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
 )
+# The platform sets it to the authentication that it asks about every request.
+AUTH_VARIABLE = "SLIPWAY_AUTH"
 _GRAPH_KEYS = ("path", "description")
 # The public server takes keys from these variables, too.
 _SETTINGS = tuple(
@@ -33,6 +35,8 @@ class Config:
     graphs: dict[str, str]
     # dependencies are the directories among them.
     dependencies: list[Path]
+    # auth is the import path of the repository's own authentication, None for none.
+    auth: str | None = None
 
 
 def read_config(path: str | None) -> Config:
@@ -53,7 +57,20 @@ def read_config(path: str | None) -> Config:
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
     dependencies = [directory / d for d in wanted if isinstance(d, str)] if isinstance(wanted, list) else []
-    return Config(directory, paths, [d for d in dependencies if d.is_dir()])
+    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")))
+
+
+def _auth(file: Path, value: object) -> str | None:
+    """The repository's own authentication. It is run only if the platform says that it will ask exactly that one about every request."""
+    asked = os.environ.get(AUTH_VARIABLE) or None
+    if not _asks(value):
+        if asked is not None:
+            raise UserError(f"{file}: auth: the platform asks {asked!r} about every request, and the file names none")
+        return None
+    path = value.get("path") if isinstance(value, dict) else None
+    if path != asked:
+        raise UserError(f"{file}: auth.path: the platform asks {asked!r} about every request, not {path!r}")
+    return asked
 
 
 def _usual_file() -> Path:
@@ -72,7 +89,8 @@ def _same(one: Path, other: Path) -> bool:
 
 def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
     """Refuses by name what would be missing: an agent is never served without what its repository asks for."""
-    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in _SERVED and _asks(fields[name])]
+    served = (*_SERVED, "auth") if os.environ.get(AUTH_VARIABLE) else _SERVED
+    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in served and _asks(fields[name])]
     for graph_id, graph in sorted(graphs.items()):
         for name in sorted(graph) if isinstance(graph, dict) else ():
             if name not in _GRAPH_KEYS and _asks(graph[name]):

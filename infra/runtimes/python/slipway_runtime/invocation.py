@@ -11,6 +11,8 @@ import orjson
 from langgraph.types import Command, Send, StateUpdate
 
 OPERATIONS = ("run", "update_state", "describe")
+# QUESTIONS are operations too, for the repository's own authentication.
+QUESTIONS = ("authenticate", "authorize")
 DURABILITIES = ("async", "sync", "exit")
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
@@ -141,6 +143,17 @@ def _fields(schema: type) -> list[str]:
     if dataclasses.is_dataclass(schema):
         return [f.name for f in dataclasses.fields(schema)]
     return list(getattr(schema, "model_fields", None) or getattr(schema, "__annotations__", {}))
+
+
+def question_of(body: bytes) -> dict[str, Any] | None:
+    """The question for the repository's own authentication that a body is, None for an invocation of a graph."""
+    if not any(name in body for name in (b'"authenticate"', b'"authorize"')):
+        return None
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None  # parse says what is wrong with it
+    return fields if isinstance(fields, dict) and fields.get("operation") in QUESTIONS else None
 
 
 def parse(body: bytes) -> Invocation:

@@ -71,37 +71,41 @@ def _places(dependency: Path) -> list[Path]:
 
 
 def _load(directory: Path, graph_id: str, path: str) -> Source:
+    source = Source(graph_id, load_variable(directory, f"graph {graph_id!r}", path))
+    if not source.is_factory:
+        source = Source(graph_id, as_graph(graph_id, source.value))
+    return source
+
+
+def load_variable(directory: Path, what: str, path: str) -> Any:
+    """Imports what the configuration file calls something, "path/to/file.py:variable"."""
     target, _, variable = path.rpartition(":")
     try:
         if "/" in target or target.endswith(".py"):
-            module = _import_file(directory, graph_id, target)
+            module = _import_file(directory, what, target)
         else:
             module = importlib.import_module(target)
     except UserError:
         raise
     except SyntaxError as e:
         file = _relative(directory, e.filename or target)
-        raise UserError(f"graph {graph_id!r}: {file}, line {e.lineno}: {type(e).__name__}: {e.msg}") from e
+        raise UserError(f"{what}: {file}, line {e.lineno}: {type(e).__name__}: {e.msg}") from e
     except (Exception, SystemExit) as e:
-        raise UserError(f"graph {graph_id!r}: {_place(directory, e, target)}{type(e).__name__}: {_one_line(e)}") from e
+        raise UserError(f"{what}: {_place(directory, e, target)}{type(e).__name__}: {_one_line(e)}") from e
     try:
-        value = getattr(module, variable)
+        return getattr(module, variable)
     except AttributeError as e:
         others = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own_graph(module, value)]
         known = f"; it has {', '.join(repr(name) for name in others[:8])}" if others else ""
-        raise UserError(f"graph {graph_id!r}: {target} has no variable {variable!r}{known}") from e
-    source = Source(graph_id, value)
-    if not source.is_factory:
-        source = Source(graph_id, as_graph(graph_id, value))
-    return source
+        raise UserError(f"{what}: {target} has no variable {variable!r}{known}") from e
 
 
-def _import_file(directory: Path, graph_id: str, target: str) -> ModuleType:
+def _import_file(directory: Path, what: str, target: str) -> ModuleType:
     file = (directory / target).resolve()
     if file.suffix in (".js", ".ts", ".mjs", ".mts", ".cjs", ".cts", ".tsx", ".jsx"):
-        raise UserError(f"graph {graph_id!r}: {target} is a JavaScript file; the Python runtime hosts Python graphs only")
+        raise UserError(f"{what}: {target} is a JavaScript file; the Python runtime hosts Python graphs only")
     if not file.is_file():
-        raise UserError(f"graph {graph_id!r}: there is no file {target!r}")
+        raise UserError(f"{what}: there is no file {target!r}")
     name = _module_name(directory, file)
     if "." in name:
         # Its package may import the file itself. One that cannot be imported is no obstacle for a file that does without.
@@ -112,7 +116,7 @@ def _import_file(directory: Path, graph_id: str, target: str) -> ModuleType:
         return known
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise UserError(f"graph {graph_id!r}: {target!r} is not a Python file")
+        raise UserError(f"{what}: {target!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

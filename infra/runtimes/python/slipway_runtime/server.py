@@ -3,18 +3,22 @@
 import asyncio
 import contextlib
 import hmac
+import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from .auth import LIMIT, Authentication
 from .bridge import GraphLoop, Outlet
 from .config import UserError
 from .describe import describe
 from .encode import encode
-from .invocation import InvalidInvocation, Invocation, parse
+from .invocation import InvalidInvocation, Invocation, parse, question_of
 from .loader import Source
 from .run import Run
 from .store import ServerStore
+
+log = logging.getLogger("slipway_runtime")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -35,8 +39,9 @@ class _Refused(Exception):
 class Server:
     """An ASGI application."""
 
-    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str) -> None:
+    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None) -> None:
         self._sources = sources
+        self._auth = auth
         self._graphs = graphs
         self._token = token
         self._stores: dict[str, ServerStore] = {}
@@ -63,8 +68,12 @@ class Server:
     async def _invoke(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         self._authorize(headers)
+        body = await _read(receive)
         try:
-            invocation = parse(await _read(receive))
+            if (question := question_of(body)) is not None:
+                await _answer(send, 200, await self._rule(question))
+                return
+            invocation = parse(body)
         except InvalidInvocation as e:
             raise _Refused(400, str(e)) from e
         if invocation.operation == "describe":
@@ -99,6 +108,19 @@ class Server:
             return await asyncio.wrap_future(self._graphs.submit(describe(source)))
         except UserError as e:
             raise _Refused(500, str(e)) from e
+
+    async def _rule(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Asks the repository's own authentication, on the loop of the graphs: a handler that blocks it stops no answer to GET /ping."""
+        if self._auth is None:
+            raise _Refused(404, "the repository has no authentication of its own")
+        try:
+            async with asyncio.timeout(LIMIT + 1):
+                return await asyncio.wrap_future(self._graphs.submit(self._auth.rule(question)))
+        except InvalidInvocation:
+            raise
+        except Exception as e:
+            log.exception("the repository's own authentication has failed")
+            raise _Refused(500, f"the repository's own authentication has failed: {type(e).__name__}") from e
 
     def _store(self, invocation: Invocation) -> ServerStore | None:
         url = invocation.server_url

@@ -74,3 +74,40 @@ func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackAuthWhereItIsOffered: only what the Python runtime runs is built, and only as it is
+// written.
+func TestAttackAuthWhereItIsOffered(t *testing.T) {
+	t.Parallel()
+	for auth, words := range map[string]string{
+		`{}`:                          "",
+		`true`:                        "- auth: must be an object",
+		`{"path": ""}`:                "- auth.path: must be",
+		`{"path": 1}`:                 "- auth.path: must be",
+		`{"path": "./auth.py"}`:       "- auth.path: must be",
+		`{"path": "my.auth:auth"}`:    "is not a Python file",
+		`{"path": "./auth.ts:auth"}`:  "is not a Python file",
+		`{"path": "../auth.py:auth"}`: "leaves the repository",
+		`{"path": "/auth.py:auth"}`:   "leaves the repository",
+		`{"path": "./auth.py:auth", "cache": {"ttl": 60}}`:     "- auth.cache: answers of the repository's own authentication are never kept",
+		`{"path": "./auth.py:auth", "other": 1}`:               "- auth.other: is not a key of auth",
+		`{"path": "./auth.py:auth", "disable_studio_auth": 1}`: "- auth.disable_studio_auth: must be true or false",
+		`{"disable_studio_auth": true}`:                        "- auth.path: must be",
+	} {
+		files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "auth": ` + auth + `}`, "pyproject.toml": "", "a.py": ""})
+		config, err := framework.Read(files, "", framework.OfferAuth)
+		if words == "" && (err != nil || config.Auth != "") || words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
+			t.Errorf("%s: %q, %v; want %q", auth, config.Auth, err, words)
+		}
+	}
+	for more, words := range map[string]string{`"a.ts:a"}`: "auth: is only for graphs that the python runtime hosts", `"a.rb:a"}, "start": "./agent"`: "auth: is only for graphs that the python runtime hosts"} {
+		files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": ` + more + `, "auth": {"path": "./auth.py:auth"}}`, "package.json": "{}"})
+		if config, err := framework.Read(files, "", framework.OfferAuth); err == nil || !strings.Contains(strings.ToLower(err.Error()), words) {
+			t.Errorf("%s: %+v, %v", more, config, err)
+		}
+	}
+	files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "auth": {"path": "./auth.py:auth", "disable_studio_auth": true}}`, "pyproject.toml": "", "a.py": ""})
+	if config, err := framework.Read(files, "", framework.OfferAuth); err != nil || config.Auth != "./auth.py:auth" {
+		t.Errorf("a good one: %+v, %v", config, err)
+	}
+}

@@ -48,6 +48,8 @@ type Config struct {
 	// Source is the uv project that a Python repository is installed from, nil for Dependencies.
 	Source *Source
 	Env    map[string]string
+	// Auth is the repository's own authentication, "path:variable", "" for none.
+	Auth string
 	// Remarks go to the build log.
 	Remarks []string
 
@@ -56,29 +58,29 @@ type Config struct {
 }
 
 // Read reads and checks the configuration file of a tree. All its problems are in the Failure's
-// message.
-func Read(tree, path string) (Config, error) {
+// message. A key that only some platforms serve is refused unless it is among the offers.
+func Read(tree, path string, offers ...Offer) (Config, error) {
 	root, err := os.OpenRoot(tree) // nothing outside the tree can be opened through it, by no symbolic link either
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := readAt(root, path)
+	c, err := readAt(root, path, offers)
 	return c, errors.Join(err, root.Close())
 }
 
 // readAt reads the file at a path, or the one with a usual name in the root.
-func readAt(root *os.Root, path string) (Config, error) {
+func readAt(root *os.Root, path string, offers []Offer) (Config, error) {
 	if path != "" {
-		return read(root, path)
+		return read(root, path, offers)
 	}
 	name, ok := firstOf(root, ".", configNames...)
 	if !ok {
-		return read(root, DefaultPath)
+		return read(root, DefaultPath, offers)
 	}
 	if err := sameFiles(root, name); err != nil {
 		return Config{}, err
 	}
-	return read(root, name)
+	return read(root, name, offers)
 }
 
 // sameFiles refuses a repository in which another file with a usual name says something else: what
@@ -99,7 +101,7 @@ func sameFiles(root *os.Root, name string) error {
 	return nil
 }
 
-func read(root *os.Root, path string) (Config, error) {
+func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	data, err := readFile(root, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -111,11 +113,12 @@ func read(root *os.Root, path string) (Config, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, placeOf(data, err))
 	}
-	p := parser{root: root, fields: fields, config: Config{Dir: filepath.Dir(path), File: filepath.Base(path)}}
+	p := parser{root: root, fields: fields, offers: offers, config: Config{Dir: filepath.Dir(path), File: filepath.Base(path)}}
 	p.graphs()
 	p.commands()
 	p.environment()
 	p.keys()
+	p.auth()
 	if len(p.problems) > 0 {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}
@@ -126,6 +129,7 @@ func read(root *os.Root, path string) (Config, error) {
 type parser struct {
 	root     *os.Root
 	fields   map[string]json.RawMessage
+	offers   []Offer
 	config   Config
 	problems []string
 }

@@ -20,10 +20,18 @@ type key struct {
 	remark string
 	// language is the only one whose graphs the key is for, "" for all agents.
 	language Language
+	// offer is what the platform must offer for the key to work; elsewhere the key is refused.
+	offer Offer
 	// built keys are for the builder alone: a runtime in an image that was built elsewhere has
 	// nothing to do with them.
 	built bool
 }
+
+// Offer is a key of the configuration file that works where the platform offers it.
+type Offer string
+
+// OfferAuth is the repository's own authentication.
+const OfferAuth Offer = "auth"
 
 // ownDistribution is what there is to say of a distribution that an image is not made of.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
@@ -50,7 +58,7 @@ var keys = map[string]key{
 	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
-	"auth":         {refused: "the repository's own authentication is not run yet, and its agent is not served without it"},
+	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth, language: Python},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
 	"http":         {refused: "the repository's own routes and HTTP settings are not served yet"},
 	"store":        {refused: "the store takes no settings from a repository yet; TTLs can be given with each item"},
@@ -78,14 +86,19 @@ func (p *parser) keys() {
 		case !asks(p.fields[name]):
 		case accepted:
 			p.remark(name, remark)
-		case known.refused != "":
+		case known.refused != "" && !p.offered(known):
 			p.problem("%s: %s", name, known.refused)
-		case known.language != "" && known.language != p.config.Language && len(p.config.files) > 0:
+		case known.language != "" && known.language != p.config.Language && (len(p.config.files) > 0 || known.offer != ""):
 			p.problem("%s: is only for graphs that the %s runtime hosts", name, known.language)
 		default:
 			p.remark(name, known.remark)
 		}
 	}
+}
+
+// offered tells whether the platform offers a key that is refused elsewhere.
+func (p *parser) offered(known key) bool {
+	return known.offer != "" && slices.Contains(p.offers, known.offer)
 }
 
 // remark has the build log say something of a key.

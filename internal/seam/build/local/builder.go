@@ -39,6 +39,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
@@ -73,6 +74,9 @@ type Config struct {
 	// Connect is a command that gets a host and a port as further arguments and calls
 	// outbound.Connect; ssh makes its connections by it. Without one, nothing is cloned over ssh.
 	Connect []string
+	// Offers are the keys of configuration files that the agents of this builder are served with,
+	// of those that not every platform serves.
+	Offers []framework.Offer
 	// Space is the disk that Dir is on; nil has room.
 	Space *disk.Space
 	// Timeout is how long a build may take once it has a place (15 min).

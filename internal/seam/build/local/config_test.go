@@ -49,7 +49,7 @@ func TestConfigInvalid(t *testing.T) {
 		"keys that are not served": {`{"graphs": {"a": "a:a"}, "start": "x", "auth": {"path": "./auth.py:auth"}, "http": {"app": "./app.py:app"},
 			"store": {"ttl": {}}, "checkpointer": {"ttl": {}}, "encryption": {"path": "e.py:e"}, "ui": {"agent": "./ui.tsx"}, "ui_config": {"shared": ["react"]},
 			"webhooks": {"env_prefix": "X"}, "image_distro": "alpine"}`,
-			[]string{"- auth: the repository's own authentication is not run yet", "- http: ", "- store: ", "- checkpointer: ", "- encryption: ", "- ui: ",
+			[]string{"- auth: the repository's own authentication is not run here", "- http: ", "- store: ", "- checkpointer: ", "- encryption: ", "- ui: ",
 				"- ui_config: ", "- webhooks: ", "- image_distro: "}},
 		"keys that nobody knows": {`{"graphs": {"a": {"path": "a:a", "color": "red", "description": ["A."]}}, "start": "x", "graph": {}, "Auth": {}}`,
 			[]string{"- Auth: is not a key of the configuration file", "- graph: is not a key", `- graphs.a.color: is not a key of a graph`, "- graphs.a.description: must be a string"}},

@@ -120,7 +120,7 @@ func (j *job) build() (result build.Result, err error) {
 	if err := j.own(); err != nil {
 		return result, err
 	}
-	config, err := framework.Read(tree, j.spec.ConfigPath)
+	config, err := framework.Read(tree, j.spec.ConfigPath, j.builder.cfg.Offers...)
 	if err != nil {
 		return result, err
 	}
@@ -191,7 +191,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	}
 	j.record = build.NewRecord(string(config.Language))
 	artifact := build.Artifact{
-		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs, Descriptions: config.Descriptions,
+		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth,
 		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),
 	}
 	var started launch

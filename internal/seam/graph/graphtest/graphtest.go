@@ -37,6 +37,9 @@ type Agent struct {
 	mux   *http.ServeMux
 	// Keeps makes it describe its graph as one that keeps checkpoints.
 	Keeps bool
+	// Rule is its repository's own authentication: the JSON that answers a question, or an error,
+	// which is a status of 500. Nil has none.
+	Rule func(ctx context.Context, asked graph.Invocation) (string, error)
 
 	holder *Holder // nil for an agent that holds no values
 }
@@ -100,6 +103,10 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
+	if invocation.Operation == graph.OperationAuthenticate || invocation.Operation == graph.OperationAuthorize {
+		a.rule(r.Context(), w, invocation)
+		return
+	}
 	if a.holder != nil {
 		whole, err := a.holder.hold(w, body, &invocation)
 		if err != nil {
@@ -112,6 +119,20 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	a.stream(r.Context(), w, invocation)
+}
+
+func (a *Agent) rule(ctx context.Context, w http.ResponseWriter, asked graph.Invocation) {
+	if a.Rule == nil {
+		http.Error(w, "the repository has no authentication of its own", http.StatusNotFound)
+		return
+	}
+	answer, err := a.Rule(ctx, asked)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, answer) // a client that is gone needs no answer
 }
 
 func (a *Agent) stream(ctx context.Context, w http.ResponseWriter, invocation graph.Invocation) {

@@ -1,0 +1,237 @@
+package agentserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// A repository's own authentication stands in the place of the platform's key: the handlers in the
+// agent's process say who sent a request, and this package enforces what they say. Nobody keeps
+// their answers, and everything but an answer that lets a request in keeps it out.
+
+const (
+	// maxUser is how many bytes a user may take: each run of the user carries them.
+	maxUser = 16 << 10
+	// maxSaid is how many characters of a handler's words a client is told.
+	maxSaid = 500
+	// operationOfPlatform is the x-permission of what is the operator's: the platform's key counts
+	// there, whatever the repository has.
+	operationOfPlatform = "platform:read"
+)
+
+type ownUserKey struct{}
+
+// ownUser is whom the repository's own authentication has let in, or whom its agent acts for; nil
+// where there is no such authentication, and for the agent itself.
+func ownUser(ctx context.Context) json.RawMessage {
+	user, _ := ctx.Value(ownUserKey{}).(json.RawMessage)
+	return user
+}
+
+// admitted is who sent a request to a deployment.
+type admitted struct {
+	deployment.Deployment
+
+	principal apikey.Principal
+	// user is that of the repository's own authentication, nil for none.
+	user json.RawMessage
+}
+
+// admit finds the deployment that the path names, and who asks. A deployment of another workspace
+// does not exist for a key of the platform.
+func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
+	known, err := s.deployment(r)
+	if o.Permission == operationOfPlatform || (err == nil && !known.Auth) {
+		return known, err
+	}
+	if err == nil && known.principal.Role == workspace.Agent {
+		known.user = actingFor(known.principal, r.Header)
+		return known, nil
+	}
+	own := known.Deployment
+	if err != nil {
+		// The platform may know nothing of the credentials because they are the repository's.
+		var none error
+		if own, none = s.withOwnAuth(r, err); none != nil {
+			return known, none
+		}
+	}
+	return s.admitUser(r, own)
+}
+
+// withOwnAuth finds a deployment whose repository has its own authentication, in any workspace. The
+// error is why the platform has not let the request in, where there is no such deployment.
+func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployment, error) {
+	refusals := []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.NotFound}
+	if !isID(r.PathValue("deployment_id")) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
+		return deployment.Deployment{}, refused
+	}
+	d, err := s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))
+	if fault.Is(err, fault.NotFound) || (err == nil && !d.Auth) {
+		err = refused
+	}
+	return d, err
+}
+
+// admitUser asks the repository who sent the request.
+func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, error) {
+	asked := graph.Request{
+		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, strings.Replace(base, "{deployment_id}", r.PathValue("deployment_id"), 1)),
+		PathParams: pathParams(r), Query: r.URL.RawQuery, Headers: ownHeaders(r),
+	}
+	ruling, err := s.rule(r.Context(), d, graph.Invocation{Operation: graph.OperationAuthenticate, Request: &asked})
+	if err != nil {
+		return admitted{}, err
+	}
+	if !ruling.Allowed {
+		return admitted{}, refusal(ruling, fault.Unauthorized, "Unauthorized")
+	}
+	identity, err := identityOf(ruling.User)
+	if err != nil {
+		return admitted{}, fmt.Errorf("own authentication of deployment %s: %w", d.Deployment, err)
+	}
+	inbound.Known(r.Context(), d.Workspace)
+	// The role may nothing: what the user may do is the repository's to say.
+	return admitted{d, apikey.Principal{Workspace: d.Workspace, Subject: identity}, ruling.User}, nil
+}
+
+func (s server) rule(ctx context.Context, d deployment.Deployment, asked graph.Invocation) (graph.Ruling, error) {
+	if s.Agents == nil {
+		return graph.Ruling{}, fault.New(fault.Unavailable, "This server does not run the authentication of repositories.")
+	}
+	return s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
+}
+
+// identityOf checks a user.
+func identityOf(user json.RawMessage) (string, error) {
+	var known struct {
+		Identity string `json:"identity"`
+	}
+	if len(user) > maxUser {
+		return "", fmt.Errorf("the user takes more than %d bytes", maxUser)
+	}
+	if err := json.Unmarshal(user, &known); err != nil {
+		return "", fmt.Errorf("read the user: %w", err)
+	}
+	if known.Identity == "" {
+		return "", errors.New("the user has no identity")
+	}
+	return known.Identity, nil
+}
+
+// refusal is the fault of a ruling that allows nothing.
+func refusal(ruling graph.Ruling, otherwise fault.Kind, text string) error {
+	kind := otherwise
+	switch {
+	case ruling.Status == http.StatusUnauthorized:
+		kind = fault.Unauthorized
+	case ruling.Status == http.StatusForbidden:
+		kind = fault.Forbidden
+	case ruling.Status == http.StatusNotFound:
+		kind = fault.NotFound
+	case ruling.Status >= http.StatusInternalServerError:
+		kind = fault.Unavailable
+	}
+	said := []rune(cmp.Or(ruling.Detail, text))
+	return fault.New(kind, "%s", string(said[:min(len(said), maxSaid)]))
+}
+
+// pathParams are the parameters of the agent server's own paths.
+func pathParams(r *http.Request) map[string]string {
+	params := map[string]string{}
+	for _, name := range []string{"thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id", "namespace", "part"} {
+		if value := r.PathValue(name); value != "" {
+			params[name] = value
+		}
+	}
+	return params
+}
+
+// ownHeaders are those that a repository's own authentication sees: all but the credentials of the
+// platform, with which a repository could act for those who sent them, and what only the platform
+// says.
+func ownHeaders(r *http.Request) map[string]string {
+	headers := map[string]string{"host": r.Host}
+	for name, values := range r.Header {
+		lower := strings.ToLower(name)
+		if len(values) == 0 || strings.HasPrefix(lower, "x-slipway-") {
+			continue
+		}
+		headers[lower] = strings.Join(values, ", ")
+	}
+	if strings.HasPrefix(r.Header.Get(auth.HeaderKey), apikey.Prefix) {
+		delete(headers, strings.ToLower(auth.HeaderKey))
+	}
+	if token, ok := auth.Bearer(r.Header); ok && strings.HasPrefix(token, apikey.Prefix) {
+		delete(headers, strings.ToLower(auth.HeaderBearer))
+	}
+	delete(headers, "cookie")
+	var cookies []string
+	for _, cookie := range r.Cookies() {
+		if !auth.IsSessionCookie(cookie.Name) {
+			cookies = append(cookies, cookie.Name+"="+cookie.Value)
+		}
+	}
+	if len(cookies) > 0 {
+		headers["cookie"] = strings.Join(cookies, "; ")
+	}
+	return headers
+}
+
+// access is what the repository's own authentication is asked about.
+type access struct{ resource, action string }
+
+// decide asks the repository what the user of the request may do. The filter is what the metadata
+// of the resource must match; members are what the handler has made of the value.
+func (s server) decide(ctx context.Context, user json.RawMessage, to access, value map[string]any) (filter ownFilter, members map[string]json.RawMessage, err error) {
+	d := served(ctx)
+	ruling, err := s.rule(ctx, d, graph.Invocation{
+		Operation: graph.OperationAuthorize, Access: &graph.Access{User: user, Resource: to.resource, Action: to.action, Value: object(value)},
+	})
+	if err != nil {
+		return filter, nil, err
+	}
+	if !ruling.Allowed {
+		return filter, nil, refusal(ruling, fault.Forbidden, "Forbidden")
+	}
+	if filter, err = parseOwnFilter(ruling.Filter); err == nil {
+		err = json.Unmarshal(orNull(ruling.Value), &members)
+	}
+	if err == nil && members == nil {
+		err = errors.New("the value is not an object")
+	}
+	if err != nil {
+		return filter, nil, fmt.Errorf("own authorization of %s:%s for deployment %s: %w", to.resource, to.action, d.Deployment, err)
+	}
+	if to.resource == "store" && !filter.Empty() {
+		return filter, nil, fault.New(fault.Forbidden, "The repository's own authentication filters by metadata, which items of the store do not have: it can change the namespace.")
+	}
+	return filter, members, nil
+}
+
+// labels reads a namespace that a handler has made, whose labels are not empty and have no periods.
+func labels(raw json.RawMessage) ([]string, error) {
+	var found []string
+	if err := json.Unmarshal(orNull(raw), &found); err != nil {
+		return nil, fmt.Errorf("read the namespace: %w", err)
+	}
+	if slices.ContainsFunc(found, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {
+		return nil, fault.New(fault.Invalid, "The repository's own authentication has made a namespace with a label that is empty or has a period.")
+	}
+	return found, nil
+}

@@ -1,0 +1,306 @@
+package agentserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+const (
+	memberMetadata  = "metadata"
+	memberNamespace = "namespace"
+)
+
+// asked is a request as the repository's own authentication decides about it.
+type asked struct {
+	access
+	// parts are what is decided about, one by one: a batch has several.
+	parts []askedPart
+	// thread is the thread that the body names, "" where it does not.
+	thread string
+	// mayCome says that the thread may come later, or is made.
+	mayCome bool
+	// batch says that the body is a list.
+	batch bool
+	// command is the body around the first part, nil where there is none.
+	command map[string]json.RawMessage
+}
+
+// askedPart is the body of a request, or one element of it, and what the path and the query say.
+type askedPart struct {
+	body map[string]json.RawMessage
+	form
+	// ids are those of the path.
+	ids map[string]string
+}
+
+// form says how a body becomes the value that a handler sees, and back.
+type form struct {
+	// nested is the member of the value that holds all members of the body but those of top; "" is
+	// none.
+	nested string
+	top    []string
+	// namespace is the member of the body that the value has as namespace, "" for none.
+	namespace string
+	// tagged bodies have metadata, which a handler may add.
+	tagged bool
+	// inQuery says that the namespace is in the query.
+	inQuery bool
+}
+
+// forms are those of the accesses whose values are not their bodies.
+var forms = map[access]form{
+	{"threads", "create_run"}: {
+		nested: "kwargs", top: []string{"assistant_id", memberMetadata, "multitask_strategy", "if_not_exists", "after_seconds"}, tagged: true,
+	},
+	{"crons", "create"}:          {nested: "payload", top: cronMembers, tagged: true},
+	{"crons", "update"}:          {nested: "payload", top: cronMembers, tagged: true},
+	{"store", "get"}:             {namespace: memberNamespace, inQuery: true},
+	{"store", "put"}:             {namespace: memberNamespace},
+	{"store", "delete"}:          {namespace: memberNamespace},
+	{"store", "search"}:          {namespace: "namespace_prefix"},
+	{"store", "list_namespaces"}: {namespace: "prefix"},
+}
+
+var cronMembers = []string{"schedule", "end_time", "timezone", "enabled", memberMetadata}
+
+// commandMembers are what the parameters of a command are read from.
+var commandMembers = []string{
+	"assistant_id", "input", "config", memberMetadata, "multitask_strategy", "multitaskStrategy", "interrupt_id", "response", "responses", "update", "goto",
+	"checkpoint_id", "run_id", memberNamespace, "keys", "limit", "before",
+}
+
+// untagged end the paths of operations that change something and take no metadata.
+var untagged = []string{"/state", "/latest", "/cancel"}
+
+// askedOf reads a request that was checked.
+func askedOf(r *http.Request, o web.Operation) (asked, error) {
+	a := asked{access: accessOf(o)}
+	text, err := web.CheckedBody(r)
+	if err != nil {
+		return a, err
+	}
+	bodies := []json.RawMessage{text}
+	if a.batch = strings.HasSuffix(o.Pattern, "/batch"); a.batch {
+		if err := json.Unmarshal(text, &bodies); err != nil {
+			return a, fmt.Errorf("read the batch: %w", err)
+		}
+	}
+	ids := pathParams(r)
+	for _, body := range bodies {
+		part := askedPart{ids: ids}
+		if len(body) > 0 {
+			if err := json.Unmarshal(body, &part.body); err != nil {
+				return a, fmt.Errorf("read the body: %w", err)
+			}
+		}
+		a.parts = append(a.parts, part)
+	}
+	a.read(r, o)
+	return a, nil
+}
+
+// read finds the form of the value, and what the body says of the thread.
+func (a *asked) read(r *http.Request, o web.Operation) {
+	if len(a.parts) == 0 { // an empty batch
+		a.parts = []askedPart{{}}
+	}
+	first := a.parts[0].body
+	if a.action == actionOfCommand {
+		a.mayCome = stringOf(first["method"]) == "run.start"
+		if a.action = commandActions[stringOf(first["method"])]; a.action == "" {
+			a.action = "read"
+		}
+		a.enter(first)
+		return
+	}
+	shape, known := forms[a.access]
+	if !known {
+		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet && !a.lacksMetadata(r)
+	}
+	for i := range a.parts {
+		a.parts[i].form = shape
+		if shape.inQuery {
+			a.parts[i].body = fromQuery(r)
+		}
+	}
+	if strings.HasSuffix(o.Pattern, "/runs/cancel") {
+		a.thread = stringOf(first["thread_id"])
+	}
+	a.mayCome = strings.HasSuffix(o.Pattern, "/stream/events") || stringOf(first["if_not_exists"]) == string(IfNotExistsCreate)
+}
+
+// enter takes the parameters of a command for the body.
+func (a *asked) enter(command map[string]json.RawMessage) {
+	a.command = command
+	part := askedPart{ids: a.parts[0].ids, form: forms[a.access]}
+	if json.Unmarshal(orNull(command["params"]), &part.body) != nil {
+		part.body = nil // the command refuses them
+	}
+	// The command's own names come in one spelling: a handler looks at no other.
+	maps.DeleteFunc(part.body, func(name string, _ json.RawMessage) bool {
+		return slices.ContainsFunc(commandMembers, func(known string) bool { return name != known && strings.EqualFold(name, known) })
+	})
+	a.parts[0] = part
+}
+
+func (a *asked) lacksMetadata(r *http.Request) bool {
+	return slices.ContainsFunc(untagged, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
+}
+
+// fromQuery is what the query says of an item of the store.
+func fromQuery(r *http.Request) map[string]json.RawMessage {
+	query := r.URL.Query()
+	found := []string{}
+	for _, path := range query[memberNamespace] {
+		found = append(found, strings.Split(path, ".")...)
+	}
+	return map[string]json.RawMessage{memberNamespace: record.Encode(found), "key": record.Encode(query.Get("key"))}
+}
+
+func stringOf(raw json.RawMessage) string {
+	var found string
+	if json.Unmarshal(orNull(raw), &found) != nil {
+		return ""
+	}
+	return found
+}
+
+func isObject(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members != nil
+}
+
+// value is what a handler sees: the ids, and the members of the body.
+func (p askedPart) value() map[string]any {
+	value, nested := map[string]any{}, map[string]any{}
+	for name, member := range p.body {
+		if p.nested != "" && !slices.Contains(p.top, name) {
+			nested[name] = member
+		} else {
+			value[name] = member
+		}
+	}
+	if p.nested != "" {
+		value[p.nested] = nested
+	}
+	if p.namespace != "" && p.namespace != memberNamespace {
+		value[memberNamespace] = orNull(p.body[p.namespace])
+		delete(value, p.namespace)
+	}
+	if p.tagged && present(p.body[memberMetadata]) == nil {
+		value[memberMetadata] = emptyObject
+	}
+	for name, id := range p.ids {
+		value[name] = id
+	}
+	return value
+}
+
+// become takes back what a handler has made of the value.
+func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
+	if p.tagged && present(made[memberMetadata]) != nil && !isObject(made[memberMetadata]) {
+		return p, errors.New("own authorization: the metadata is not an object")
+	}
+	changed, err := p.nestedIn(made)
+	if err != nil {
+		return p, err
+	}
+	for name := range p.body {
+		member, ok := made[name]
+		if _, isID := p.ids[name]; isID {
+			member, ok = p.body[name], true
+		}
+		if ok && (p.nested == "" || slices.Contains(p.top, name)) {
+			changed[name] = member
+		}
+	}
+	if err := p.keepNamespace(changed, made[memberNamespace]); err != nil {
+		return p, err
+	}
+	if p.tagged {
+		p.keepMetadata(changed, made[memberMetadata])
+	}
+	p.body = changed
+	return p, nil
+}
+
+// nestedIn are the members of the body that are nested in the value.
+func (p askedPart) nestedIn(made map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	found := map[string]json.RawMessage{}
+	if p.nested == "" {
+		return found, nil
+	}
+	if err := json.Unmarshal(orNull(made[p.nested]), &found); err != nil || found == nil {
+		return nil, fmt.Errorf("own authorization: the member %s is not an object", p.nested)
+	}
+	for _, name := range slices.Concat(p.top, []string{"thread_id"}) {
+		delete(found, name)
+	}
+	return found, nil
+}
+
+// keepNamespace gives a body the namespace that a handler has left or made.
+func (p askedPart) keepNamespace(changed map[string]json.RawMessage, namespace json.RawMessage) error {
+	if p.namespace == "" {
+		return nil
+	}
+	found, err := labels(namespace)
+	if err != nil {
+		return err
+	}
+	delete(changed, memberNamespace)
+	if found != nil {
+		changed[p.namespace] = record.Encode(found)
+	}
+	return nil
+}
+
+// keepMetadata gives a body the metadata that a handler has left or made.
+func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
+	delete(changed, memberMetadata)
+	if present(metadata) != nil && (string(metadata) != "{}" || present(p.body[memberMetadata]) != nil) {
+		changed[memberMetadata] = metadata
+	}
+}
+
+func (p askedPart) metadata() json.RawMessage { return present(p.body[memberMetadata]) }
+
+// replace gives a request what the handlers have made of it.
+func (a asked) replace(r *http.Request) error {
+	first := a.parts[0]
+	if first.inQuery {
+		found, err := labels(first.body[memberNamespace])
+		if err != nil {
+			return err
+		}
+		query := r.URL.Query()
+		query[memberNamespace] = []string{strings.Join(found, ".")}
+		r.URL.RawQuery = query.Encode()
+		return nil
+	}
+	if r.Method == http.MethodGet || (len(first.body) == 0 && r.ContentLength == 0) {
+		return nil
+	}
+	bodies := make([]json.RawMessage, len(a.parts))
+	for i, part := range a.parts {
+		bodies[i] = record.Encode(part.body)
+	}
+	switch {
+	case a.batch:
+		web.ReplaceBody(r, record.Encode(bodies))
+	case a.command != nil:
+		a.command["params"] = bodies[0]
+		web.ReplaceBody(r, record.Encode(a.command))
+	default:
+		web.ReplaceBody(r, bodies[0])
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// resources are what the repository's own authentication decides about, with the actions on each,
+// as the framework names them. The x-permission of an operation is one of each. A command's action
+// depends on its method.
+var resources = map[string][]string{
+	"threads":    {"create", "read", "update", "delete", "search", "create_run", actionOfCommand},
+	"assistants": {"create", "read", "update", "delete", "search"},
+	"crons":      {"create", "read", "update", "delete", "search"},
+	"store":      {"put", "get", "search", "delete", "list_namespaces"},
+	"server":     {"read"}, // who is let in at all may
+	"platform":   {"read"}, // only the platform's key may
+}
+
+const actionOfCommand = "command"
+
+// commandActions are the actions that commands to a thread are.
+var commandActions = map[string]string{
+	"run.start": "create_run", "input.respond": "create_run", "state.fork": "create_run", "input.inject": "create_run",
+	"agent.getTree": "read", "state.get": "read", "state.listCheckpoints": "read",
+	"subscription.subscribe": "read", "subscription.unsubscribe": "read", "subscription.reconnect": "read",
+}
+
+func accessOf(o web.Operation) access {
+	resource, action, _ := strings.Cut(o.Permission, ":")
+	return access{resource, action}
+}
+
+// checkRules refuses a contract with an operation about which nobody decides. So a server with such
+// an operation does not start.
+func checkRules(contract *web.Contract) error {
+	for _, o := range contract.Operations() {
+		to := accessOf(o)
+		if known := slices.Contains(resources[to.resource], to.action); known == o.Public {
+			return fmt.Errorf("%s declares the x-permission %q", o.Pattern, o.Permission)
+		}
+	}
+	return nil
+}
+
+type permitKey struct{}
+
+// permitted is what the repository's own authentication has said of a request.
+type permitted struct {
+	filter ownFilter
+	// absent says that the thread was not there when it was looked at.
+	absent bool
+	// metadata is what the handler has made of that of a thread which the request makes.
+	metadata json.RawMessage
+}
+
+func permitOf(ctx context.Context) permitted {
+	p, _ := ctx.Value(permitKey{}).(permitted)
+	return p
+}
+
+// permit has the repository's own authentication decide about each request, if there is one, and
+// shows the request only what it lets the user see.
+func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
+	to := accessOf(o)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			user := ownUser(r.Context())
+			if user == nil || to.resource == "server" || to.resource == "platform" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			allowed, err := s.permission(r, o, user)
+			if err != nil {
+				mux.Error(w, r, err)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)))
+		})
+	}
+}
+
+// permission asks about a request, gives it what the handler has made of it, and looks whether the
+// user may see what it is about.
+func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (permitted, error) {
+	asked, err := askedOf(r, o)
+	if err != nil {
+		return permitted{}, err
+	}
+	var allowed permitted
+	for i, part := range asked.parts {
+		filter, made, err := s.decide(r.Context(), user, asked.access, part.value())
+		if err != nil {
+			return allowed, err
+		}
+		if asked.parts[i], err = part.become(made); err != nil {
+			return allowed, err
+		}
+		allowed.filter = allowed.filter.And(filter)
+	}
+	if mayCancel(r) {
+		filter, _, err := s.decide(r.Context(), user, access{asked.resource, "update"}, asked.parts[0].value())
+		if err != nil {
+			return allowed, err
+		}
+		allowed.filter = allowed.filter.And(filter)
+	}
+	if err := asked.replace(r); err != nil {
+		return allowed, err
+	}
+	allowed.metadata = asked.parts[0].metadata()
+	return s.about(r, o, asked, allowed)
+}
+
+// about looks whether what the request is about matches the filter. What does not is not there.
+func (s server) about(r *http.Request, o web.Operation, asked asked, allowed permitted) (permitted, error) {
+	id := strings.ToLower(r.PathValue(o.Resource))
+	if asked.thread != "" {
+		id = strings.ToLower(asked.thread)
+	}
+	switch {
+	case id == "":
+		return allowed, nil
+	case asked.resource == "threads":
+		err := s.see(r.Context(), threadRef(r.Context(), id), allowed.filter)
+		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && asked.mayCome {
+			_, err = s.Threads.Get(r.Context(), threadRef(r.Context(), id))
+			if err == nil {
+				return allowed, thread.NotFound(threadRef(r.Context(), id))
+			}
+			if fault.Is(err, fault.NotFound) {
+				err = nil
+			}
+		}
+		return allowed, err
+	case asked.resource == "assistants":
+		_, found, err := s.named(r.Context(), r.PathValue(o.Resource))
+		return allowed, matching404(err, allowed.filter, found.Metadata, assistant.NotFound(r.PathValue(o.Resource)))
+	case asked.resource == "crons" && o.Resource == "cron_id":
+		ref := cronRef(r.Context(), id)
+		found, err := s.Crons.Get(r.Context(), ref)
+		return allowed, matching404(err, allowed.filter, found.Metadata, cron.NotFound(ref))
+	}
+	return allowed, nil
+}
+
+// matching404 is the error of a read, or that of what is not there where its metadata does not
+// match.
+func matching404(err error, filter ownFilter, metadata json.RawMessage, missing error) error {
+	if err != nil {
+		return err
+	}
+	ok, err := filter.Matches(metadata)
+	if err == nil && !ok {
+		err = missing
+	}
+	return err
+}
+
+// see tells whether there is a thread that matches a filter: one that does not is not there.
+func (s server) see(ctx context.Context, ref thread.Ref, filter ownFilter) error {
+	t, err := s.Threads.Get(ctx, ref)
+	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
+}
+
+// visible is see by what the request is permitted.
+func (s server) visible(ctx context.Context, ref thread.Ref) error {
+	filter := permitOf(ctx).filter
+	if filter.Empty() {
+		return nil
+	}
+	return s.see(ctx, ref, filter)
+}
+
+// also asks about something else that a request does, beside its operation, and returns the filter
+// and what the handler has made of the metadata in the value. Without an authentication of the
+// repository's own everything is allowed.
+func (s server) also(ctx context.Context, to access, value map[string]any) (filter ownFilter, metadata json.RawMessage, err error) {
+	user := ownUser(ctx)
+	if user == nil {
+		given, _ := value[memberMetadata].(json.RawMessage)
+		return filter, given, nil
+	}
+	filter, made, err := s.decide(ctx, user, to, value)
+	if err != nil {
+		return filter, nil, err
+	}
+	metadata = present(made[memberMetadata])
+	if metadata != nil && !isObject(metadata) {
+		return filter, nil, errors.New("own authorization: the metadata is not an object")
+	}
+	return filter, metadata, nil
+}
+
+// mayRun asks whether the user may read an assistant that somebody has made, for a run of it.
+// Everybody who may run anything may run the default ones.
+func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
+	if ownUser(ctx) == nil || a.Assistant == assistant.DefaultID(a.Graph) {
+		return nil
+	}
+	filter, _, err := s.also(ctx, access{"assistants", "read"}, map[string]any{"assistant_id": a.Assistant})
+	return matching404(err, filter, a.Metadata, assistant.NotFound(a.Assistant))
+}
+
+// newThread makes a thread for the request's user, or returns the one that is there, if the user
+// may see it.
+func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
+	t, err := s.Threads.CreateFor(ctx, ref, metadata, ttl, false)
+	if !fault.Is(err, fault.Conflict) {
+		return t, err
+	}
+	standing, missing := s.Threads.Get(ctx, ref)
+	if missing != nil {
+		return t, err
+	}
+	return standing, matching404(nil, permitOf(ctx).filter, standing.Metadata, err)
+}
