@@ -8,6 +8,7 @@ import (
 
 	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
@@ -24,7 +25,7 @@ func (s *Server) openBuilder() error {
 	config := buildlocal.Config{
 		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Uploads: s.uploads, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Space: s.space, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
 		Networks: s.config.PrivateAddresses, LocalRepositories: s.permits(s.config.LocalRepositories), OperatorSSH: s.permits(s.config.OperatorSSH),
-		Connect: []string{program, ConnectCommand},
+		Connect: []string{program, ConnectCommand}, Offers: []framework.Offer{framework.OfferAuth},
 	}
 	if s.config.BuildImages {
 		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
