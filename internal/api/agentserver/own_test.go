@@ -43,6 +43,10 @@ var answersOf = map[string]string{
 }
 
 func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, error) {
+	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "hangs" {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if asked.Operation == graph.OperationAuthorize {
@@ -402,6 +406,14 @@ func TestAttackAnAgentThatIsDownLetsNobodyIn(t *testing.T) {
 	for _, user := range []string{"ada", f.key, ""} {
 		wantStatus(t, f.as(t, user, "POST", "/threads/search", object{}), http.StatusServiceUnavailable)
 	}
+}
+
+// TestAttackAHandlerThatHangsLetsNobodyIn: the server does not wait for it for ever.
+func TestAttackAHandlerThatHangsLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	f, _, _ := setUpGuarded(t)
+	wantStatus(t, f.as(t, "hangs", "POST", "/threads/search", object{}), http.StatusServiceUnavailable)
+	wantStatus(t, f.call(t, "POST", "/threads/search", object{}), http.StatusOK)
 }
 
 // TestFiltersOfTheRepositorysOwnAuthentication: each kind that there is.
