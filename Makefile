@@ -110,11 +110,16 @@ test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and M
 test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
 	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/agent/{thread,run,assistant} ./internal/control/revision ./internal/tenant/{event,workspace,webhook,workspacesecret}
 
-test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17, Maven, Python 3 and Node
+# What functions ask of AWS while they are tested.
+CALLS := $(CURDIR)/build/calls.jsonl
+
+test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed, and check that their roles allow what they did; needs Java 17, Maven, Python 3 and Node
 	sh internal/test/emulator/dynamodb/setup.sh
 	sh internal/test/e2e/testdata/sdk/setup.sh
-	go test -timeout 20m -tags lambda ./internal/test/e2e -server lambda
-	go test -timeout 10m -tags 'sdk lambda' -run 'TestSDKs$$/(Python|JavaScript)_(edges|interrupt)' ./internal/test/e2e -server lambda
+	rm -f $(CALLS)
+	go test -timeout 20m -tags lambda ./internal/test/e2e -server lambda -record-calls $(CALLS)
+	go test -timeout 10m -tags 'sdk lambda' -run 'TestSDKs$$/(Python|JavaScript)_(edges|interrupt)' ./internal/test/e2e -server lambda -record-calls $(CALLS)
+	sh internal/test/emulator/iam/check.sh $(CALLS)
 
 test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
 	sh internal/test/emulator/dynamodb/setup.sh

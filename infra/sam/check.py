@@ -6,20 +6,16 @@ Usage: check.py template.yaml
 """
 
 import json
-import os
 import sys
 import tomllib
 from pathlib import Path
 
 import yaml
-from samcli.yamlhelper import yaml_parse
-from samtranslator.parser.parser import Parser
-from samtranslator.translator.translator import Translator
 
 import quotas
 import roles
+from transform import transform
 
-PARAMETERS = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::StackName": "slipway", "AWS::AccountId": "000000000000"}
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
 
 
@@ -61,16 +57,7 @@ def environments():
 
 
 def main(path):
-    with open(path, encoding="utf-8") as file:
-        template = yaml_parse(file.read())
-    for resource in template["Resources"].values():
-        # As `sam package` does: CloudFormation sees locations in S3 only.
-        properties = resource.get("Properties", {})
-        for name in ("CodeUri", "ContentUri", "DefinitionUri"):
-            if name in properties:
-                properties[name] = "s3://bucket/key"
-    os.environ.setdefault("AWS_DEFAULT_REGION", PARAMETERS["AWS::Region"])
-    translated = Translator({}, Parser()).translate(template, PARAMETERS)  # it names managed policies by ARN, so there are none to look up
+    translated = transform(path)
     resources = translated["Resources"]
     problems = []
 

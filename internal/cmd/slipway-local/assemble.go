@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +33,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/test/emulator/iam"
 	"github.com/slipway-run/slipway/internal/test/emulator/kms"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
@@ -55,6 +57,9 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if s.registry, err = child.Open(s.path("services")); err != nil {
 		return err
 	}
+	if err := s.openCalls(); err != nil {
+		return err
+	}
 	if err := s.openTable(ctx); err != nil {
 		return err
 	}
@@ -74,6 +79,11 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes of this machine
 	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
 	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
+	if s.table != nil {
+		if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_DYNAMODB": s.table}); err != nil {
+			return err
+		}
+	}
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {
 		return err
 	}
@@ -93,6 +103,9 @@ func (s *server) assemble(ctx context.Context) (err error) {
 // offer serves handlers and tells the functions where.
 func (s *server) offer(handlers map[string]http.Handler) error {
 	for variable, handler := range handlers {
+		if s.calls != nil && strings.HasPrefix(variable, "AWS_ENDPOINT_URL_") {
+			handler = s.calls.Before(handler)
+		}
 		service, err := listen(handler, s.host, s.config.Log)
 		if err != nil {
 			return err
@@ -156,7 +169,30 @@ func (s *server) openTable(ctx context.Context) error {
 			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 		}),
 	})
-	return dynamodb.CreateTable(ctx, client, s.config.Table, declared)
+	if err := dynamodb.CreateTable(ctx, client, s.config.Table, declared); err != nil {
+		return err
+	}
+	if s.config.IndexLag == 0 && s.calls == nil {
+		return nil
+	}
+	var err error
+	s.table, err = dynamodb.NewLagging(ctx, dynamodb.LagConfig{
+		Client: client, Endpoint: s.endpoint, Table: s.config.Table, Declared: declared, Lag: s.config.IndexLag, Log: s.config.Log,
+	})
+	return err
+}
+
+// openCalls begins to record what functions ask of AWS. The table has the name that it would have
+// without a flag, so that the records of several servers are alike.
+func (s *server) openCalls() (err error) {
+	if s.config.RecordCalls == "" {
+		return nil
+	}
+	s.calls, err = iam.Open(iam.Config{
+		File: s.config.RecordCalls, Functions: slices.Collect(maps.Keys(s.stack.Functions)),
+		Tables: map[string]string{s.config.Table: "arn:aws:dynamodb:" + region + ":" + account + ":table/" + stackName}, Log: s.config.Log,
+	})
+	return err
 }
 
 // openAgents makes the place where agents are built and run.

@@ -51,6 +51,8 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
 	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
+	flags.DurationVar(&config.IndexLag, "index-lag", 0, "how far the indexes of the table are behind its writes, as those of AWS are")
+	flags.StringVar(&config.RecordCalls, "record-calls", "", "file that gets the calls which functions make to the services of AWS, one as JSON in each line (default: none)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this stack's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
 	flags.Var(&config.Quotas, "quota", "how much a workspace may have, as the parameter Quotas of the stack, such as threads=20000000; may be repeated")

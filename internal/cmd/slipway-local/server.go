@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/test/emulator/iam"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
@@ -57,6 +58,11 @@ type config struct {
 	PrivateAddresses outbound.Networks
 	// Quotas bound what each workspace may have.
 	Quotas quota.Limits
+	// IndexLag is how far the indexes of the table are behind its writes.
+	IndexLag time.Duration
+	// RecordCalls is the file that gets the calls which functions make to the services of AWS; ""
+	// is none.
+	RecordCalls string
 	// Containers says that functions run under SAM, as far as it can run them.
 	Containers bool
 	// Terminal gets what a person needs to reach the server, Output what happens.
@@ -84,9 +90,13 @@ type server struct {
 	listener net.Listener
 	baseURL  string
 
-	registry  *child.Registry
-	dynamodb  *dynamodb.Server
-	endpoint  string
+	registry *child.Registry
+	dynamodb *dynamodb.Server
+	endpoint string
+	// table stands in front of DynamoDB where its indexes are behind or its calls are recorded;
+	// calls is nil where they are not.
+	table     *dynamodb.Lagging
+	calls     *iam.Recorder
 	workflows *sqlite.Table
 	engine    *stepfunctions.Service
 	uploads   *uploadfiles.Store
@@ -262,6 +272,12 @@ func (s *server) close(ctx context.Context) error {
 	}
 	if s.workflows != nil {
 		errs = append(errs, s.workflows.Close())
+	}
+	if s.table != nil {
+		s.table.Close()
+	}
+	if s.calls != nil {
+		errs = append(errs, s.calls.Close())
 	}
 	if s.dynamodb != nil {
 		errs = append(errs, s.dynamodb.Stop(ctx))

@@ -82,6 +82,13 @@ const noEngine = "DOCKER_HOST=tcp://127.0.0.1:1"
 // kind says what the tests run against; make test-lambda and make test-sam set it.
 var kind = flag.String("server", "standalone", "standalone, lambda (the functions as processes) or sam (the functions under sam local)")
 
+// calls says where what functions ask of AWS is recorded, for a check of their permissions.
+var calls = flag.String("record-calls", "", "file that gets what functions ask of AWS, on the servers of the AWS stack")
+
+// indexLag is how far the indexes of the table are behind in the tests. Those of AWS are behind by
+// less as a rule, and by more when they are busy.
+const indexLag = "300ms"
+
 // kinds are the commands that start a server. Those of the AWS stack share a DynamoDB, in which
 // each has its own table.
 var kinds = map[string]func() []string{
@@ -95,10 +102,14 @@ func stackCommand(name string) []string {
 	if name == "sam" {
 		reconcile = "20s" // each call starts a container
 	}
-	return []string{
+	command := []string{
 		built.slipwayLocal, name, "--root", built.root, "--build", built.functions, "--dynamodb", built.dynamodb.Endpoint(), "--table", "t-" + rand.Text(),
-		"--reconcile-interval", reconcile,
+		"--reconcile-interval", reconcile, "--index-lag", indexLag,
 	}
+	if *calls != "" {
+		command = append(command, "--record-calls", *calls)
+	}
+	return command
 }
 
 func (l *local) data() string { return filepath.Join(l.dir, "data") }

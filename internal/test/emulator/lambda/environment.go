@@ -22,7 +22,7 @@ func (p *Platform) environment(f Function, runtimeAPI string) []string {
 		"AWS_LAMBDA_LOG_STREAM_NAME":      "local",
 		"AWS_REGION":                      p.config.Region,
 		"AWS_DEFAULT_REGION":              p.config.Region,
-		"AWS_ACCESS_KEY_ID":               cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], "local"),
+		"AWS_ACCESS_KEY_ID":               cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], f.Name), // so that services know who calls
 		"AWS_SECRET_ACCESS_KEY":           cmp.Or(f.Env["AWS_SECRET_ACCESS_KEY"], "local"),
 		"_HANDLER":                        "bootstrap",
 		"LAMBDA_TASK_ROOT":                "/var/task",
