@@ -131,13 +131,11 @@ func (f *flow) delete(t *testing.T) {
 	if len(got.body) > 0 {
 		t.Errorf("204 has a body: %s", got.body)
 	}
-	var list struct{ Resources []deploymentBody }
-	f.server.call(t, http.StatusOK, "GET", f.prefix+"/v2/deployments?limit=100", nil, &list)
-	for _, listed := range list.Resources {
-		if listed.ID == f.agent.ID {
-			t.Errorf("it is still listed: %+v", listed)
-		}
-	}
+	listed(t, "it is not listed", func() (bool, any) {
+		var list struct{ Resources []deploymentBody }
+		f.server.call(t, http.StatusOK, "GET", f.prefix+"/v2/deployments?limit=100", nil, &list)
+		return !slices.ContainsFunc(list.Resources, func(d deploymentBody) bool { return d.ID == f.agent.ID }), list
+	})
 	f.server.call(t, http.StatusNotFound, "GET", thread.url, nil, nil)
 	eventually(t, "the deployment is not found", func() (bool, any) {
 		got, err := f.server.do(t.Context(), "GET", f.agent.path, nil)

@@ -284,27 +284,34 @@ func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 			body := creation(agentRepository(t).url(), "main")
 			kills <- moment{function: "deployments", answer: atAnswer}
 			s.refused(t, "POST", "/v2/deployments", body)
-			var list struct{ Resources []deploymentBody }
-			s.call(t, http.StatusOK, "GET", "/v2/deployments", nil, &list)
-			list.Resources = slices.DeleteFunc(list.Resources, func(d deploymentBody) bool { return d.Name != body["name"] })
 			if !atAnswer {
-				if len(list.Resources) > 0 {
-					t.Fatalf("there is %+v", list.Resources)
+				if found := s.named(t, body["name"]); len(found) > 0 {
+					t.Fatalf("there is %+v", found)
 				}
 				created, first := s.create(t, body)
 				created.awaitDeployed(t, value(first.LatestRevision))
 				return
 			}
-			if len(list.Resources) != 1 {
-				t.Fatalf("there is %+v", list.Resources)
-			}
+			var all []deploymentBody
+			listed(t, "the deployment is listed", func() (bool, any) {
+				all = s.named(t, body["name"])
+				return len(all) == 1, all
+			})
 			s.call(t, http.StatusConflict, "POST", "/v2/deployments", body, nil)
-			found := list.Resources[0]
+			found := all[0]
 			d := &deployment{server: s, path: "/v2/deployments/" + found.ID, ID: found.ID, url: value(found.SourceConfig.CustomURL)}
 			d.awaitDeployed(t, value(found.LatestRevision))
 			d.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 		})
 	}
+}
+
+// named lists the deployments of a name.
+func (s *server) named(t *testing.T, name any) []deploymentBody {
+	t.Helper()
+	var list struct{ Resources []deploymentBody }
+	s.call(t, http.StatusOK, "GET", "/v2/deployments", nil, &list)
+	return slices.DeleteFunc(list.Resources, func(d deploymentBody) bool { return d.Name != name })
 }
 
 // TestRolloutIsKilledInEachStep kills the process that works on a step the first time that it is

@@ -236,6 +236,19 @@ func eventually(t *testing.T, what string, look func() (reached bool, saw any)) 
 	}
 }
 
+// listed waits until a list is as it has to be. On one machine it is so at once; in the stack lists
+// are read from an index, which is behind what was written.
+func listed(t *testing.T, what string, look func() (reached bool, saw any)) {
+	t.Helper()
+	if *kind != "standalone" {
+		eventually(t, what, look)
+		return
+	}
+	if reached, saw := look(); !reached {
+		t.Errorf("%s: not at once; seen: %+v", what, saw)
+	}
+}
+
 // common is the server with one deployment that tests share which change neither.
 var common sharedServer
 
