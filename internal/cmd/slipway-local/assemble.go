@@ -123,7 +123,7 @@ func (s *server) readTemplate() error {
 		return err
 	}
 	s.stack, err = read.Resolve(template.Values{
-		StackName: stackName, Region: region, Account: account, References: map[string]string{"Table": s.config.Table},
+		StackName: stackName, Region: region, Account: account, Parameters: s.config.Parameters, References: map[string]string{"Table": s.config.Table},
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 		"functions": {func(*config) {}, "is not built (make functions)"},
 		"template":  {func(c *config) { c.Root = c.Build }, "template.yaml: no such file"},
 		"address":   {func(c *config) { c.Listen = taken.Addr().String() }, syscall.EADDRINUSE.Error()},
+		"parameter": {func(c *config) { c.Parameters = map[string]string{"NoSuch": "1"} }, "there is no parameter NoSuch"},
 		"the directory": {func(c *config) {
 			must(t, os.MkdirAll(c.Data, 0o700))
 			lock, err := standalone.LockDirectory(c.Data)
@@ -72,7 +73,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"lambda --no-such-flag", "lambda x", "nothing", "lambda --ready-limit -1s", "lambda --reconcile-interval -1s", "sam x", "sam --ready-limit -1s"} {
+	for _, line := range []string{"lambda --no-such-flag", "lambda x", "nothing", "lambda --ready-limit -1s", "lambda --reconcile-interval -1s", "lambda --index-lag -1s", "sam x", "sam --ready-limit -1s"} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(line))
 		root.SetOut(io.Discard)

@@ -51,6 +51,7 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
 	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
+	flags.StringToStringVar(&config.Parameters, "parameter", nil, "value of a parameter of the template, such as RunnerConcurrency=5; may be repeated (default: as the template says)")
 	flags.DurationVar(&config.IndexLag, "index-lag", 0, "how far the indexes of the table are behind its writes, as those of AWS are")
 	flags.StringVar(&config.RecordCalls, "record-calls", "", "file that gets the calls which functions make to the services of AWS, one as JSON in each line (default: none)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
@@ -75,7 +76,7 @@ func terminal(w io.Writer) io.Writer {
 
 // complete makes the paths absolute, since other programs get them.
 func (c *config) complete() error {
-	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 {
+	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 {
 		return errors.New("a duration must not be negative")
 	}
 	if c.Build == "" {

@@ -58,6 +58,8 @@ type config struct {
 	PrivateAddresses outbound.Networks
 	// Quotas bound what each workspace may have.
 	Quotas quota.Limits
+	// Parameters replace the defaults of the template's parameters.
+	Parameters map[string]string
 	// IndexLag is how far the indexes of the table are behind its writes.
 	IndexLag time.Duration
 	// RecordCalls is the file that gets the calls which functions make to the services of AWS; ""

@@ -77,9 +77,10 @@ func NewLagging(ctx context.Context, config LagConfig) (*Lagging, error) {
 		config: config, behind: config.Table + "-behind", seed: maphash.MakeSeed(), indexed: map[string]bool{},
 		more: make(chan struct{}, 1), done: make(chan struct{}),
 		proxy: &httputil.ReverseProxy{
-			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-			Transport: &http.Transport{MaxIdleConnsPerHost: 64},
-			ErrorLog:  slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug), // of clients that hang up
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			FlushInterval: -1, // a client has its answer before the write is noted
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+			ErrorLog:      slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug), // of clients that hang up
 		},
 	}
 	if err := l.copyAll(ctx); err != nil {
