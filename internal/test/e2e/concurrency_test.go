@@ -1,0 +1,64 @@
+//go:build lambda
+
+package e2e_test
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// shortly are the settings of a run of a second or two.
+var shortly = map[string]any{"token_delay_ms": 10, "node_delay_ms": 400}
+
+// TestRunsWaitForCapacity starts many more runs than the stack may work on at once. Lambda refuses
+// the calls that are too many, and no run ends in error because of that.
+func TestRunsWaitForCapacity(t *testing.T) {
+	t.Parallel()
+	const count, slots = 100, 5
+	s := newStack(t, "--parameter", "RunnerConcurrency=5")
+	agent := s.deploy(t, agentRepository(t), "main")
+	threads := make([]*thread, count)
+	for i := range threads {
+		threads[i] = agent.thread(t)
+	}
+	var clients sync.WaitGroup
+	for some := range slices.Chunk(threads, count/5) {
+		clients.Go(func() {
+			for _, th := range some {
+				got, err := s.do(t.Context(), "POST", th.url+"/runs", ask(askSF, shortly))
+				for err == nil && got.status == http.StatusServiceUnavailable { // the machine is busy with other tests
+					got, err = s.do(t.Context(), "POST", th.url+"/runs", ask(askSF, shortly))
+				}
+				if err != nil || got.status != http.StatusOK {
+					t.Errorf("a run is not accepted: %d %s, %v", got.status, got.body, err)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	most, waiting := 0, 0
+	for _, th := range threads {
+		eventually(t, "all runs end well", func() (bool, any) {
+			most = max(most, len(s.functions(t, "Runner")))
+			runs := th.list(t)
+			good := 0
+			for _, run := range runs {
+				switch run.Status {
+				case "success":
+					good++
+				case "pending":
+					waiting++
+				case "running":
+				default:
+					t.Fatalf("a run ended as %s", run.Status)
+				}
+			}
+			return good > 0 && good == len(runs), runs
+		})
+	}
+	if most != slots || waiting == 0 {
+		t.Errorf("up to %d processes worked on runs, want %d; runs were seen to wait %d times", most, slots, waiting)
+	}
+}
