@@ -96,6 +96,8 @@ type hooked struct {
 	read func(table.Key)
 	// query, when not nil, is called before the next query.
 	query func()
+	// batch, when not nil, is called before the next items that are read together.
+	batch func()
 	// committed, when not nil, is told the writes of each transaction that was applied.
 	committed func([]table.Write)
 	// dead makes queries fail.
@@ -128,6 +130,14 @@ func (h *hooked) beforeGet(key table.Key, f func()) {
 func (h *hooked) beforeQuery(f func()) {
 	h.query = func() {
 		h.query = nil
+		f()
+	}
+}
+
+// beforeBatch calls the function once, before the next items that are read together.
+func (h *hooked) beforeBatch(f func()) {
+	h.batch = func() {
+		h.batch = nil
 		f()
 	}
 }
@@ -169,6 +179,9 @@ func (h *hooked) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 
 func (h *hooked) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	h.reads.Add(1)
+	if h.batch != nil {
+		h.batch()
+	}
 	return h.Table.GetBatch(ctx, keys...)
 }
 

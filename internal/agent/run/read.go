@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -17,11 +18,12 @@ func notFound(ref Ref) error {
 
 // Get returns a run; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
-	run, err := s.head(ctx, ref)
-	if err != nil {
-		return run, err
-	}
-	return run, s.load(ctx, &run)
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (run Run, nothing record.Outbox, err error) {
+		if run, err = s.head(ctx, ref); err == nil {
+			err = s.load(ctx, &run)
+		}
+		return run, nothing, err
+	})
 }
 
 // head returns a run without the large part of its request.
@@ -74,6 +76,14 @@ const listRoom = 64 << 20
 // List returns a thread's runs, newest first, and whether there are others behind them: fewer than
 // were asked for where their requests are large, but one at least.
 func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
+	page, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (page []Run, nothing record.Outbox, err error) {
+		page, more, err = s.list(ctx, ref, filter)
+		return page, nothing, err
+	})
+	return page, more, err
+}
+
+func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
 		return nil, false, err

@@ -60,7 +60,8 @@ func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 	}
 }
 
-// load completes the requests of runs.
+// load completes the requests of runs. It returns record.ErrLost if a run was removed since it was
+// read: its request goes in the same transaction.
 func (s *Store) load(ctx context.Context, runs ...*Run) error {
 	var detached []*Run
 	for _, run := range runs {
@@ -81,7 +82,7 @@ func (s *Store) load(ctx context.Context, runs ...*Run) error {
 		}
 		for i, item := range items {
 			if item == nil {
-				return fmt.Errorf("run %s has lost its request", some[i].Run)
+				return fmt.Errorf("load request of run %s: %w", some[i].Run, record.ErrLost)
 			}
 			var b bulk
 			r := record.Read(item, requestKind)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -57,6 +58,31 @@ func TestALargeInputIsWrittenOnce(t *testing.T) {
 	f.create("three", run.Interrupt)
 	if diff := cmp.Diff([]string{"human one", "ai Hel...", "human two"}, f.messages()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestARunIsRemovedWhileItIsRead after its item was read and before its request, which has an item
+// of its own. Readers are told that it is gone.
+func TestARunIsRemovedWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.create("one", run.Enqueue)
+	large := say("two", run.Enqueue)
+	large.Config = json.RawMessage(`{"configurable":{"k":"` + strings.Repeat("x", 6<<10) + `"}}`)
+	removedInBetween := func() run.Ref {
+		second, err := f.runs.Create(t.Context(), f.ref, large)
+		f.must(err)
+		f.table.beforeBatch(func() { f.must(f.runs.Cancel(t.Context(), second.Ref, run.Undo)) })
+		return second.Ref
+	}
+	if _, err := f.runs.Get(t.Context(), removedInBetween()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a run that was removed is read with %v", err)
+	}
+	removedInBetween()
+	listed, more, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+	f.must(err)
+	if len(listed) != 1 || listed[0].Run != first.Run || more {
+		t.Errorf("the runs are listed as %+v", listed)
 	}
 }
 
