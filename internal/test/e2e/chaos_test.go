@@ -97,6 +97,8 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		}
 	}
 
+	hostile := c.newHostileTenant(s, rand.New(rand.NewPCG(seed, 2000)))
+
 	var clients, readers sync.WaitGroup
 	for i := range chaosClients {
 		one := &chaosClient{chaos: c, readers: &readers, rng: rand.New(rand.NewPCG(seed, uint64(i))), name: fmt.Sprint("client ", i)}
@@ -105,6 +107,9 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	for _, thread := range c.threads {
 		readers.Go(func() { c.watch(thread) })
 		readers.Go(func() { c.listen(thread) })
+	}
+	if hostile != nil {
+		clients.Go(hostile.run)
 	}
 	c.kill(s, revision, rand.New(rand.NewPCG(seed, 1000)))
 	close(c.over)
@@ -118,6 +123,9 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	readers.Wait()
 	if t.Failed() {
 		return
+	}
+	if hostile != nil {
+		hostile.conclude()
 	}
 	for _, thread := range c.threads {
 		c.check(thread)

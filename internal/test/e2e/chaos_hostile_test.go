@@ -1,0 +1,239 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// poisons are the configurations of repositories that fail, each in its way. The marker is the
+// argument of the processes that they leave behind.
+func poisons(marker string) map[string]framework {
+	return map[string]framework{
+		"does not install": {"graphs": map[string]string{"agent": "./agent.mjs:graph"}, "env": map[string]string{"GREETING": "hello"}, "node_version": "99"},
+		"build dies":       agentConfig().with("build", "kill -9 $$"),
+		"build kills":      agentConfig().with("build", "kill -9 $PPID; exit 3"),
+		"build leaves":     agentConfig().with("build", "for i in 1 2 3 4 5 6 7 8; do env -i setsid sleep "+marker+" & done; exit 3"),
+		"agent dies":       agentConfig().with("start", "kill -9 $$"),
+	}
+}
+
+// attacks are what the agent in testdata/hostile does. Each ends its run as an error.
+var attacks = []string{"flood", "garble", "kill", "fork", "fill", "connect", "crash"}
+
+const (
+	// mostPoisoned is how many deployments of a hostile tenant there are at a time.
+	mostPoisoned = 8
+	// hostilePause is between two things that a hostile tenant does.
+	hostilePause = 200 * time.Millisecond
+)
+
+// hostileTenant is a workspace of its own beside the clients of a chaos test. It deploys
+// repositories that fail, and an agent that attacks the server and the other agents.
+type hostileTenant struct {
+	*chaos
+	rng *rand.Rand
+	// tenant speaks for the hostile workspace.
+	tenant *server
+	agent  *deployment
+	// poisoned are the repositories by what they do, deployed what was made of them.
+	poisoned map[string]*repository
+	deployed []deploymentBody
+	// runs are the addresses of the runs that were accepted, by their attacks.
+	runs map[string][]string
+	// marker is the argument of the processes that builds and agents leave behind.
+	marker string
+}
+
+// newHostileTenant adds a workspace with a hostile agent to a server of one machine, and returns
+// nil where the machine cannot keep tenants apart.
+func (c *chaos) newHostileTenant(s *server, rng *rand.Rand) *hostileTenant {
+	on, isLocal := s.target.(*local)
+	if !isLocal || *kind != "standalone" || !child.Confines() {
+		c.t.Log("there is no hostile tenant: this server has none, or cannot keep tenants apart")
+		return nil
+	}
+	operator := func(args ...string) string {
+		out, err := exec.CommandContext(c.t.Context(), built.slipway, append(args, "--data", on.data())...).Output()
+		if err != nil {
+			c.t.Fatalf("slipway %v: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := operator("workspaces", "create", "hostile")
+	h := &hostileTenant{
+		chaos: c, rng: rng, poisoned: map[string]*repository{}, runs: map[string][]string{}, marker: fmt.Sprint(3600 + rng.IntN(1_000_000)),
+		tenant: &server{credentials: credentials{BaseURL: s.BaseURL, APIKey: operator("keys", "create", "--workspace", id), TenantID: id}},
+	}
+	for name, config := range poisons(h.marker) {
+		h.poisoned[name] = newRepository(c.t)
+		h.poisoned[name].write(c.t, "framework.json", config)
+		h.poisoned[name].commit(c.t)
+	}
+	repo := newRepository(c.t)
+	if err := build(filepath.Join("testdata", "hostile"), "-ldflags", "-s -w", "-o", filepath.Join(repo.dir, "agent")); err != nil {
+		c.t.Fatal(err)
+	}
+	repo.write(c.t, "framework.json", agentConfig())
+	repo.commit(c.t)
+	h.agent = h.tenant.deploy(c.t, repo, "main")
+	return h
+}
+
+// run does everything once, and then one random thing after the other.
+func (h *hostileTenant) run() {
+	names := slices.Sorted(maps.Keys(h.poisoned))
+	for _, name := range names {
+		h.deploy(name)
+	}
+	for _, attack := range attacks {
+		h.attack(attack)
+	}
+	ticker := time.NewTicker(hostilePause)
+	defer ticker.Stop()
+	for !h.finished() {
+		switch h.rng.IntN(3) {
+		case 0:
+			if len(h.deployed) < mostPoisoned {
+				h.deploy(names[h.rng.IntN(len(names))])
+			}
+		case 1:
+			h.remove()
+		case 2:
+			h.attack(attacks[h.rng.IntN(len(attacks)-1)]) // without the last, as an agent that crashes again and again is not started any more
+		}
+		select {
+		case <-ticker.C:
+		case <-h.over:
+		}
+	}
+}
+
+// request sends a request of the hostile tenant, and reports whether it was accepted. The server
+// may refuse it, or be gone.
+func (h *hostileTenant) request(method, address string, body, out any) bool {
+	got, err := h.tenant.do(h.t.Context(), method, address, body)
+	switch {
+	case err != nil:
+		h.lost(err)
+		return false
+	case got.status >= http.StatusInternalServerError && got.status != http.StatusServiceUnavailable:
+		h.errorf("%s %s of the hostile tenant: status %d: %s", method, address, got.status, got.body)
+		return false
+	case got.status >= http.StatusBadRequest:
+		return false
+	}
+	if out != nil {
+		if err := json.Unmarshal(got.body, out); err != nil {
+			h.errorf("%s %s of the hostile tenant: %v: %s", method, address, err, got.body)
+			return false
+		}
+	}
+	return true
+}
+
+func (h *hostileTenant) deploy(name string) {
+	var made deploymentBody
+	if h.request("POST", "/v2/deployments", creation(h.poisoned[name].url(), "main"), &made) {
+		h.deployed = append(h.deployed, made)
+		h.count("poisoned: " + name)
+	}
+}
+
+// remove deletes a deployment of a poisoned repository, whatever becomes of it just now.
+func (h *hostileTenant) remove() {
+	if len(h.deployed) < mostPoisoned/2 {
+		return
+	}
+	i := h.rng.IntN(len(h.deployed))
+	if h.request("DELETE", "/v2/deployments/"+h.deployed[i].ID, nil, nil) {
+		h.count("poisoned deleted")
+	}
+	// One that the server died of, before it could answer, may be gone, too.
+	h.deployed = slices.Delete(h.deployed, i, i+1)
+}
+
+// attack starts a run of the hostile agent.
+func (h *hostileTenant) attack(name string) {
+	var thread struct {
+		ID string `json:"thread_id"`
+	}
+	if !h.request("POST", h.agent.url+"/threads", map[string]any{}, &thread) {
+		return
+	}
+	address := h.agent.url + "/threads/" + thread.ID + "/runs"
+	body := ask("attack", map[string]any{"attack": name, "marker": h.marker}).with("stream_mode", "custom")
+	var run runBody
+	if h.request("POST", address, body, &run) {
+		h.runs[name] = append(h.runs[name], address+"/"+run.ID)
+		h.count("attack: " + name)
+	}
+}
+
+// conclude wants that all poisoned work has failed and no attack has succeeded, and that nothing of
+// the tenant is left once its deployments are deleted.
+func (h *hostileTenant) conclude() {
+	for name, runs := range h.runs {
+		for _, address := range runs {
+			h.wantFailed(name, address)
+		}
+	}
+	for _, made := range h.deployed {
+		d := &deployment{server: h.tenant, path: "/v2/deployments/" + made.ID}
+		eventually(h.t, "the poisoned revision has failed", func() (bool, any) {
+			got := d.revision(h.t, value(made.LatestRevision))
+			return got.failed() && value(got.Text) != "", got
+		})
+		h.tenant.call(h.t, http.StatusNoContent, "DELETE", d.path, nil, nil)
+	}
+	h.tenant.call(h.t, http.StatusNoContent, "DELETE", h.agent.path, nil, nil)
+	eventually(h.t, "no process of the hostile tenant is left", func() (bool, any) {
+		left, err := sleepers(h.marker)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return len(left) == 0, left
+	})
+}
+
+// wantFailed waits until the run of an attack is an error, and checks that it says of no success.
+func (h *hostileTenant) wantFailed(name, address string) {
+	var left values
+	h.tenant.call(h.t, http.StatusOK, "GET", address+"/join", nil, &left)
+	var run runBody
+	h.tenant.call(h.t, http.StatusOK, "GET", address, nil, &run)
+	switch {
+	case run.Status != "error" || left.Error == nil:
+		h.errorf("the attack %s is %s with %+v", name, run.Status, left.Error)
+	case left.Error.Name == "Hostile" && left.Error.Message != "":
+		h.errorf("the attack %s succeeded: it %s", name, left.Error.Message)
+	default:
+		h.count("attack failed with " + left.Error.Name)
+	}
+}
+
+// sleepers are the processes that a hostile tenant has left behind.
+func sleepers(marker string) (pids []string, err error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		arguments, err := os.ReadFile(file)
+		if err == nil && bytes.Equal(arguments, []byte("sleep\x00"+marker+"\x00")) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids, nil
+}
