@@ -23,7 +23,7 @@ func Gaps(noUsers error) []string {
 		}
 	}
 	add(!users, fmt.Sprintf("Agents and builds run as the server's own user (%v): outside the data directory they can read all files that this user can, such as those in ~/.ssh and ~/.aws, "+
-		"change the modes, owners and times of its files, and connect to its Unix sockets (D-Bus, systemd, ssh-agent, Docker). "+
+		"change the modes, owners and times of its files, and connect to its Unix sockets (D-Bus, systemd, ssh-agent, Docker, those of other agents). "+
 		"Start the server as root, with its data in /var/lib/slipway, and each workspace gets a user of its own.", noUsers))
 	add(landlock() < portABI, "This kernel has no Landlock of version 4: an agent can take a port that another agent is about to get.")
 	add(landlock() < scopeABI, "This kernel has no Landlock of version 6: agents and builds can connect to abstract Unix sockets.")

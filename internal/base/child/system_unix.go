@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -61,6 +62,12 @@ func Confines() bool { return false }
 // Gaps says what this system cannot keep confined programs from.
 func Gaps(error) []string {
 	return []string{"Only Linux confines programs: agents and builds can read and change all files that the server's user can."}
+}
+
+// PeerOf returns the user of the program that listens at the other end of a connection. Only Linux
+// gives programs users of their own.
+func PeerOf(*net.UnixConn) (user int, err error) {
+	return 0, errors.New("this system does not tell whose program listens at a socket")
 }
 
 // CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.

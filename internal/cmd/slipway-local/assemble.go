@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
@@ -223,9 +224,11 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	}); err != nil {
 		return err
 	}
+	agents := graph.NewTransport()
+	agents.DialContext = s.target.Dialer(agents.DialContext)
 	s.token = rand.Text()
 	s.agents, err = agenthost.New(agenthost.Config{
-		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: s.uploads, Logs: logs, Log: log,
+		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: s.uploads, Logs: logs, Log: log, Transport: agents,
 	})
 	return err
 }

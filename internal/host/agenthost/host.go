@@ -40,6 +40,8 @@ type Config struct {
 	Uploads Uploads
 	// Logs are what builds and agents print; nil shows none.
 	Logs Logs
+	// Transport reaches the agents of Target; nil stands for graph.NewTransport().
+	Transport *http.Transport
 	// AgentWait is how long an invocation waits for an agent that is being restarted; default 30 s.
 	AgentWait time.Duration
 	Log       *slog.Logger
@@ -69,7 +71,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, errors.New("open agent host: it has no token, so anybody could run programs")
 	}
 	cfg.AgentWait = cmp.Or(cfg.AgentWait, 30*time.Second)
-	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: graph.NewTransport(), releases: shelf{cfg.Dir, cfg.Sealer}}
+	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: cmp.Or(cfg.Transport, graph.NewTransport()), releases: shelf{cfg.Dir, cfg.Sealer}}
 	if err := h.releases.open(); err != nil {
 		return nil, fmt.Errorf("open agent host: %w", err)
 	}

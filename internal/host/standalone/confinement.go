@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
 
 // usersFile is the file in the data directory that says which users workspaces have.
 const usersFile = "users.json"
+
+// agentsDir is the directory in the data directory that agents have their files in.
+const agentsDir = "agents"
 
 // openUsers gives workspaces users of their own where the system can.
 func (s *Server) openUsers() (err error) {
@@ -40,6 +45,9 @@ func Gaps(data string, users child.UserRange) []string {
 	gaps := child.Gaps(none)
 	if files := buildlocal.Closed(); none == nil && len(files) > 0 {
 		gaps = append(gaps, fmt.Sprintf("Builds cannot read %s, which the server's environment names: let everybody read what is there.", strings.Join(files, ", ")))
+	}
+	if agents, err := filepath.Abs(filepath.Join(data, agentsDir)); err != nil || !process.OffersSockets(agents) {
+		gaps = append(gaps, "The path of the data directory is too long for Unix sockets, so agents listen at ports, where other agents reach them: give the server a data directory with a shorter path.")
 	}
 	if err := child.CanLimit(); err != nil {
 		gaps = append(gaps, fmt.Sprintf(

@@ -49,8 +49,21 @@ func TestAttackWhereTheDataIsOutOfReach(t *testing.T) {
 		why = "the server is not root"
 	}
 	gaps := strings.Join(Gaps(filepath.Join(closed, "data"), child.DefaultUsers), "\n")
-	if !strings.Contains(gaps, why) || !strings.Contains(gaps, "~/.ssh") {
-		t.Errorf("it says:\n%s", gaps)
+	for _, words := range []string{why, "~/.ssh", "those of other agents"} {
+		if !strings.Contains(gaps, words) {
+			t.Errorf("it does not say %q:\n%s", words, gaps)
+		}
+	}
+}
+
+// TestTheServerSaysWhereAgentsGetNoSockets because the system bounds the paths of sockets.
+func TestTheServerSaysWhereAgentsGetNoSockets(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int]bool{60: false, 90: true} {
+		gaps := strings.Join(Gaps("/"+strings.Repeat("x", length), child.DefaultUsers), "\n")
+		if got := strings.Contains(gaps, "too long for Unix sockets"); got != want {
+			t.Errorf("with a path of %d bytes it says:\n%s", length, gaps)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // connections returns how many connections the server holds at a time.
@@ -18,6 +19,13 @@ func (s *Server) connections() (inbound.Limits, error) {
 		return inbound.Limits{}, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	return inbound.LimitsOf(files.Cur), nil
+}
+
+// agentClient returns a client that reaches agents wherever they listen.
+func (s *Server) agentClient() *graph.Client {
+	transport := graph.NewTransport()
+	transport.DialContext = s.processes.Dialer(transport.DialContext)
+	return graph.NewClient(transport)
 }
 
 // MemoryBound is how many bytes the bodies of requests and the events of agents may take.

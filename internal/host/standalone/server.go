@@ -50,7 +50,6 @@ import (
 	computelocal "github.com/slipway-run/slipway/internal/seam/compute/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -254,7 +253,7 @@ func (s *Server) assemble() error {
 	var deployments *deployment.Store
 	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
-	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Limits: limits, Alarm: alarm}); err != nil {
+	if s.processes, err = process.New(process.Config{Dir: s.path(agentsDir), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
 	if err := s.openRegistry(key); err != nil {
@@ -322,12 +321,13 @@ func (s *Server) assemble() error {
 		Stopping:  s.engine.Closing(),
 		Trials:    s.engine,
 	})
+	agents := s.agentClient()
 	work = runner.New(runner.Config{
-		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits,
+		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: agents, Log: log, Limits: deployments.RunLimits,
 		Budget: s.room, MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
 	})
 	s.agents = &runner.Agents{
-		Deployments: deployments, Graph: graph.NewClient(nil),
+		Deployments: deployments, Graph: agents,
 		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
 	}
 	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}

@@ -6,6 +6,10 @@
 // everything that the agent needs, the thread's state included; the agent need not keep anything.
 // Closing the connection tells it to stop.
 //
+// Where agents are processes of one machine, SLIPWAY_SOCKET may be the path of a Unix socket. An
+// agent that listens there in place of $HOST:$PORT is reached there alone, and only by the server
+// and programs of the agent's own user. The runtimes of this platform do.
+//
 // While an agent has nothing to say, it should send a comment (a line that begins with a colon, and
 // an empty line) each 15 s: load balancers and NATs cut a connection on which nothing moves, some
 // after 60 s. The runtimes of this platform do.

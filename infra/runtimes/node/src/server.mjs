@@ -23,7 +23,7 @@ class Refusal extends Error {
 }
 
 /**
- * Answers on $HOST:$PORT until SIGTERM or SIGINT, then lets running invocations finish.
+ * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish.
  * @param {Map<string, import("./load.mjs").Source>} sources
  * @param {NodeJS.ProcessEnv} env
  */
@@ -34,10 +34,10 @@ export async function serve(sources, env) {
   server.requestTimeout = 0;
   await new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host: env.HOST || "0.0.0.0", port: Number(env.PORT || 8080) }, resolve);
+    const place = env.SLIPWAY_SOCKET ? { path: env.SLIPWAY_SOCKET } : { host: env.HOST || "0.0.0.0", port: Number(env.PORT || 8080) };
+    server.listen(place, resolve);
   });
-  const { address, port, family } = server.address();
-  console.log(`listening on http://${family === "IPv6" ? `[${address}]` : address}:${port}`);
+  console.log(`listening on ${addressOf(server.address())}`);
   await new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, resolve); // a second one ends the process at once
   });
@@ -49,6 +49,12 @@ export async function serve(sources, env) {
   server.closeAllConnections();
   await closed;
   process.exit(0);
+}
+
+/** Where a server listens: a path or a URL. */
+function addressOf(place) {
+  if (typeof place === "string") return place;
+  return `http://${place.family === "IPv6" ? `[${place.address}]` : place.address}:${place.port}`;
 }
 
 /** Speaks the container contract. It keeps nothing from one invocation to the next. */

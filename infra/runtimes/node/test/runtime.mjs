@@ -32,7 +32,7 @@ export class Runtime {
     runtime.child.stderr.setEncoding("utf8").on("data", (text) => (runtime.stderr += text));
     runtime.exited = once(runtime.child, "close");
     for await (const line of createInterface({ input: runtime.child.stdout })) {
-      const listening = /^listening on (http:\S+)/.exec(line);
+      const listening = /^listening on (\S+)/.exec(line);
       if (listening) {
         runtime.url = listening[1];
         runtime.child.stdout.resume();

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
 import path from "node:path";
+import { json } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { eventsOf, named, project, run, Runtime, Thread, until } from "./runtime.mjs";
 
@@ -163,6 +167,16 @@ test("a running invocation may finish after SIGTERM, and no other begins", async
   }
   assert.deepEqual(named(events, "updates"), [{ node: { n: 2 } }]);
   assert.deepEqual(await runtime.exited, [0, null]);
+});
+
+test("it listens at the socket that it is offered", async (t) => {
+  const dir = mkdtempSync(path.join(tmpdir(), "slipway-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const place = path.join(dir, "socket");
+  const { url } = await Runtime.start(t, graphs, { SLIPWAY_SOCKET: place });
+  assert.equal(url, place);
+  const [response] = await once(request({ socketPath: place, path: "/ping" }).end(), "response");
+  assert.equal((await json(response)).status, "Healthy");
 });
 
 test("a port that is taken ends the program", async () => {

@@ -53,11 +53,10 @@ def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication |
     for graph_id, source in sources.items():
         if not source.is_factory:
             warn_of_own_checkpointer(graph_id, source.value)
+    path = os.environ.get("SLIPWAY_SOCKET")
     host, port = os.environ.get("HOST") or "0.0.0.0", int(os.environ.get("PORT") or 8080)  # port 0 picks one
     config = uvicorn.Config(
         Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth),
-        host=host,
-        port=port,
         lifespan="off",
         ws="none",
         access_log=False,
@@ -69,11 +68,12 @@ def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication |
     )
     server = uvicorn.Server(config)
     try:
-        listener = listen(host, port)
+        listener = listen_at(path) if path else listen(host, port)
     except OSError as e:
-        print(f"cannot listen at {host}:{port}: {e.strerror}", file=sys.stderr, flush=True)
+        print(f"cannot listen at {path or f'{host}:{port}'}: {e.strerror}", file=sys.stderr, flush=True)
         _exit(1)
-    print(f"serving {', '.join(sorted(sources))} at http://{host}:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
+    address = path or f"http://{host}:{listener.getsockname()[1]}"
+    print(f"serving {', '.join(sorted(sources))} at {address}", file=sys.stderr, flush=True)
     # The server raises the signal that has stopped it once more, when it is done.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
@@ -81,6 +81,13 @@ def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication |
     except KeyboardInterrupt:
         pass
     _exit(0 if server.started else 1)
+
+
+def listen_at(path: str) -> socket.socket:
+    """A listening Unix socket, which no other agent of the machine reaches."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    return listener
 
 
 def listen(host: str, port: int) -> socket.socket:

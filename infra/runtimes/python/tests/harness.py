@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,10 +48,10 @@ class Agent:
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, self.log()
-        address = re.search(r"^serving .* at http://127\.0\.0\.1:(\d+)$", self.log(), re.MULTILINE)
+        address = re.search(r"^serving .* at (?:http://127\.0\.0\.1:(\d+)|(/.+))$", self.log(), re.MULTILINE)
         if address is None:
             return False
-        self.port = int(address[1])
+        self.port, self.path = int(address[1] or 0), address[2]
         try:
             return self.ping()["status"] == "Healthy"
         except OSError:
@@ -68,8 +69,16 @@ class Agent:
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.path:
+            connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.sock.settimeout(timeout)
+            connection.sock.connect(self.path)
+        return connection
+
     def ping(self) -> dict[str, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = self._connect(5)
         try:
             connection.request("GET", "/ping")
             return json.loads(connection.getresponse().read())
@@ -77,7 +86,7 @@ class Agent:
             connection.close()
 
     def post(self, body: Any, **headers: str) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = self._connect(60)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request("POST", "/invocations", data, {"Authorization": f"Bearer {self.token}", **headers})
         response = connection.getresponse()

@@ -191,6 +191,18 @@ def test_a_factory_that_needs_more_than_an_empty_configuration_still_runs(tmp_pa
         assert thread.values == {"text": "a!"}
 
 
+def test_it_listens_at_the_socket_that_it_is_offered(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH, "./agent.py:builder")
+    path = tmp_path / "socket"
+    with Agent(tmp_path, SLIPWAY_SOCKET=str(path)) as agent:
+        assert agent.path == str(path)
+        thread = Thread()
+        thread.run(agent, input={"text": "a"})
+        assert thread.values == {"text": "a!"}
+        result = check(tmp_path, SLIPWAY_SOCKET=str(path))
+        assert (result.returncode, result.stderr) == (1, f"cannot listen at {path}: Address already in use\n")
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH, "./agent.py:builder")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -95,7 +95,13 @@ func ping(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
+// listen serves at the agent's port, or with TAKE=socket at the socket that it is offered.
 func listen(handler http.Handler) {
+	if path := os.Getenv("SLIPWAY_SOCKET"); os.Getenv("TAKE") == "socket" && path != "" {
+		listener, err := net.Listen("unix", path)
+		check(err)
+		panic(http.Serve(listener, handler))
+	}
 	panic(http.ListenAndServe(net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")), handler))
 }
 
@@ -114,6 +120,21 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 		check(json.NewEncoder(w).Encode(os.Environ()))
 	case "header":
 		fmt.Fprint(w, r.Header.Get(argument))
+	case "reach":
+		conn, err := net.Dial("unix", argument)
+		if err != nil {
+			fmt.Fprint(w, err)
+			return
+		}
+		conn.Close()
+		fmt.Fprint(w, "reached")
+	case "list":
+		names, err := os.ReadDir(argument)
+		fmt.Fprint(w, names, err)
+	case "relink": // its own socket becomes a link to another one
+		path := os.Getenv("SLIPWAY_SOCKET")
+		check(os.Remove(path))
+		check(os.Symlink(argument, path))
 	case "deafen":
 		deaf.Store(true)
 	case "crash":

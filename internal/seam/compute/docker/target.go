@@ -91,7 +91,7 @@ func New(cfg Config) (*Target, error) {
 		e.close()
 		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
 	}
-	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log), e}, nil
+	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log, nil), e}, nil
 }
 
 // remember reads the server's name. One that it has from an earlier start has perhaps left

@@ -21,6 +21,7 @@ type agent struct {
 	machine  *machine
 	revision string
 	port     string
+	socket   *socket
 	limits   child.Limits
 	process  *child.Process
 	output   *files.Writer
@@ -63,6 +64,30 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	offered, err := m.offerSocket(spec, confinement.User)
+	if err != nil {
+		return nil, fmt.Errorf("offer a socket: %w", err)
+	}
+	if offered != nil && confinement.Private != "" {
+		confinement.Write = append(confinement.Write, offered.dir)
+	}
+	a, err := m.startProcess(spec, dir, port, confinement, offered)
+	if err != nil {
+		return nil, errors.Join(err, m.sockets.withdraw(offered))
+	}
+	return a, nil
+}
+
+// offerSocket offers a release's agent a socket, unless its configuration fixes its port or paths
+// are too long here.
+func (m *machine) offerSocket(spec compute.Release, user int) (*socket, error) {
+	if m.Lone(spec) || !OffersSockets(m.cfg.Dir) {
+		return nil, nil //nolint:nilnil // no socket is an answer
+	}
+	return m.sockets.offer(user)
+}
+
+func (m *machine) startProcess(spec compute.Release, dir, port string, confinement child.Confinement, offered *socket) (*agent, error) {
 	for _, name := range []string{homeDir, tempDir} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, err
@@ -82,7 +107,7 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	process, err := m.children.Start(child.Command{
 		Args:    spec.Artifact.Start,
 		Dir:     spec.Artifact.Dir,
-		Env:     environment(spec, dir, port),
+		Env:     environment(spec, dir, port, offered),
 		Stdout:  output,
 		Confine: confinement,
 		Limits:  limits,
@@ -90,7 +115,7 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	if err != nil {
 		return nil, errors.Join(err, output.Close())
 	}
-	return &agent{m, spec.Revision, port, limits, process, output}, nil
+	return &agent{m, spec.Revision, port, offered, limits, process, output}, nil
 }
 
 // limitsOf is what one replica and all that it starts may use.
@@ -120,8 +145,13 @@ func (m *machine) confinement(spec compute.Release, dir, port string) (child.Con
 	}, nil
 }
 
-// URL is where the process listens.
-func (a *agent) URL() string { return "http://" + address(a.port) }
+// URL is where the process listens: at its port until there is a socket.
+func (a *agent) URL() string {
+	if a.socket.listens() {
+		return "http://" + a.socket.host
+	}
+	return "http://" + address(a.port)
+}
 
 // Done is closed when the process has ended.
 func (a *agent) Done() <-chan struct{} { return a.process.Done() }
@@ -130,7 +160,7 @@ func (a *agent) Done() <-chan struct{} { return a.process.Done() }
 func (a *agent) End(kill context.Context) {
 	stopped := a.process.Stop(kill, a.machine.cfg.StopGrace)
 	_, err := a.process.Exit()
-	if err = errors.Join(stopped, err, a.output.Close()); err != nil {
+	if err = errors.Join(stopped, err, a.output.Close(), a.machine.sockets.withdraw(a.socket)); err != nil {
 		a.machine.cfg.Log.Error("run agent", "revision", a.revision, "error", err)
 	}
 }

@@ -64,6 +64,52 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	}
 }
 
+// TestAttackOnAnotherAgentsSocket has an agent that connects to the socket of another workspace's
+// agent, and one that has the server connect there by a link in place of its own socket.
+func TestAttackOnAnotherAgentsSocket(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	must(t, childtest.Open(data))
+	if child.CanChangeUser(data) != nil {
+		return // without users of their own agents reach each other's sockets, as Gaps says
+	}
+	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
+	must(t, err)
+	m := newMachine(t, func(c *process.Config) { c.Dir, c.Private, c.Users = filepath.Join(data, "agents"), data, users })
+	serve := func(name string) (compute.Endpoint, string) {
+		tree := filepath.Join(data, name)
+		must(t, os.Mkdir(tree, 0o700))
+		copied, err := os.ReadFile(program()) // users cannot enter the directory of the test's own
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
+		r := computetest.NewRelease(computetest.Serve, "TAKE=socket")
+		r.Artifact.Dir, r.Artifact.Own, r.Artifact.Start = tree, []string{tree}, []string{"./agent"}
+		m.apply(t, r)
+		m.want(t, r, compute.Healthy, "")
+		endpoint, leave := m.acquire(t, r)
+		t.Cleanup(leave)
+		return endpoint, m.socketOf(t, endpoint)
+	}
+	victim, path := serve("victim")
+	attacker, own := serve("attacker")
+	for socket, want := range map[string]string{path: "permission denied", own: "reached"} {
+		if got, err := m.tell(t, attacker, "reach "+socket); err != nil || !strings.Contains(got, want) {
+			t.Errorf("an agent that connects to %s says %q, %v; want %q", socket, got, err, want)
+		}
+	}
+	if names, err := m.tell(t, attacker, "list "+filepath.Dir(filepath.Dir(own))); err != nil || !strings.Contains(names, "permission denied") {
+		t.Errorf("an agent lists the sockets of others: %s, %v", names, err)
+	}
+	_, err = m.tell(t, attacker, "relink "+path)
+	must(t, err)
+	if got, err := m.tell(t, attacker, "pid"); err == nil || !strings.Contains(err.Error(), "listens at the agent's socket") {
+		t.Errorf("the server was led to another agent, which said %q, %v", got, err)
+	}
+	if _, err := m.tell(t, victim, "pid"); err != nil {
+		t.Errorf("the victim is gone: %v", err)
+	}
+}
+
 // TestAttackWhereNothingConfines has a machine that cannot keep agents apart, and says why it
 // starts none.
 func TestAttackWhereNothingConfines(t *testing.T) {

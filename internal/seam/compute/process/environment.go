@@ -14,13 +14,19 @@ const (
 	tempDir = "tmp"
 )
 
+// socketVariable names the path at which an agent may listen in place of HOST and PORT.
+const socketVariable = "SLIPWAY_SOCKET"
+
 // environment is all that the agent gets. Of the server's own environment that is PATH only.
-func environment(spec compute.Release, dir, port string) []string {
+func environment(spec compute.Release, dir, port string, offered *socket) []string {
 	env := map[string]string{
 		"PATH":   os.Getenv("PATH"),
 		"HOME":   filepath.Join(dir, homeDir),
 		"TMPDIR": filepath.Join(dir, tempDir),
 	}
 	maps.Copy(env, spec.Environment(host, port))
+	if offered != nil {
+		env[socketVariable] = offered.path()
+	}
 	return compute.Entries(env)
 }

@@ -1,5 +1,6 @@
 // Package process is the compute target of one machine: it runs each replica of a release as a
-// child process that listens on a loopback port.
+// child process that listens at a Unix socket, if it takes the one that it is offered, or else on a
+// loopback port.
 //
 // Package replica decides how many there are, starts them again and counts their callers; this one
 // starts a process.
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 
@@ -41,6 +43,7 @@ type Config struct {
 // Target implements compute.Target.
 type Target struct {
 	*replica.Target
+	sockets *sockets
 	// release lets another server use the directory; calling it again does nothing.
 	release func() error
 }
@@ -55,6 +58,7 @@ var (
 type machine struct {
 	cfg      Config
 	children *child.Registry
+	sockets  *sockets
 }
 
 // New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server
@@ -78,8 +82,16 @@ func New(cfg Config) (*Target, error) {
 	if err := child.RemoveFiles(filepath.Join(cfg.Dir, "releases")); err != nil {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
-	return &Target{replica.New(&machine{cfg, children}, cfg.Limits, cfg.Alarm, cfg.Log), sync.OnceValue(children.Close)}, nil
+	sockets, err := newSockets(cfg.Dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
+	}
+	dial := sockets.dialer(new(net.Dialer).DialContext)
+	return &Target{replica.New(&machine{cfg, children, sockets}, cfg.Limits, cfg.Alarm, cfg.Log, dial), sockets, sync.OnceValue(children.Close)}, nil
 }
+
+// Dialer returns what connects to the URLs of this target's endpoints, and to others as next does.
+func (t *Target) Dialer(next replica.Dial) replica.Dial { return t.sockets.dialer(next) }
 
 // Close stops all agents and returns when they have ended. Those that have not ended when ctx ends
 // are killed. Closing again does nothing.

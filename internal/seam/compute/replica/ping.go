@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,11 +17,14 @@ const (
 	pingPauseMin, pingPauseMax = 5 * time.Millisecond, 250 * time.Millisecond
 )
 
+// Dial connects to an address, as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 // newProbeClient returns a client that goes straight to the agent and leaves no connection open.
-func newProbeClient() *http.Client {
+func newProbeClient(dial Dial) *http.Client {
 	return &http.Client{
 		Timeout:       pingLimit,
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

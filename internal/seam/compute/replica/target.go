@@ -87,10 +87,11 @@ var (
 	_ compute.Restarter = (*Target)(nil)
 )
 
-// New returns a target without releases. alarm may be nil.
-func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger) *Target {
+// New returns a target without releases, which connects to replicas by dial to ask how they are.
+// alarm may be nil, and a nil dial stands for the usual one.
+func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial Dial) *Target {
 	t := &Target{
-		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(),
+		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(dial),
 		releases: map[string]*release{}, restarts: map[string]*restart{}, running: map[string]int{}, erasing: map[string]chan struct{}{},
 	}
 	t.stop, t.stopRelease = context.WithCancel(context.Background())
