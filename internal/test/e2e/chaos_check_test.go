@@ -107,6 +107,7 @@ func (c *chaos) check(th *thread) {
 	runs, final := th.list(c.t), th.state(c.t)
 	listed, texts := map[string]bool{}, map[string]string{}
 	position := -1.0
+	var began []runBody
 	for _, run := range runs {
 		listed[run.ID] = true
 		c.final(run.ID, run.Status, c.known())
@@ -134,6 +135,9 @@ func (c *chaos) check(th *thread) {
 		}
 		whole := th.follow(c.t, run.ID, "-1")
 		whole.rest(c.t)
+		if len(whole.seen) > 0 && whole.seen[0].name == "metadata" {
+			began = append(began, run)
+		}
 		position = c.increasing("the events of run "+run.ID, whole.seen, position)
 		c.checkReadings(run, whole.seen)
 		c.checkShown(run, whole.seen, final)
@@ -168,6 +172,8 @@ func (c *chaos) check(th *thread) {
 	}
 	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
 	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)
+	newest := slices.MaxFunc(th.list(c.t), func(a, b runBody) int { return strings.Compare(a.ID, b.ID) })
+	c.checkLifecycles(th, newest.ID, began)
 }
 
 // checkReadings wants that all who read a run saw the same, how often they ever came back.

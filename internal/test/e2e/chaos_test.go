@@ -31,7 +31,9 @@ type chaos struct {
 	client  *server
 	agent   *deployment
 	threads []*thread
-	over    chan struct{}
+	// spectators are those of the threads.
+	spectators map[*thread]*spectator
+	over       chan struct{}
 
 	mu sync.Mutex
 	// asked are the inputs that were accepted, by the run that they became; refused those that
@@ -80,7 +82,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	}
 	t.Logf("replay this with -chaos-seed %d", seed)
 	c := &chaos{
-		t: t, over: make(chan struct{}),
+		t: t, over: make(chan struct{}), spectators: map[*thread]*spectator{},
 		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
 	}
 	t.Cleanup(c.conclude)
@@ -105,6 +107,8 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		clients.Go(one.run)
 	}
 	for _, thread := range c.threads {
+		c.spectators[thread] = &spectator{ids: map[string]bool{}, lifecycles: map[string][]string{}}
+		readers.Go(func() { c.spectate(thread) })
 		readers.Go(func() { c.watch(thread) })
 		readers.Go(func() { c.listen(thread) })
 	}

@@ -1,0 +1,98 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// spectator is who follows a thread in the thread-centric protocol, over all its runs and the
+// deaths of the server.
+type spectator struct {
+	// since is the number of the last event, ids are those of all.
+	since int64
+	ids   map[string]bool
+	// lifecycles are those of the runs, by their ids.
+	lifecycles map[string][]string
+}
+
+// spectate follows a thread until the time is up.
+func (c *chaos) spectate(th *thread) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-c.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	of := c.spectators[th]
+	for !c.finished() {
+		s, status, err := c.attend(ctx, th, of)
+		switch {
+		case err != nil:
+			c.lost(err)
+			continue
+		case status != http.StatusOK:
+			c.errorf("stream of events of thread %s: status %d", th.ID, status)
+			return
+		}
+		for e, ok := s.next(); ok; e, ok = s.next() {
+			c.takes(th, of, e)
+		}
+		s.body.Close()
+	}
+}
+
+func (c *chaos) attend(ctx context.Context, th *thread, of *spectator) (*stream, int, error) {
+	return c.client.dial(ctx, "POST", th.url+"/stream/events", map[string]any{"channels": []string{"lifecycle", "values", "messages", "updates"}, "since": of.since})
+}
+
+// takes notes an event. Its number is greater than that of the event before it, and its id is new.
+func (c *chaos) takes(th *thread, of *spectator, e event) {
+	var read struct {
+		ID     string `json:"event_id"`
+		Seq    int64
+		Method string
+	}
+	if err := json.Unmarshal([]byte(e.data), &read); err != nil {
+		c.errorf("an event of thread %s: %v: %s", th.ID, err, e.data)
+		return
+	}
+	if read.Seq <= of.since || of.ids[read.ID] {
+		c.errorf("thread %s: the event %.300s comes behind the number %d, and its id was there: %t", th.ID, e.data, of.since, of.ids[read.ID])
+	}
+	of.since, of.ids[read.ID] = read.Seq, true
+	if run, name, isRoot := strings.Cut(strings.TrimPrefix(read.ID, "synth:"), ":"); isRoot && strings.HasPrefix(read.ID, "synth:") {
+		of.lifecycles[run] = append(of.lifecycles[run], name)
+	}
+}
+
+// checkLifecycles reads on to the end of the thread's last run, and wants the beginning and one end
+// of each run. Runs that never began are numbered by how many there are: the removal of some of
+// them may hide the ends of others from who was away meanwhile.
+func (c *chaos) checkLifecycles(th *thread, last string, began []runBody) {
+	of := c.spectators[th]
+	s, status, err := c.attend(c.t.Context(), th, of)
+	if err != nil || status != http.StatusOK {
+		c.errorf("stream of events of thread %s: status %d, error %v", th.ID, status, err)
+		return
+	}
+	defer s.body.Close()
+	s.until(c.t, "the end of run "+last, func(e event) bool {
+		c.takes(th, of, e)
+		return len(of.lifecycles[last]) > 1
+	})
+	for _, run := range began {
+		got := of.lifecycles[run.ID]
+		if len(got) != 2 || got[0] != "running" || !slices.Contains([]string{"completed", "failed", "interrupted"}, got[1]) {
+			c.errorf("the lifecycle of run %s, which is %s, is %v", run.ID, run.Status, got)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts["protocol events"] += len(of.ids)
+}
