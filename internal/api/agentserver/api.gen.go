@@ -1809,6 +1809,9 @@ type ServerInterface interface {
 	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params StreamThreadParams)
+	// OpenThreadSocket Open a WebSocket for commands and events of a thread.
+	// (GET /threads/{thread_id}/stream/events)
+	OpenThreadSocket(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// StreamThreadEvents Stream the events of a thread in the thread-centric streaming protocol.
 	// (POST /threads/{thread_id}/stream/events)
 	StreamThreadEvents(w http.ResponseWriter, r *http.Request, threadID ThreadID)
@@ -3683,6 +3686,32 @@ func (siw *ServerInterfaceWrapper) StreamThread(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// OpenThreadSocket operation middleware
+func (siw *ServerInterfaceWrapper) OpenThreadSocket(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.OpenThreadSocket(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // StreamThreadEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamThreadEvents(w http.ResponseWriter, r *http.Request) {
 
@@ -3884,6 +3913,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/state/{checkpoint_id}", wrapper.GetThreadStateAt)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/state/checkpoint", wrapper.FindThreadState)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/stream", wrapper.StreamThread)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/stream/events", wrapper.OpenThreadSocket)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/stream/events", wrapper.StreamThreadEvents)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/count", wrapper.CountThreads)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/prune", wrapper.PruneThreads)
@@ -5495,6 +5525,22 @@ func (response StreamThread200TextEventStreamResponse) VisitStreamThreadResponse
 	}
 }
 
+type OpenThreadSocketRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+}
+
+type OpenThreadSocketResponseObject interface {
+	VisitOpenThreadSocketResponse(w http.ResponseWriter) error
+}
+
+type OpenThreadSocket101Response struct {
+}
+
+func (response OpenThreadSocket101Response) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
+	w.WriteHeader(101)
+	return nil
+}
+
 type StreamThreadEventsRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
 	Body     *StreamThreadEventsJSONRequestBody
@@ -5723,6 +5769,9 @@ type StrictServerInterface interface {
 	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error)
+	// OpenThreadSocket Open a WebSocket for commands and events of a thread.
+	// (GET /threads/{thread_id}/stream/events)
+	OpenThreadSocket(ctx context.Context, request OpenThreadSocketRequestObject) (OpenThreadSocketResponseObject, error)
 	// StreamThreadEvents Stream the events of a thread in the thread-centric streaming protocol.
 	// (POST /threads/{thread_id}/stream/events)
 	StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error)
@@ -7483,6 +7532,32 @@ func (sh *strictHandler) StreamThread(w http.ResponseWriter, r *http.Request, th
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(StreamThreadResponseObject); ok {
 		if err := validResponse.VisitStreamThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// OpenThreadSocket operation middleware
+func (sh *strictHandler) OpenThreadSocket(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request OpenThreadSocketRequestObject
+
+	request.ThreadID = threadID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.OpenThreadSocket(ctx, request.(OpenThreadSocketRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "OpenThreadSocket")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(OpenThreadSocketResponseObject); ok {
+		if err := validResponse.VisitOpenThreadSocketResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

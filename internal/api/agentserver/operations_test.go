@@ -61,6 +61,7 @@ var operations = map[string]operation{
 	"POST /threads/{thread_id}/runs/{run_id}/cancel": {status: http.StatusNotFound},
 	"GET /threads/{thread_id}/stream":                {endless: true, exempt: true},
 	"POST /threads/{thread_id}/commands":             {body: object{"id": 1, "method": "state.get", "params": object{"namespace": []any{}}}, elsewhere: "TestStateCommands"},
+	"GET /threads/{thread_id}/stream/events":         {status: http.StatusBadRequest, exempt: true, elsewhere: "TestCommandsAndEventsOverASocket"},
 	"POST /threads/{thread_id}/stream/events":        {body: object{"channels": []string{"lifecycle"}}, reads: true, endless: true, exempt: true, elsewhere: "TestEventsOfARun"},
 	"POST /runs":                                  {body: hi(), located: true, stateless: true},
 	"POST /runs/wait":                             {body: hi(), located: true, resumable: true, stateless: true},

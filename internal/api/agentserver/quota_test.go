@@ -160,7 +160,7 @@ func TestAttackAKeyThatOpensStreamsWithoutEnd(t *testing.T) {
 		body         any
 	}{
 		{"GET", run + "/stream", nil}, {"GET", run + "/join", nil}, {"GET", thread + "/stream", nil},
-		{"POST", thread + "/stream/events", object{"channels": []string{"values"}}}, {"POST", other + "/runs/stream", hi()}, {"POST", other + "/runs/wait", hi()},
+		{"POST", thread + "/stream/events", object{"channels": []string{"values"}}}, {"GET", thread + "/stream/events", nil}, {"POST", other + "/runs/stream", hi()}, {"POST", other + "/runs/wait", hi()},
 		{"POST", "/runs/stream", hi()}, {"POST", "/runs/wait", hi()}, {"GET", "/runs/" + held.string("run_id") + "/stream", nil},
 	} {
 		answer := f.call(t, way.method, way.path, way.body)

@@ -58,6 +58,8 @@ type Config struct {
 	Version string
 	// Origins are whose pages may call the agent server from browsers; default web.AnyOrigin.
 	Origins []string
+	// WebSockets says that connections can become WebSockets.
+	WebSockets bool
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
 	Heartbeat time.Duration
 }
@@ -67,6 +69,8 @@ type server struct {
 	Config
 
 	described *descriptions
+	// mux has the routes of the server.
+	mux *web.Mux
 }
 
 // Register adds the agent server's routes to the mux, under /d/{deployment_id}.
@@ -81,8 +85,8 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{config, &descriptions{}}
-	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
+	s := server{config, &descriptions{}, mux}
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, opens}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
 	if err := checkRules(contract); err != nil {

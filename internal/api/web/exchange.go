@@ -118,7 +118,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader notes the status; only the first one counts, informational ones do not.
 func (x *exchange) WriteHeader(status int) {
-	if x.status == 0 && status >= http.StatusOK {
+	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		x.status = status
 		x.settle()
 	}

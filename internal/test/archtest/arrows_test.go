@@ -53,6 +53,7 @@ var modules = map[string][]string{
 	"github.com/aws":                                 {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
 	"github.com/awslabs":                             {"internal/host/lambdahost"},
 	"github.com/BurntSushi/toml":                     {"internal/seam/build/framework"},
+	"github.com/coder/websocket":                     {"internal/api/web"}, // the standard library has no WebSocket
 	"github.com/coreos/go-oidc":                      {"internal/api/oidc"},
 	"github.com/fsnotify/fsnotify":                   {"internal/cmd/cli"},
 	"github.com/go-jose/go-jose":                     {"internal/api/oidc", "internal/api/oidc/oidctest"},

@@ -154,7 +154,8 @@ func places(t *testing.T) map[string]place {
 					}
 					// What waits says where its answer can be taken up again, as most streams do.
 					_, streaming := headers["Location"]
-					streaming = streaming || good.Content["text/event-stream"] != nil
+					_, isSocket := o.Responses["101"] // which shares the path of a stream
+					streaming = streaming || isSocket || good.Content["text/event-stream"] != nil
 					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
 					at := base + path
 					if slices.Contains(o.Tags, "Store") {

@@ -58,6 +58,7 @@ var undriven = map[string]string{
 	"ExplainRevision":      "it takes a revision that failed, and costs what ListRevisionLogs costs",
 	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
 	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
+	"OpenThreadSocket":     "a stack on AWS refuses it after it has authenticated its caller",
 	"StreamThreadEvents":   "it reads what StreamThread reads, and outlives its client and its thread until the time of its function is up, so that the stack does not become quiet",
 }
 

@@ -1,0 +1,378 @@
+package agentserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// OpenThreadSocket opens a WebSocket for commands and events of a thread.
+func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestObject) (OpenThreadSocketResponseObject, error) {
+	if !s.WebSockets {
+		return nil, fault.New(fault.Invalid, "This server does not offer: WebSocket. POST streams the events of a thread as server-sent events.")
+	}
+	opening, ok := ctx.Value(openingKey{}).(*http.Request)
+	if !ok {
+		return nil, errors.New("the request that opens a WebSocket is not in its context")
+	}
+	return threadSocket{server: s, request: opening.WithContext(ctx), thread: path.Dir(path.Dir(opening.URL.Path))}, nil
+}
+
+type openingKey struct{}
+
+// opens hands the request itself to the operation that makes a WebSocket of it.
+func opens(next StrictHandlerFunc, operation string) StrictHandlerFunc {
+	if operation != "OpenThreadSocket" {
+		return next
+	}
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
+		return next(context.WithValue(ctx, openingKey{}, r), w, r, request)
+	}
+}
+
+// threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a request
+// of its own, with the credentials of the request that opened the WebSocket: it is authorized,
+// counted, checked, bounded and logged like one that comes over HTTP. Commands are answered in
+// their order. A subscription is a stream of events, whose events become messages.
+type threadSocket struct {
+	server
+	request *http.Request
+	// thread is the path of the thread.
+	thread string
+}
+
+// VisitOpenThreadSocketResponse implements OpenThreadSocketResponseObject.
+func (s threadSocket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
+	socket, err := s.mux.Upgrade(w, s.request, s.Origins, maxBody)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(s.request.Context())
+	c := &conversation{threadSocket: s, socket: socket, ctx: ctx, end: cancel, subscriptions: map[string]*subscription{}}
+	c.work.Go(guard.Func(nil, "watch a WebSocket", func() { c.end(socket.Watch(ctx, s.Heartbeat)) }))
+	c.work.Go(guard.Func(nil, "close a WebSocket", func() {
+		<-ctx.Done()
+		socket.Close(closeCode(context.Cause(ctx)))
+	}))
+	for err == nil {
+		err = c.next()
+	}
+	c.end(err)
+	c.work.Wait()
+	return nil
+}
+
+// refusal ends a conversation with a status: the server would refuse any request of the client.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (e *refusal) Error() string { return e.message }
+
+// closeCode says why a conversation ends. Clients take a normal end for the end of a run, so there
+// is none; they do not come back where a status says that it would be in vain.
+func closeCode(why error) (code int, reason string) {
+	var refused *refusal
+	if errors.As(why, &refused) {
+		return web.CloseRefused + refused.status, refused.message
+	}
+	if fault.Is(why, fault.Unavailable) {
+		return web.CloseRestart, why.Error()
+	}
+	return web.CloseFailure, "The connection is lost."
+}
+
+// conversation is a WebSocket while it is open.
+type conversation struct {
+	threadSocket
+	socket *web.Socket
+	// ctx ends with the conversation, and end ends it.
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	work sync.WaitGroup
+	// subscriptions are those of the client by their ids. Subscriptions that have ended leave it.
+	mu            sync.Mutex
+	subscriptions map[string]*subscription
+}
+
+// headBytes is how much of a message is read before it is known what becomes of it. A command about
+// a subscription is no longer than that.
+const headBytes = 64 << 10
+
+// socketCommand is a message as far as it tells what becomes of it.
+type socketCommand struct {
+	ID     *int64          `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// next takes the client's next message. An error ends the conversation.
+func (c *conversation) next() error {
+	message, err := c.socket.Next(context.WithoutCancel(c.ctx)) // Close is what ends the wait, after it has said why
+	if err != nil {
+		return err
+	}
+	head, err := io.ReadAll(io.LimitReader(message, headBytes))
+	if err != nil {
+		return fmt.Errorf("read a message: %w", err)
+	}
+	var asked socketCommand
+	if json.Unmarshal(head, &asked) == nil && asked.ID != nil {
+		switch asked.Method {
+		case "subscription.subscribe":
+			return errors.Join(c.subscribe(asked), drain(message))
+		case "subscription.unsubscribe":
+			return errors.Join(c.unsubscribe(asked), drain(message))
+		}
+	}
+	var answer recording
+	if err := c.mux.Ask(c.ctx, &answer, c.request, c.thread+"/commands", io.MultiReader(bytes.NewReader(head), message)); err != nil {
+		return err
+	}
+	if err := drain(message); err != nil {
+		return err
+	}
+	if answer.status == http.StatusOK {
+		return c.socket.Send(answer.body.Bytes())
+	}
+	return c.refuse(asked.ID, &answer, answer.isFinal())
+}
+
+// drain reads what is left of a message.
+func drain(message io.Reader) error {
+	if _, err := io.Copy(io.Discard, message); err != nil {
+		return fmt.Errorf("read a message: %w", err)
+	}
+	return nil
+}
+
+// refuse answers a command with what stands for an error of HTTP. One that ends the conversation is
+// returned.
+func (c *conversation) refuse(id *int64, answer *recording, ends bool) error {
+	refused := &refusal{answer.status, answer.message()}
+	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: answer.code(), Message: refused.message}); err != nil {
+		return err
+	}
+	if ends {
+		return refused
+	}
+	return nil
+}
+
+// socketAnswer is a CommandAnswer to a command that may have had no id.
+type socketAnswer struct {
+	Type    CommandAnswerType  `json:"type"`
+	ID      *int64             `json:"id"`
+	Result  any                `json:"result,omitempty"`
+	Error   CommandAnswerError `json:"error,omitempty"`
+	Message string             `json:"message,omitempty"`
+}
+
+// complain answers a command that the conversation itself refuses.
+func (c *conversation) complain(asked socketCommand, code CommandAnswerError, format string, args ...any) error {
+	return c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: asked.ID, Error: code, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *conversation) answer(answer socketAnswer) error {
+	return c.socket.Send(record.Encode(answer))
+}
+
+// subscribe begins a stream of events. It is answered when the stream begins. Over HTTP, where a
+// client cannot mend a subscription, an unknown channel is one without events.
+func (c *conversation) subscribe(asked socketCommand) error {
+	var params struct {
+		Channels []string `json:"channels"`
+	}
+	_ = json.Unmarshal(asked.Params, &params) // the request that it becomes is checked
+	for _, channel := range params.Channels {
+		if !protocol.IsChannel(channel) {
+			return c.complain(asked, InvalidArgument, "There is no channel %.64q.", channel)
+		}
+	}
+	if len(params.Channels) == 0 {
+		return c.complain(asked, InvalidArgument, "subscription.subscribe requires channels.")
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	s := &subscription{of: c, command: asked.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
+	c.work.Go(guard.Func(nil, "read a subscription", func() {
+		defer close(s.done)
+		defer cancel()
+		if err := s.run(ctx, asked.Params); err != nil {
+			c.end(err)
+		}
+	}))
+	return nil
+}
+
+// unsubscribe ends a stream of events: none of its events follows the answer.
+func (c *conversation) unsubscribe(asked socketCommand) error {
+	var params struct {
+		ID string `json:"subscription_id"`
+	}
+	_ = json.Unmarshal(asked.Params, &params) // no subscription has the id ""
+	c.mu.Lock()
+	s := c.subscriptions[params.ID]
+	c.mu.Unlock()
+	if s == nil {
+		return c.complain(asked, NoSuchSubscription, "There is no subscription %.64q.", params.ID)
+	}
+	s.cancel()
+	<-s.done
+	return c.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID, Result: map[string]any{}})
+}
+
+// subscription takes a stream of server-sent events and sends its events to the client.
+type subscription struct {
+	recording
+
+	of      *conversation
+	command *int64
+	id      string
+	cancel  context.CancelFunc
+	done    chan struct{}
+	// line is the beginning of a line whose end is yet to come.
+	line []byte
+}
+
+// WriteHeader answers the command when the stream begins.
+func (s *subscription) WriteHeader(status int) {
+	s.recording.WriteHeader(status)
+	if s.status != http.StatusOK {
+		return
+	}
+	s.of.mu.Lock()
+	s.of.subscriptions[s.id] = s
+	s.of.mu.Unlock()
+	// What was read before is not told from what comes now: the stream has no such border.
+	result := map[string]any{"subscription_id": s.id, "replayed_events": 0}
+	if err := s.of.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: s.command, Result: result}); err != nil {
+		s.of.end(err)
+	}
+}
+
+// run streams events until ctx ends. An error ends the conversation.
+func (s *subscription) run(ctx context.Context, params []byte) error {
+	err := s.of.mux.Ask(ctx, s, s.of.request, s.of.thread+"/stream/events", bytes.NewReader(params))
+	s.of.mu.Lock()
+	delete(s.of.subscriptions, s.id)
+	s.of.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil // the client wanted it, or the conversation is over
+	case err != nil:
+		return err
+	case s.status == http.StatusOK:
+		return errors.New("a stream of events has ended")
+	}
+	// A client with a socket for each stream waits for events only: it must not wait in vain.
+	return s.of.refuse(s.command, &s.recording, s.status != http.StatusUnprocessableEntity && s.status != http.StatusForbidden)
+}
+
+// data begins the line of a server-sent event that holds the event.
+var data = []byte("data: ")
+
+// Write takes a part of the stream. The data of an event is one line.
+func (s *subscription) Write(part []byte) (int, error) {
+	if s.status != http.StatusOK {
+		return s.recording.Write(part)
+	}
+	for rest := part; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte{'\n'})
+		if !whole {
+			s.line = append(s.line, rest...)
+			break
+		}
+		if len(s.line) > 0 {
+			line = append(s.line, line...)
+			s.line = nil
+		}
+		if event, ok := bytes.CutPrefix(line, data); ok {
+			if err := s.of.socket.Send(event); err != nil {
+				s.of.end(err)
+				return 0, err
+			}
+		}
+		rest = after
+	}
+	return len(part), nil
+}
+
+// Flush does nothing: each event is sent at once.
+func (s *subscription) Flush() {}
+
+// recording is the answer to a request that a message stands for.
+type recording struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header returns the header, which no client sees.
+func (r *recording) Header() http.Header {
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	return r.header
+}
+
+// WriteHeader notes the status.
+func (r *recording) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+// Write keeps the body.
+func (r *recording) Write(part []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(part)
+}
+
+// isFinal tells whether the server would refuse any command with this answer.
+func (r *recording) isFinal() bool {
+	return r.status == http.StatusUnauthorized || r.status == http.StatusNotFound
+}
+
+// code is what the protocol calls an error of HTTP.
+func (r *recording) code() CommandAnswerError {
+	switch {
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+		return PermissionDenied
+	case r.status == http.StatusTooManyRequests, r.status >= http.StatusInternalServerError:
+		return UnknownError
+	}
+	return InvalidArgument
+}
+
+// message is what the answer says for a person.
+func (r *recording) message() string {
+	var problem struct{ Detail json.RawMessage }
+	_ = json.Unmarshal(r.body.Bytes(), &problem) // the Mux has made it
+	var sentence string
+	if json.Unmarshal(problem.Detail, &sentence) == nil {
+		return sentence
+	}
+	var details []fault.Detail
+	_ = json.Unmarshal(problem.Detail, &details) // as above
+	all := make([]string, len(details))
+	for i, detail := range details {
+		all[i] = fmt.Sprintf("%v: %s", detail.Loc, detail.Msg)
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,351 @@
+package agentserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+// socket is a client's WebSocket at a thread.
+type socket struct {
+	*websocket.Conn
+
+	sent int
+	// events are those that came before an answer.
+	events []shownEvent
+}
+
+// dial opens a WebSocket, and returns what else the server answered.
+func (f *fixture) dial(t *testing.T, thread string, headers map[string]string) (*socket, *http.Response) {
+	t.Helper()
+	header := http.Header{auth.HeaderKey: {f.key}}
+	for name, value := range headers {
+		header.Set(name, value)
+	}
+	conn, answer, err := websocket.Dial(t.Context(), f.URL+f.path(thread+"/stream/events"), &websocket.DialOptions{HTTPHeader: header, HTTPClient: f.Client()})
+	if err != nil {
+		return nil, answer
+	}
+	conn.SetReadLimit(-1)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return &socket{Conn: conn}, answer
+}
+
+// talk opens a WebSocket.
+func (f *fixture) talk(t *testing.T, thread string) *socket {
+	t.Helper()
+	s, answer := f.dial(t, thread, nil)
+	if s == nil {
+		t.Fatalf("the WebSocket is answered with %v", answer)
+	}
+	return s
+}
+
+func (s *socket) send(t *testing.T, text string) {
+	t.Helper()
+	must(t, s.Write(t.Context(), websocket.MessageText, []byte(text)))
+}
+
+// next returns the next message: an event, or an answer.
+func (s *socket) next(t *testing.T) (event *shownEvent, answer response) {
+	t.Helper()
+	_, text, err := s.Read(t.Context())
+	must(t, err)
+	var e shownEvent
+	must(t, json.Unmarshal(text, &e))
+	if e.Type == "event" {
+		return &e, answer
+	}
+	answer.text = text
+	must(t, json.Unmarshal(text, &answer.body))
+	return nil, answer
+}
+
+// command sends a command and waits for its answer.
+func (s *socket) command(t *testing.T, method string, params object) response {
+	t.Helper()
+	s.sent++
+	text, err := json.Marshal(object{"id": s.sent, "method": method, "params": params})
+	must(t, err)
+	s.send(t, string(text))
+	for {
+		event, answer := s.next(t)
+		if event == nil {
+			if answer.member("id") != float64(s.sent) {
+				t.Fatalf("command %d is answered with %s", s.sent, answer.text)
+			}
+			return answer
+		}
+		s.events = append(s.events, *event)
+	}
+}
+
+// does is a command that succeeds.
+func (s *socket) does(t *testing.T, method string, params object) response {
+	t.Helper()
+	answer := s.command(t, method, params)
+	if answer.string("type") != "success" {
+		t.Fatalf("%s: %s", method, answer.text)
+	}
+	return answer
+}
+
+// runs reads events until some runs have ended.
+func (s *socket) runs(t *testing.T, count int) []shownEvent {
+	t.Helper()
+	var all []shownEvent
+	for {
+		for i, e := range s.events {
+			if root := e.root(); root != "" && root != "running" {
+				if count--; count == 0 {
+					all = append(all, s.events[:i+1]...)
+					s.events = slices.Clone(s.events[i+1:])
+					return all
+				}
+			}
+		}
+		all, s.events = append(all, s.events...), nil
+		if event, answer := s.next(t); event != nil {
+			s.events = append(s.events, *event)
+		} else {
+			t.Fatalf("an answer came: %s", answer.text)
+		}
+	}
+}
+
+// apart serves the same deployment at another server, whose requests take what they read from a
+// budget and which pages of some origins may call, all without any. stop ends its requests.
+func (f *fixture) apart(t *testing.T, reads *budget.Budget, origins ...string) (_ *fixture, stop context.CancelCauseFunc) {
+	t.Helper()
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	mux.BoundReads(reads)
+	must(t, agentserver.Register(mux, agentserver.Config{
+		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs,
+		Authenticator: auth.New(f.keys), Version: version, WebSockets: true, Origins: origins,
+	}))
+	requests, stop := context.WithCancelCause(context.Background())
+	apart := *f
+	apart.Server = httptest.NewUnstartedServer(mux)
+	apart.Config.BaseContext = func(net.Listener) context.Context { return requests }
+	apart.Start()
+	t.Cleanup(func() { stop(nil); apart.Close() })
+	return &apart, stop
+}
+
+// closed waits for the end of the WebSocket, and returns its code.
+func (s *socket) closed(t *testing.T) websocket.StatusCode {
+	t.Helper()
+	for {
+		if _, _, err := s.Read(t.Context()); err != nil {
+			return websocket.CloseStatus(err)
+		}
+	}
+}
+
+// TestCommandsAndEventsOverASocket are those of HTTP, and two clients get the same events.
+func TestCommandsAndEventsOverASocket(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	one, two := f.talk(t, thread), f.talk(t, thread)
+	wantRefusal(t, one.command(t, "agent.getTree", object{}), "no_such_run")
+	subscribed := one.does(t, "subscription.subscribe", object{"channels": allChannels})
+	two.does(t, "subscription.subscribe", object{"channels": allChannels, "namespaces": [][]string{{}}, "depth": 1})
+	id := one.does(t, "run.start", script(say("m1", "Hello"), add("model", "m1", "Hello"))).string("result", "run_id")
+	seen, same := one.runs(t, 1), two.runs(t, 1)
+	wantLines(t, "the lifecycle", lifecycles(seen), "running", "completed")
+	wantLines(t, "the events of the other", eventLines(same), eventLines(seen)...)
+	wantLines(t, "the events over HTTP", eventLines(f.watch(t, thread, object{"channels": allChannels}).runs(t, 1)), eventLines(seen)...)
+	if seen[0].ID != "synth:"+id+":running" {
+		t.Errorf("the first event is %s", seen[0].ID)
+	}
+	// Only what comes behind a number follows it, and each subscription gets its own events.
+	after := f.talk(t, thread)
+	after.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}, "since": seen[1].Seq})
+	wantLines(t, "the lifecycle behind a number", lifecycles(after.runs(t, 1)), "completed")
+	one.does(t, "subscription.unsubscribe", object{"subscription_id": subscribed.member("result", "subscription_id")})
+	wantRefusal(t, one.command(t, "subscription.unsubscribe", object{"subscription_id": subscribed.member("result", "subscription_id")}), "no_such_subscription")
+	one.does(t, "run.start", script(add("model", "m2", "Bye")))
+	two.runs(t, 1)
+	one.does(t, "state.get", object{"namespace": []any{}})
+	if len(one.events) > 0 {
+		t.Errorf("an event follows the end of its subscription: %v", one.events[0])
+	}
+}
+
+// TestASocketSurvivesWhatItRefuses and says why.
+func TestASocketSurvivesWhatItRefuses(t *testing.T) {
+	t.Parallel()
+	f := setUpImpatient(t, nil, 20*time.Millisecond)
+	s := f.talk(t, f.newThread(t))
+	for text, code := range map[string]string{
+		"what": "invalid_argument", "[]": "invalid_argument", `{"method":"run.start"}`: "invalid_argument",
+		`{"id":"x","method":"run.start"}`: "invalid_argument", `{"id":-1,"method":"run.start"}`: "invalid_argument",
+	} {
+		s.send(t, text)
+		_, answer := s.next(t)
+		if answer.string("error") != code || answer.string("message") == "" || answer.string("type") != "error" {
+			t.Errorf("%s is answered with %s", text, answer.text)
+		}
+	}
+	wantRefusal(t, s.command(t, "subscription.subscribe", object{"channels": []string{}}), "invalid_argument")
+	wantRefusal(t, s.command(t, "subscription.subscribe", object{"channels": []string{"weather"}}), "invalid_argument")
+	wantRefusal(t, s.command(t, "subscription.reconnect", object{}), "not_supported")
+	wantRefusal(t, s.command(t, "run.panic", object{}), "unknown_command")
+	wantRefusal(t, s.command(t, "run.start", object{"assistant_id": "nobody"}), "invalid_argument")
+	large := script(add("model", "m1", "Hello"))
+	large["metadata"] = object{"a": strings.Repeat("x", 100_000)} // more than is read at first
+	s.does(t, "run.start", large)
+}
+
+// TestWhatOpensNoSocket gets a status.
+func TestWhatOpensNoSocket(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	wantStatus(t, f.call(t, "GET", thread+"/stream/events", nil), http.StatusBadRequest)
+	for status, headers := range map[int]map[string]string{
+		http.StatusUnauthorized: {auth.HeaderKey: "nobody"},
+		http.StatusNotFound:     {auth.HeaderKey: f.stranger},
+	} {
+		if s, answer := f.dial(t, thread, headers); s != nil || answer.StatusCode != status {
+			t.Errorf("%v is answered with %d, not %d", headers, answer.StatusCode, status)
+		}
+	}
+	if s, answer := f.dial(t, "/threads/nobody", nil); s != nil || answer.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a thread whose id is none is answered with %d", answer.StatusCode)
+	}
+}
+
+// TestAttackAPageOfAnotherOrigin opens no WebSocket where origins are named.
+func TestAttackAPageOfAnotherOrigin(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f, _ = f.apart(t, nil, "https://chat.example")
+	for origin, status := range map[string]int{
+		"https://evil.example": http.StatusForbidden, "http://chat.example": http.StatusForbidden, "https://chat.example.evil": http.StatusForbidden,
+		"null": http.StatusForbidden, "https://chat.example": http.StatusSwitchingProtocols, f.URL: http.StatusSwitchingProtocols,
+	} {
+		if _, answer := f.dial(t, thread, map[string]string{"Origin": origin}); answer.StatusCode != status {
+			t.Errorf("the origin %s is answered with %d, not %d", origin, answer.StatusCode, status)
+		}
+	}
+}
+
+// TestAttackASocketWithARevokedKey does nothing more: each command proves who sends it.
+func TestAttackASocketWithARevokedKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	at := f.newThread(t)
+	s := f.talk(t, at)
+	s.does(t, "run.start", script(add("model", "m1", "Hello")))
+	f.settle(t, f.path(at))
+	listed, err := f.keys.List(t.Context(), f.deployment.Workspace)
+	must(t, err)
+	for _, key := range listed {
+		must(t, f.keys.Revoke(t.Context(), f.deployment.Workspace, key.ID))
+	}
+	s.send(t, `{"id":9,"method":"run.start","params":{"assistant_id":"agent","input":{}}}`)
+	if _, answer := s.next(t); answer.string("error") != "permission_denied" || answer.member("id") != 9.0 {
+		t.Errorf("the command is answered with %s", answer.text)
+	}
+	if code := s.closed(t); code != 4401 {
+		t.Errorf("the WebSocket is closed with %d", code)
+	}
+	ref := thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path.Base(at)}
+	runs, _, err := f.runs.List(t.Context(), ref, run.Filter{Window: table.Window{Limit: 10}})
+	must(t, err)
+	if len(runs) != 1 {
+		t.Errorf("there are %d runs", len(runs))
+	}
+}
+
+// TestAttackASocketThatSubscribesWithoutEnd holds as many streams as the quota allows.
+func TestAttackASocketThatSubscribesWithoutEnd(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Streams, 3))
+	thread := f.newThread(t)
+	s := f.talk(t, thread)
+	for range 2 {
+		s.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	}
+	refused := s.command(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	if wantRefusal(t, refused, "unknown_error"); !strings.Contains(refused.string("message"), "quota streams_at_once") {
+		t.Errorf("got %s", refused.text)
+	}
+	if code := s.closed(t); code != 4429 { // clients come back later
+		t.Errorf("the WebSocket is closed with %d", code)
+	}
+	for { // until the places are given back
+		again, answer := f.dial(t, thread, nil)
+		if again != nil {
+			again.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+			return
+		}
+		if answer == nil || answer.StatusCode != http.StatusTooManyRequests {
+			t.Fatalf("got %v", answer)
+		}
+	}
+}
+
+// TestAttackASocketThatDoesNotRead costs no more than a batch of events, and holds up nobody.
+func TestAttackASocketThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	reads := budget.New(64 << 20)
+	f, _ = f.apart(t, reads)
+	deaf, other := f.talk(t, thread), f.talk(t, thread)
+	for range 3 {
+		deaf.does(t, "subscription.subscribe", object{"channels": allChannels})
+	}
+	other.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	var steps []graphtest.Step
+	for i := range 120 {
+		steps = append(steps, emit("custom", strings.Repeat("x", 50_000)+fmt.Sprint(i)))
+	}
+	other.does(t, "run.start", script(append(steps, add("model", "m1", "Done"))...))
+	wantLines(t, "the lifecycle", lifecycles(other.runs(t, 1)), "running", "completed")
+	if held := reads.Held(); held > 4<<20 {
+		t.Errorf("the reader that does not read holds %d bytes", held)
+	}
+}
+
+// TestASocketEndsWithTheServer in a way after which clients come back.
+func TestASocketEndsWithTheServer(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f, stop := f.apart(t, nil)
+	s := f.talk(t, thread)
+	s.does(t, "subscription.subscribe", object{"channels": allChannels})
+	stop(fault.New(fault.Unavailable, "The server is stopping."))
+	if code := s.closed(t); code != websocket.StatusServiceRestart {
+		t.Errorf("the WebSocket is closed with %d", code)
+	}
+}

@@ -1,0 +1,208 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Close codes of a Socket.
+const (
+	// CloseRestart says that the server stops. Clients come back.
+	CloseRestart = int(websocket.StatusServiceRestart)
+	// CloseFailure says that the server failed. Clients come back.
+	CloseFailure = int(websocket.StatusInternalError)
+	// CloseRefused is added to an HTTP status: the server would refuse a request like this now.
+	CloseRefused = 4000
+)
+
+// Socket is a WebSocket to one client, whose messages are texts. Next is for one goroutine; the
+// other methods are safe for concurrent use.
+type Socket struct {
+	conn *websocket.Conn
+	// arrival is how long a message may take to arrive after its beginning, taking how long the
+	// client may take to accept a part of what is sent.
+	arrival, taking time.Duration
+	// sending is held by the goroutine that sends, so that the time of a message begins with it.
+	sending sync.Mutex
+}
+
+// Upgrade makes a WebSocket of a request. Browsers name the origin of the page that asks: pages of
+// the server itself and of the allowed origins get one. Messages of a client may have so many
+// bytes. An error is a fault, and nothing was answered.
+func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, allowed []string, most int64) (*Socket, error) {
+	shaking := &handshake{ResponseWriter: w}
+	conn, err := websocket.Accept(shaking, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: slices.Contains(allowed, AnyOrigin), OriginPatterns: allowed,
+	})
+	switch {
+	case shaking.refused == http.StatusForbidden:
+		return nil, fault.New(fault.Forbidden, "Pages of the origin %.200q may not open a WebSocket here.", r.Header.Get("Origin"))
+	case shaking.refused == http.StatusNotImplemented:
+		return nil, fault.New(fault.Invalid, "This connection does not offer: WebSocket. Use HTTP/1.1.")
+	case shaking.refused != 0:
+		return nil, fault.New(fault.Invalid, "The request does not open a WebSocket: %v.", errors.Unwrap(err))
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
+	}
+	conn.SetReadLimit(most)
+	return &Socket{conn: conn, arrival: m.arrival, taking: m.taking}, nil
+}
+
+// handshake passes on the answer that opens a WebSocket, and keeps back any other.
+type handshake struct {
+	http.ResponseWriter
+	refused int
+}
+
+// Unwrap leads to the connection.
+func (h *handshake) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// WriteHeader notes a refusal.
+func (h *handshake) WriteHeader(status int) {
+	if status != http.StatusSwitchingProtocols {
+		h.refused = status
+		return
+	}
+	h.ResponseWriter.WriteHeader(status)
+}
+
+// Write drops the text of a refusal.
+func (h *handshake) Write(text []byte) (int, error) { return len(text), nil }
+
+// Next waits for the next message. What it returns must be read to its end before the next call.
+func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	_, text, err := s.conn.Reader(ctx)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
+	}
+	return &message{Reader: text, late: time.AfterFunc(s.arrival, cancel), done: cancel}, nil
+}
+
+// message reads a message, whose connection is closed when it takes too long to arrive.
+type message struct {
+	io.Reader
+
+	late *time.Timer
+	done context.CancelFunc
+	// err is what the message has ended with.
+	err error
+}
+
+func (m *message) Read(p []byte) (n int, err error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	if n, m.err = m.Reader.Read(p); m.err != nil {
+		m.late.Stop()
+		m.done()
+	}
+	return n, m.err
+}
+
+// Send sends a text. A large one goes in parts, each of which the client must take in time. A
+// client that does not loses its connection.
+func (s *Socket) Send(text []byte) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	late := time.AfterFunc(s.taking, cancel)
+	defer late.Stop()
+	if len(text) <= writePart {
+		return notTaken(s.conn.Write(ctx, websocket.MessageText, text))
+	}
+	out, err := s.conn.Writer(ctx, websocket.MessageText)
+	if err != nil {
+		return notTaken(err)
+	}
+	for part := range slices.Chunk(text, writePart) {
+		late.Reset(s.taking)
+		if _, err := out.Write(part); err != nil {
+			return notTaken(err)
+		}
+	}
+	return notTaken(out.Close())
+}
+
+func notTaken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errNotTaken, err)
+}
+
+// Watch pings the client at the interval until ctx ends, or the client no longer answers.
+func (s *Socket) Watch(ctx context.Context, interval time.Duration) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		answered, cancel := context.WithTimeout(ctx, s.taking)
+		err := s.conn.Ping(answered)
+		cancel()
+		if err != nil {
+			return notTaken(err)
+		}
+	}
+}
+
+// longestReason is the most bytes that a close code's reason may have.
+const longestReason = 120
+
+// Close says why the connection ends, and ends it. The first call counts.
+func (s *Socket) Close(code int, reason string) {
+	reason = strings.ToValidUTF8(reason[:min(len(reason), longestReason)], "")
+	_ = s.conn.Close(websocket.StatusCode(code), reason) // a client that is gone needs no reason
+}
+
+// errCutShort says that an answer ended before it was whole.
+var errCutShort = errors.New("the answer was cut short")
+
+// Ask has the Mux answer a POST of a JSON body to a path, with the credentials of another request
+// to it. The answer goes to w: the client's connection has no part in it. An error means that the
+// answer is not whole.
+func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, path string, body io.Reader) (err error) {
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, (&url.URL{Path: path}).String(), body)
+	if err != nil {
+		return fmt.Errorf("make a request of a message: %w", err)
+	}
+	asked.ContentLength = -1 // a body comes, of whatever length
+	asked.Host, asked.RemoteAddr, asked.TLS, asked.Header = of.Host, of.RemoteAddr, of.TLS, of.Header.Clone()
+	for _, name := range ofConnection {
+		asked.Header.Del(name)
+	}
+	asked.Header.Set("Content-Type", "application/json")
+	defer func() {
+		if cause := recover(); cause == http.ErrAbortHandler {
+			err = errCutShort
+		} else if cause != nil {
+			panic(cause)
+		}
+	}()
+	m.ServeHTTP(w, asked)
+	return nil
+}
+
+// ofConnection are the headers that concern the connection of a request, its body or its answer.
+var ofConnection = []string{
+	"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Idempotency-Key", "If-Match", "If-None-Match", "Upgrade",
+	"Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "X-Request-Id",
+}
