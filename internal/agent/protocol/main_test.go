@@ -154,7 +154,7 @@ func (f *fixture) reads(filter protocol.Filter, since *int64) *reader {
 	r := &reader{fixture: f, events: make(chan protocol.Event, 10_000), stop: stop}
 	done := make(chan error, 1)
 	go func() {
-		done <- protocol.Read(ctx, f.runs, f.ref, filter, since, func(events []protocol.Event) error {
+		done <- protocol.Read(ctx, f.runs, f.ref, filter, since, func(events []protocol.Event, _ int64) error {
 			for _, e := range events {
 				r.events <- e
 			}

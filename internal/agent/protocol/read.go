@@ -11,9 +11,9 @@ import (
 // Read hands the events of a thread to send that a reader wants, until ctx ends. It begins behind
 // the event with the number since, or with the active run, or the newest, if since is nil. It waits
 // for a thread that is yet to come, also after its end. It calls send for each part of the log that
-// it has read, also with no events: send then knows that what was read is done with. Errors of send
-// end it and are returned as they are.
-func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, since *int64, send func([]Event) error) error {
+// it has read, also with no events: send then knows that what was read is done with, and that no
+// later event has a number below next. Errors of send end it and are returned as they are.
+func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, since *int64, send func(events []Event, next int64) error) error {
 	from, err := place(ctx, runs, ref, &filter, since)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, s
 			if current != part.Run.Run {
 				current, of = part.Run.Run, NewTranslator(runs, part.Run, filter)
 			}
-			return of.Translate(ctx, part, send)
+			return of.Translate(ctx, part, func(events []Event) error { return send(events, of.Next()) })
 		})
 		if err != nil {
 			return err

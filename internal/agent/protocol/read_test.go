@@ -33,7 +33,7 @@ func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	ctx, cancel := context.WithCancel(budget.Holding(t.Context(), hold))
 	defer cancel()
 	most, ended := int64(0), false
-	err := protocol.Read(ctx, f.runs, f.ref, protocol.Filter{Channels: []string{"lifecycle", "input"}}, nil, func(events []protocol.Event) error {
+	err := protocol.Read(ctx, f.runs, f.ref, protocol.Filter{Channels: []string{"lifecycle", "input"}}, nil, func(events []protocol.Event, _ int64) error {
 		most = max(most, bound.Held())
 		hold.Return(hold.Detach())
 		if len(events) > 0 && root(events[len(events)-1]) == "completed" {

@@ -110,6 +110,9 @@ func (t *Translator) emit(e Event) {
 	}
 }
 
+// Next is a number that no later event goes below.
+func (t *Translator) Next() int64 { return Seq(t.position, t.index) }
+
 // wants tells whether the reader wants the next event, which is made only if it does.
 func (t *Translator) wants(method string, namespace []string) bool {
 	return t.filter.Wants(Event{Seq: Seq(t.position, t.index), Method: method, Namespace: namespace})

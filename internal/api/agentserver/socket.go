@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -48,7 +49,7 @@ func opens(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 // threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a request
 // of its own, with the credentials of the request that opened the WebSocket: it is authorized,
 // counted, checked, bounded and logged like one that comes over HTTP. Commands are answered in
-// their order. A subscription is a stream of events, whose events become messages.
+// their order. A subscription is a stream of events, which become messages.
 type threadSocket struct {
 	server
 	request *http.Request
@@ -109,6 +110,8 @@ type conversation struct {
 	// subscriptions are those of the client by their ids. Subscriptions that have ended leave it.
 	mu            sync.Mutex
 	subscriptions map[string]*subscription
+	// order is that of the events of all subscriptions.
+	order order
 }
 
 // headBytes is how much of a message is read before it is known what becomes of it. A command about
@@ -170,7 +173,7 @@ func (c *conversation) refuse(id *int64, answer *recording, ends bool) error {
 		return err
 	}
 	if ends {
-		return refused
+		return fmt.Errorf("%w: %w", context.Canceled, refused) // nobody else has to be told
 	}
 	return nil
 }
@@ -237,7 +240,7 @@ func (c *conversation) unsubscribe(asked socketCommand) error {
 	return c.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID, Result: map[string]any{}})
 }
 
-// subscription takes a stream of server-sent events and sends its events to the client.
+// subscription sends the events of a stream to the client.
 type subscription struct {
 	recording
 
@@ -246,8 +249,6 @@ type subscription struct {
 	id      string
 	cancel  context.CancelFunc
 	done    chan struct{}
-	// line is the beginning of a line whose end is yet to come.
-	line []byte
 }
 
 // WriteHeader answers the command when the stream begins.
@@ -268,7 +269,9 @@ func (s *subscription) WriteHeader(status int) {
 
 // run streams events until ctx ends. An error ends the conversation.
 func (s *subscription) run(ctx context.Context, params []byte) error {
-	err := s.of.mux.Ask(ctx, s, s.of.request, s.of.thread+"/stream/events", bytes.NewReader(params))
+	s.of.order.join(s)
+	defer s.of.order.leave(s)
+	err := s.of.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, s.of.thread+"/stream/events", bytes.NewReader(params))
 	s.of.mu.Lock()
 	delete(s.of.subscriptions, s.id)
 	s.of.mu.Unlock()
@@ -284,37 +287,28 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 	return s.of.refuse(s.command, &s.recording, s.status != http.StatusUnprocessableEntity && s.status != http.StatusForbidden)
 }
 
-// data begins the line of a server-sent event that holds the event.
-var data = []byte("data: ")
+type subscriptionKey struct{}
 
-// Write takes a part of the stream. The data of an event is one line.
-func (s *subscription) Write(part []byte) (int, error) {
-	if s.status != http.StatusOK {
-		return s.recording.Write(part)
-	}
-	for rest := part; len(rest) > 0; {
-		line, after, whole := bytes.Cut(rest, []byte{'\n'})
-		if !whole {
-			s.line = append(s.line, rest...)
-			break
-		}
-		if len(s.line) > 0 {
-			line = append(s.line, line...)
-			s.line = nil
-		}
-		if event, ok := bytes.CutPrefix(line, data); ok {
-			if err := s.of.socket.Send(event); err != nil {
+// taking returns what sends the events that were read to the client. What was read for them is given
+// back then.
+func (s *subscription) taking(ctx context.Context) func(events []protocol.Event, next int64) error {
+	hold := budget.HoldOf(ctx)
+	hold.Endure()
+	return func(events []protocol.Event, next int64) error {
+		for _, event := range events {
+			if err := s.of.order.turn(ctx, s, event.Seq); err != nil {
+				return err
+			}
+			if err := s.of.socket.Send(event.JSON()); err != nil {
 				s.of.end(err)
-				return 0, err
+				return err
 			}
 		}
-		rest = after
+		hold.Return(hold.Detach())
+		s.of.order.reached(s, next)
+		return nil
 	}
-	return len(part), nil
 }
-
-// Flush does nothing: each event is sent at once.
-func (s *subscription) Flush() {}
 
 // recording is the answer to a request that a message stands for.
 type recording struct {

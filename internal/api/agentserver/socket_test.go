@@ -304,10 +304,10 @@ func TestAttackASocketThatSubscribesWithoutEnd(t *testing.T) {
 	for { // until the places are given back
 		again, answer := f.dial(t, thread, nil)
 		if again != nil {
-			again.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
-			return
-		}
-		if answer == nil || answer.StatusCode != http.StatusTooManyRequests {
+			if again.command(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}}).string("type") == "success" {
+				return
+			}
+		} else if answer == nil || answer.StatusCode != http.StatusTooManyRequests {
 			t.Fatalf("got %v", answer)
 		}
 	}
@@ -348,4 +348,34 @@ func TestASocketEndsWithTheServer(t *testing.T) {
 	if code := s.closed(t); code != websocket.StatusServiceRestart {
 		t.Errorf("the WebSocket is closed with %d", code)
 	}
+}
+
+// TestSubscriptionsOfASocketKeepTheOrder of the events: nothing of a run comes behind its end, on
+// whichever subscriptions.
+func TestSubscriptionsOfASocketKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	s := f.talk(t, thread)
+	for _, channel := range []string{"lifecycle", "messages", "values"} {
+		s.does(t, "subscription.subscribe", object{"channels": []string{channel}})
+	}
+	last := int64(0)
+	for i := range 20 {
+		var steps []graphtest.Step
+		for range 20 {
+			steps = append(steps, say(fmt.Sprint("m", i), "word "))
+		}
+		s.does(t, "run.start", script(append(steps, add("model", fmt.Sprint("m", i), strings.Repeat("word ", 20)))...))
+		for _, e := range s.runs(t, 1) {
+			if e.Seq <= last {
+				t.Fatalf("the event %d follows %d", e.Seq, last)
+			}
+			last = e.Seq
+		}
+	}
+	late := f.talk(t, thread)
+	late.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}, "since": 0})
+	late.does(t, "subscription.subscribe", object{"channels": []string{"messages"}, "since": 0})
+	wantLines(t, "the lifecycles", lifecycles(late.runs(t, 20))[38:], "running", "completed")
 }

@@ -29,19 +29,30 @@ type threadEvents struct {
 
 // VisitStreamThreadEventsResponse implements StreamThreadEventsResponseObject.
 func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
+	if taker, ok := s.ctx.Value(subscriptionKey{}).(*subscription); ok {
+		w.WriteHeader(http.StatusOK)
+		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(s.ctx, taker.taking(s.ctx)))
+	}
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
-		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, func(events []protocol.Event) error {
-			if len(events) > 0 {
-				// The thread may have come, or come anew, since the request was permitted.
-				if err := s.visible(ctx, s.ref); err != nil {
-					return err
-				}
-			}
+		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(ctx, func(events []protocol.Event, _ int64) error {
 			out := make([]web.Event, len(events))
 			for i, event := range events {
 				out[i] = web.Event{Name: event.Method, ID: event.ID, Data: event.JSON()}
 			}
 			return send(out...)
-		})
+		}))
 	})
+}
+
+// permitted returns a receiver of events that first asks again whether the caller may read the
+// thread: the thread may have come, or come anew, since the request was permitted.
+func (s threadEvents) permitted(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
+	return func(events []protocol.Event, next int64) error {
+		if len(events) > 0 {
+			if err := s.visible(ctx, s.ref); err != nil {
+				return err
+			}
+		}
+		return take(events, next)
+	}
 }

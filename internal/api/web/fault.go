@@ -49,7 +49,7 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	gone := errors.Is(err, errNotTaken)
 	if r.Context().Err() != nil && (begun || errors.Is(err, context.Canceled)) {
 		cause := context.Cause(r.Context())
-		gone = gone || errors.Is(cause, context.Canceled)
+		gone = gone || errors.Is(cause, context.Canceled) || errors.Is(cause, errNotTaken)
 		err = cause
 	}
 	switch {

@@ -14,37 +14,52 @@ import (
 	"testing"
 )
 
-// sdks are the programs that drive a server through the public client SDKs, unchanged.
-// testdata/sdk/setup.sh installs what they need.
-var sdks = map[string]struct{ program, suffix string }{
-	"Python":     {filepath.Join("python", "bin", "python"), ".py"},
-	"JavaScript": {"", ".cjs"},
+// sdk is a release of an SDK in .tools/sdk: a Python there that has it, or the directory of modules
+// for Node.
+type sdk struct{ python, modules string }
+
+// releases are the public client SDKs that drive a server, unchanged. testdata/sdk/setup.sh
+// installs them. The newest release for JavaScript by number is older code, which does not speak
+// the thread-centric protocol.
+var releases = map[string]sdk{
+	"Python":               {python: "python"},
+	"Python older":         {python: "python-older"},
+	"JavaScript":           {modules: "js"},
+	"JavaScript streaming": {modules: "js-threads"},
+	"JavaScript hooks":     {modules: "js-hooks"},
 }
 
+// sdks are the newest releases, streaming are those that speak the thread-centric protocol.
+var (
+	sdks      = []string{"Python", "JavaScript"}
+	streaming = []string{"Python", "Python older", "JavaScript streaming", "JavaScript hooks"}
+)
+
 // client prepares a script that speaks to the agent.
-func (d *deployment) client(t *testing.T, sdk, script string) *exec.Cmd {
+func (d *deployment) client(t *testing.T, sdk, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "sdk"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := "node"
-	if sdks[sdk].program != "" {
-		program = filepath.Join(installed, sdks[sdk].program)
+	program, of := "node", releases[sdk]
+	if script += ".cjs"; of.python != "" {
+		program, script = filepath.Join(installed, of.python, "bin", "python"), strings.TrimSuffix(script, ".cjs")+".py"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, script+sdks[sdk].suffix, d.url, d.server.APIKey)
+	cmd := exec.CommandContext(ctx, program, append([]string{script, d.url, d.server.APIKey}, args...)...)
 	cmd.Dir = filepath.Join("testdata", "sdk")
-	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(installed, "js", "node_modules"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(installed, "js", "node_modules"),
+		"SDK_MODULES="+filepath.Join(installed, of.modules, "package.json"), "PYTHONDONTWRITEBYTECODE=1")
 	return cmd
 }
 
 func TestSDKs(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
-	for sdk := range sdks {
-		for _, script := range []string{"interrupt", "edges", "threads", "kept", "streams"} {
+	for _, sdk := range sdks {
+		for _, script := range []string{"interrupt", "edges", "threads", "kept"} {
 			t.Run(sdk+" "+script, func(t *testing.T) {
 				t.Parallel()
 				agent.lives(t, sdk, script)
@@ -53,20 +68,79 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
+// transports are how clients get the events of the thread-centric protocol.
+func transports() []string {
+	if *kind == "standalone" {
+		return []string{"sse", "websocket"}
+	}
+	return []string{"sse"}
+}
+
+func TestSDKsStreams(t *testing.T) {
+	t.Parallel()
+	agent := shared(t)
+	for _, sdk := range streaming {
+		for _, transport := range transports() {
+			t.Run(sdk+" "+transport, func(t *testing.T) {
+				t.Parallel()
+				agent.lives(t, sdk, "streams", transport)
+			})
+		}
+	}
+}
+
+// scripted deploys an agent that follows the script of each run.
+func scripted(t *testing.T) *deployment {
+	t.Helper()
+	repository := newRepository(t)
+	if err := build(filepath.Join("testdata", "scripted"), "-o", filepath.Join(repository.dir, "agent")); err != nil {
+		t.Fatal(err)
+	}
+	repository.write(t, "framework.json", agentConfig())
+	repository.commit(t)
+	return newServer(t).deploy(t, repository, "main")
+}
+
+// TestSDKsQuestions are those that graphs ask, and other things that only a script brings about.
+func TestSDKsQuestions(t *testing.T) {
+	t.Parallel()
+	agent := scripted(t)
+	for _, sdk := range streaming {
+		for _, transport := range transports() {
+			t.Run(sdk+" "+transport, func(t *testing.T) {
+				t.Parallel()
+				agent.lives(t, sdk, "questions", transport)
+			})
+		}
+	}
+}
+
+// TestSDKHookOfThreads opens pages with the newest React hook.
+func TestSDKHookOfThreads(t *testing.T) {
+	t.Parallel()
+	agent := shared(t)
+	for _, transport := range transports() {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			agent.lives(t, "JavaScript hooks", "hook-threads", transport)
+		})
+	}
+}
+
 // TestSDKsOptions has a server to itself, which may call the scripts back, and of which they end
 // all runs.
 func TestSDKsOptions(t *testing.T) {
 	t.Parallel()
 	agent := newServer(t, "--private-addresses").deploy(t, agentRepository(t), "main")
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) { agent.lives(t, sdk, "options") })
 	}
 }
 
 // lives has an SDK live through a script.
-func (d *deployment) lives(t *testing.T, sdk, script string) {
+func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	t.Helper()
-	if output, err := d.client(t, sdk, script).CombinedOutput(); err != nil {
+	if output, err := d.client(t, sdk, script, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 }
@@ -81,7 +155,7 @@ func TestSDKHook(t *testing.T) {
 func TestSDKExamples(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
 			program := agent.client(t, sdk, filepath.Join("..", "..", "..", "..", "..", "infra", "examples", "clients", "interrupt"))
@@ -110,7 +184,7 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	agent := s.deploy(t, agentRepository(t), "main")
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) {
 			cmd := agent.client(t, sdk, "reconnect")
 			var complaints bytes.Buffer

@@ -1,17 +1,11 @@
-// Drives threads.stream, the thread-centric streaming protocol, through the JavaScript SDK. Arguments: the agent's URL, the key.
+// Drives threads.stream, the thread-centric streaming protocol, through the JavaScript SDK. Arguments: the agent's URL, the key, the transport.
 const assert = require("node:assert/strict");
-const { createRequire } = require("node:module");
-const path = require("node:path");
-const { answered, apiKey, apiUrl, ask, brisk, fast, slow, tell, types } = require("./story.cjs");
+const { client, isRoot, said, stream, until } = require("./threads-v3.cjs");
+const { answered, ask, brisk, fast, slow, tell, types } = require("./story.cjs");
 
-// The newest release of the SDK by number is older code: the release before it has the protocol.
-const { Client } = createRequire(path.join(process.env.NODE_PATH, "..", "..", "js-threads", "package.json"))("@langchain/langgraph-sdk");
-const client = new Client({ apiUrl, apiKey });
 const long = { configurable: { token_delay_ms: 20, answer_words: 10_000, node_delay_ms: 0 } };
 const channels = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"];
 
-const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
-const said = (event) => event.params.data.event;
 const frames = (events) => events.filter((event) => event.method === "messages").map(said);
 const text = (events) =>
   events.filter((event) => event.method === "messages" && said(event) === "content-block-delta").map((event) => event.params.data.delta.text ?? "").join("");
@@ -23,23 +17,10 @@ async function collect(iterable, take = (item) => item) {
   return all;
 }
 
-/** until reads events up to one. The SDK pauses a subscription at the end of a run. */
-async function until(subscription, isLast) {
-  const events = [];
-  do {
-    subscription.resume();
-    for await (const event of subscription) {
-      events.push(event);
-      if (await isLast(event, events)) return events;
-    }
-  } while (subscription.isPaused);
-  throw new Error(`the stream has ended after ${events.length} events`);
-}
-
 /** started has tokens in their order, tools and the last values. */
 async function started() {
-  const thread = client.threads.stream({ assistantId: "agent" });
-  const { run_id } = await thread.run.start({ input: ask("sf"), config: brisk });
+  const thread = stream();
+  const { run_id } = await thread.run.start({ input: ask("sf"), config: { configurable: { ...brisk.configurable, answer_words: 250 } } });
   const tokens = [];
   const messages = collect(thread.messages, async (message) => {
     for await (const token of message.text) tokens.push(token);
@@ -60,7 +41,7 @@ async function started() {
 
 /** interrupted ends the first run before the second begins, and keeps what was shown. */
 async function interrupted() {
-  const thread = client.threads.stream({ assistantId: "agent" });
+  const thread = stream();
   const first = await thread.run.start({ input: ask("sf"), config: long });
   const subscription = await thread.subscribe({ channels });
   let second;
@@ -82,25 +63,24 @@ async function interrupted() {
 
 /** strategies that leave the first run alone. */
 async function strategies() {
-  const thread = client.threads.stream({ assistantId: "agent" });
-  await thread.run.start({ input: ask("sf"), config: brisk });
+  const thread = stream();
+  const { run_id } = await thread.run.start({ input: ask("sf"), config: long });
   const subscription = await thread.subscribe({ channels: ["lifecycle", "values"] });
   await assert.rejects(thread.run.start({ input: ask("nyc"), multitaskStrategy: "reject" }), /busy|unfinished|running/i);
   await thread.run.start({ input: ask("nyc"), config: fast, multitaskStrategy: "enqueue" });
-  let ends = 0;
-  const seen = await until(subscription, (event) => isRoot(event) && said(event) === "completed" && ++ends === 2);
-  assert.deepEqual(seen.filter(isRoot).map(said), ["running", "completed", "running", "completed"]);
-  assert.deepEqual(types((await client.threads.getState(thread.threadId)).values), [...answered, ...answered]);
+  await client.runs.cancel(thread.threadId, run_id);
+  const seen = await until(subscription, (event) => isRoot(event) && said(event) === "completed");
+  assert.deepEqual(seen.filter(isRoot).map(said), ["running", "interrupted", "running", "completed"]);
   await thread.close();
 }
 
 /** reloaded pages see the whole answer, also when they come in the middle. */
 async function reloaded() {
-  const page = client.threads.stream({ assistantId: "agent" });
+  const page = stream();
   await page.run.start({ input: ask("sf"), config: brisk });
   const before = await until(await page.subscribe({ channels }), (_, events) => text(events).length > 10);
   await page.close();
-  const again = client.threads.stream(page.threadId, { assistantId: "agent" });
+  const again = stream(page.threadId);
   const seen = await until(await again.subscribe({ channels }), (event) => isRoot(event) && said(event) === "completed");
   const numbers = new Map(seen.map((event) => [event.event_id, event.seq]));
   for (const event of before) assert.equal(numbers.get(event.event_id), event.seq);
@@ -110,7 +90,7 @@ async function reloaded() {
 }
 
 async function failing() {
-  const thread = client.threads.stream({ assistantId: "agent" });
+  const thread = stream();
   await thread.run.start({ input: ask("sf"), config: { configurable: { node_delay_ms: 0, fail: "tools" } } });
   const seen = await until(await thread.subscribe({ channels }), (event) => isRoot(event) && said(event) !== "running");
   assert.equal(said(seen.at(-1)), "failed");
@@ -119,7 +99,7 @@ async function failing() {
 }
 
 async function cancelled() {
-  const thread = client.threads.stream({ assistantId: "agent" });
+  const thread = stream();
   const { run_id } = await thread.run.start({ input: ask("sf"), config: slow });
   let asked = false;
   const seen = await until(await thread.subscribe({ channels }), async (event, events) => {

@@ -1,14 +1,18 @@
-"""Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments: the agent's URL, the key."""
+"""Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments: the agent's URL, the key, the transport of events."""
 
 import asyncio
 import sys
 import uuid
 
-from langgraph_sdk import get_sync_client
 from story import ANSWERED, BRISK, FAST, SLOW, ask, create, expect, tell, types
 
+TRANSPORT = sys.argv[3]
 LONG = {"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}}
 CHANNELS = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"]
+
+
+def stream(client, thread_id=None):
+    return client.threads.stream(thread_id, assistant_id="agent", transport=TRANSPORT, headers={"x-api-key": sys.argv[2]})
 
 
 def said(event):
@@ -37,20 +41,25 @@ async def ends(stream, runs=1):
 
 
 async def started(client):
-    """A thread that the SDK names, its tokens in their order, its tools and its output."""
-    async with client.threads.stream(assistant_id="agent") as thread:
+    """A thread that the SDK names, its tokens in their order, its tools and its output.
+
+    One subscription serves messages and tools: the SDK waits for ever for a stream that a second one replaces before it is open."""
+    async with stream(client) as thread:
         run = await thread.run.start(input=ask("sf"), config=BRISK)
 
         async def read(message):
             return message.message_id, "".join([delta async for delta in message.text])
 
-        async def messages():  # the SDK hands on what comes for a message only to who waits for the next one
-            return await asyncio.gather(*[asyncio.create_task(read(message)) async for message in thread.messages])
+        async def all_of():  # the SDK hands on what comes for a message only to who waits for the next one
+            messages, tools = [], []
+            async for channel, item in thread.interleave_projections(["messages", "tool_calls"]):
+                if channel == "messages":
+                    messages.append(asyncio.create_task(read(item)))
+                else:
+                    tools.append(item)
+            return await asyncio.gather(*messages), tools
 
-        async def tools():
-            return [call async for call in thread.tool_calls]
-
-        shown, called, output = await asyncio.gather(messages(), tools(), thread.output)
+        (shown, called), output = await asyncio.gather(all_of(), thread.output)
         expect("the output", types(output), ANSWERED)
         expect("the messages", [id for id, _ in shown], [output["messages"][i]["id"] for i in (1, 3)])
         expect("the answer", shown[1][1], output["messages"][3]["content"])
@@ -62,7 +71,7 @@ async def started(client):
 async def interrupted(client):
     """The first run ends before the second begins, and what was shown of it is kept."""
     thread_id = await create(client)
-    async with client.threads.stream(thread_id, assistant_id="agent") as thread:
+    async with stream(client, thread_id) as thread:
         await thread.run.start(input=ask("sf"), config=LONG)
         seen, second = [], None
         async for event in thread.subscribe(CHANNELS):
@@ -88,7 +97,7 @@ async def two_readers(client):
 
     Each reads by one subscription: the SDK hands a second one only what comes after it, which may be nothing."""
     thread_id = str(uuid.uuid4())
-    async with client.threads.stream(thread_id, assistant_id="agent") as one, client.threads.stream(thread_id, assistant_id="agent") as two:
+    async with stream(client, thread_id) as one, stream(client, thread_id) as two:
         await one.run.start(input=ask("sf"), config=BRISK)
         seen, middle = [], None
         async for event in one.subscribe(CHANNELS):
@@ -98,12 +107,12 @@ async def two_readers(client):
             if root(event) and said(event) != "running":
                 break
         expect("all for who comes in the middle", await middle, seen)
-    async with client.threads.stream(thread_id, assistant_id="agent") as late:
+    async with stream(client, thread_id) as late:
         expect("all for who comes late", await ends(late.subscribe(CHANNELS)), seen)
 
 
 async def failing(client):
-    async with client.threads.stream(assistant_id="agent") as thread:
+    async with stream(client) as thread:
         await thread.run.start(input=ask("sf"), config={"configurable": {"node_delay_ms": 0, "fail": "tools"}})
         try:
             await thread.output
@@ -114,7 +123,7 @@ async def failing(client):
 
 async def cancelled(client):
     thread_id = await create(client)
-    async with client.threads.stream(thread_id, assistant_id="agent") as thread:
+    async with stream(client, thread_id) as thread:
         run = await thread.run.start(input=ask("sf"), config=SLOW)
         seen = []
         async for event in thread.subscribe(CHANNELS):

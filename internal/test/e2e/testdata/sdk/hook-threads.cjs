@@ -1,0 +1,128 @@
+// Opens pages that show a thread with the newest React hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport.
+const assert = require("node:assert/strict");
+const { createRequire } = require("node:module");
+process.env.NODE_ENV = "production"; // the pages are built as they are served
+const modules = createRequire(process.env.SDK_MODULES);
+const { JSDOM } = modules("jsdom");
+const { window } = new JSDOM("", { url: "http://page.test/" });
+Object.assign(globalThis, { window, document: window.document });
+const { createElement, useEffect } = modules("react");
+const { createRoot } = modules("react-dom/client");
+const { useStream } = modules("@langchain/react");
+const { client, transport, webSocketFactory } = require("./threads-v3.cjs");
+const { answered, fast, tell } = require("./story.cjs");
+
+const kinds = (messages) => messages.map((message) => message.type).join();
+const ask = (city) => ({ messages: [{ type: "human", content: `what's the weather in ${city}?` }] });
+const at = (configurable) => ({ config: { configurable } });
+const brisk = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 150 });
+const endless = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000 });
+const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
+
+/** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
+class Page {
+  #waiting = [];
+
+  constructor(threadId) {
+    this.drawn = []; // the text of the last message, each time
+    const options = { client, transport, webSocketFactory, assistantId: "agent", threadId, onThreadId: (id) => { this.thread = id; } };
+    this.thread = threadId;
+    this.root = createRoot(this.element = document.createElement("main"));
+    this.root.render(createElement(() => {
+      const stream = this.hook = useStream(options);
+      useEffect(() => {
+        this.drawn.push(stream.messages.at(-1)?.content ?? "");
+        this.#waiting = this.#waiting.filter(({ is, done }) => !is(stream) || done());
+      });
+      return stream.messages.map((message, i) => createElement("p", { key: message.id ?? i }, message.content));
+    }));
+  }
+
+  /** until returns when the page has been drawn as it is asked for. */
+  until(is) {
+    return new Promise((resolve) => {
+      if (this.hook && is(this.hook)) resolve();
+      else this.#waiting.push({ is, done: () => { resolve(); } });
+    });
+  }
+
+  shows(types) { return this.until(({ messages, isLoading }) => !isLoading && kinds(messages) === types.join()); }
+
+  /** writing returns when the answer to the last question is on the page in part. */
+  writing() { return this.until(({ messages }) => messages.at(-1)?.type === "ai" && messages.at(-1).content.split(" ").length > 5); }
+
+  close() { this.root.unmount(); }
+}
+
+/** opened is a page that has loaded what there is. */
+async function opened(threadId) {
+  const page = new Page(threadId);
+  await page.until(({ isThreadLoading }) => !isThreadLoading);
+  return page;
+}
+
+async function streamed() {
+  const page = await opened();
+  page.hook.submit(ask("sf"), brisk);
+  await page.writing();
+  await page.shows(answered);
+  const kept = await stateOf(page.thread);
+  assert.deepEqual(page.hook.messages.map(({ content }) => content), kept.map(({ content }) => content));
+  const pieces = page.drawn.filter((text) => text && kept[3].content.startsWith(text));
+  assert.ok(new Set(pieces).size > 5, `the answer grew in ${pieces.length} pieces`);
+  assert.equal(page.element.lastChild.textContent, kept[3].content);
+  page.hook.submit(ask("nyc"), { config: fast });
+  await page.shows([...answered, ...answered]);
+  assert.equal(page.hook.error, undefined);
+  page.close();
+}
+
+/** reloaded comes back in the middle of the answer. */
+async function reloaded() {
+  const page = await opened();
+  page.hook.submit(ask("sf"), brisk);
+  await page.writing();
+  page.close();
+  const again = await opened(page.thread);
+  await again.writing();
+  await again.shows(answered);
+  const kept = await stateOf(page.thread);
+  assert.equal(again.hook.messages.at(-1).content, kept[3].content);
+  assert.equal((await client.runs.list(page.thread)).length, 1);
+  again.close();
+}
+
+/** stopped keeps what was shown. */
+async function stopped() {
+  const page = await opened();
+  page.hook.submit(ask("rome"), endless);
+  await page.writing();
+  await page.hook.stop();
+  await page.until(({ isLoading }) => !isLoading);
+  const [{ run_id }] = await client.runs.list(page.thread);
+  await client.runs.join(page.thread, run_id);
+  assert.equal((await client.runs.get(page.thread, run_id)).status, "interrupted");
+  assert.equal(kinds(await stateOf(page.thread)), answered.join());
+  page.hook.submit(ask("nyc"), at({ token_delay_ms: 1, node_delay_ms: 1 }));
+  await page.shows([...answered, ...answered]);
+  page.close();
+}
+
+/** overtaken is a tab whose answer another tab interrupts. */
+async function overtaken() {
+  const first = await opened();
+  first.hook.submit(ask("sf"), endless);
+  await first.writing();
+  await client.runs.create(first.thread, "agent", {
+    input: ask("nyc"), config: { configurable: { token_delay_ms: 1, node_delay_ms: 1 } }, multitaskStrategy: "interrupt",
+  });
+  const second = await opened(first.thread);
+  await second.shows([...answered, ...answered]);
+  const kept = await stateOf(first.thread);
+  assert.deepEqual(second.hook.messages.map(({ content }) => content), kept.map(({ content }) => content));
+  assert.ok(kept[3].content.startsWith(first.drawn.find((text) => text.length > 20)));
+  first.close();
+  second.close();
+}
+
+tell(streamed, reloaded, stopped, overtaken);

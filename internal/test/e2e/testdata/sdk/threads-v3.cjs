@@ -1,0 +1,37 @@
+// What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL, the key, the transport of events.
+const { createRequire } = require("node:module");
+const { apiKey, apiUrl } = require("./story.cjs");
+
+const transport = process.argv[4];
+const modules = createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names
+const { Client } = modules("@langchain/langgraph-sdk");
+const WebSocket = modules("ws");
+
+// Over WebSockets the SDK takes no key: what makes the connections adds it.
+const keyed = (url, init) => fetch(url, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), "x-api-key": apiKey } });
+const client = transport === "sse" ? new Client({ apiUrl, apiKey }) : new Client({ apiUrl, apiKey: null, callerOptions: { fetch: keyed } });
+const webSocketFactory = (url) => new WebSocket(url, { headers: { "x-api-key": apiKey } });
+
+/** stream is a thread, or a new one. */
+const stream = (id) => {
+  const options = { assistantId: "agent", transport, webSocketFactory };
+  return id ? client.threads.stream(id, options) : client.threads.stream(options);
+};
+
+const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
+const said = (event) => event.params.data.event;
+
+/** until reads events up to one. The SDK pauses a subscription at the end of a run. */
+async function until(subscription, isLast) {
+  const events = [];
+  do {
+    subscription.resume();
+    for await (const event of subscription) {
+      events.push(event);
+      if (await isLast(event, events)) return events;
+    }
+  } while (subscription.isPaused);
+  throw new Error(`the stream has ended after ${events.length} events`);
+}
+
+module.exports = { client, isRoot, said, stream, transport, until, webSocketFactory };
