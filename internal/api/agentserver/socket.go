@@ -289,8 +289,8 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 
 type subscriptionKey struct{}
 
-// taking returns what sends the events that were read to the client. What was read for them is given
-// back then.
+// taking returns what sends the events that were read to the client. What was read for them is
+// given back then.
 func (s *subscription) taking(ctx context.Context) func(events []protocol.Event, next int64) error {
 	hold := budget.HoldOf(ctx)
 	hold.Endure()

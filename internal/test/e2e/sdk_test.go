@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -205,5 +207,49 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 				t.Fatalf("%v\n%s%s", err, line, complaints.String())
 			}
 		})
+	}
+}
+
+// TestSDKsStreamsWhenTheServerIsKilled in the middle of an answer: each event comes once, in its
+// order.
+func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	agent := s.deploy(t, agentRepository(t), "main")
+	type reader struct {
+		*exec.Cmd
+
+		name string
+		said *bufio.Reader
+		errs bytes.Buffer
+	}
+	var readers []*reader
+	for _, sdk := range []string{"Python", "JavaScript streaming"} {
+		for _, transport := range transports() {
+			r := &reader{Cmd: agent.client(t, sdk, "killed", transport), name: sdk + " " + transport}
+			r.Stderr = &r.errs
+			output, err := r.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.said = bufio.NewReader(output)
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			readers = append(readers, r)
+		}
+	}
+	for _, r := range readers {
+		if line, err := r.said.ReadString('\n'); err != nil || strings.TrimSpace(line) != "shown" {
+			t.Fatalf("%s: %v: %s%s", r.name, err, line, r.errs.String())
+		}
+	}
+	s.kill9(t)
+	s.restart(t)
+	for _, r := range readers {
+		rest, err := io.ReadAll(r.said)
+		if err := errors.Join(err, r.Wait()); err != nil {
+			t.Errorf("%s: %v\n%s%s", r.name, err, rest, r.errs.String())
+		}
 	}
 }

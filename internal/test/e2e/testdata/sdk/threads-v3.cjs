@@ -14,21 +14,22 @@ const webSocketFactory = (url) => new WebSocket(url, { headers: { "x-api-key": a
 
 /** stream is a thread, or a new one. */
 const stream = (id) => {
-  const options = { assistantId: "agent", transport, webSocketFactory };
+  const options = { assistantId: "agent", transport, webSocketFactory, maxReconnectAttempts: 1000, reconnectDelayMs: () => 200 };
   return id ? client.threads.stream(id, options) : client.threads.stream(options);
 };
 
 const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
 const said = (event) => event.params.data.event;
 
-/** until reads events up to one. The SDK pauses a subscription at the end of a run. */
+/** until reads events up to one. The SDK pauses a subscription at the end of a run, and ends one whose loop is left. */
 async function until(subscription, isLast) {
   const events = [];
+  const iterator = subscription[Symbol.asyncIterator]();
   do {
     subscription.resume();
-    for await (const event of subscription) {
-      events.push(event);
-      if (await isLast(event, events)) return events;
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+      events.push(next.value);
+      if (await isLast(next.value, events)) return events;
     }
   } while (subscription.isPaused);
   throw new Error(`the stream has ended after ${events.length} events`);

@@ -1,0 +1,26 @@
+// Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the agent's URL, the key, the transport.
+const assert = require("node:assert/strict");
+const { client, isRoot, said, stream, until } = require("./threads-v3.cjs");
+const { answered, ask, tell, types } = require("./story.cjs");
+
+const channels = ["lifecycle", "messages", "updates", "values", "tools"];
+const ends = (event) => isRoot(event) && said(event) === "completed";
+
+async function killed() {
+  const thread = stream();
+  await thread.run.start({ input: ask("sf"), config: { configurable: { token_delay_ms: 30, node_delay_ms: 20, answer_words: 400 } } });
+  let tokens = 0;
+  const seen = await until(await thread.subscribe({ channels }), (event) => {
+    if (event.method === "messages" && said(event) === "content-block-delta" && ++tokens === 10) console.log("shown");
+    return ends(event);
+  });
+  const numbers = seen.map(({ seq }) => seq);
+  assert.deepEqual(numbers, [...new Set(numbers)].sort((a, b) => a - b));
+  const late = stream(thread.threadId);
+  const whole = await until(await late.subscribe({ channels }), ends);
+  assert.deepEqual(whole.map(({ event_id }) => event_id), seen.map(({ event_id }) => event_id));
+  assert.deepEqual(types((await client.threads.getState(thread.threadId)).values), answered);
+  await Promise.all([thread.close(), late.close()]);
+}
+
+tell(killed);

@@ -1,0 +1,63 @@
+// Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport.
+const assert = require("node:assert/strict");
+const { isRoot, said, stream, client, until } = require("./threads-v3.cjs");
+const { create, tell } = require("./story.cjs");
+
+const pauses = [
+  { event: "updates|inner:1", data: { n: null } },
+  { event: "interrupt", data: [{ id: "q1", value: "May I?" }, { id: "q2", value: "And now?" }] },
+];
+const goesOn = [{ event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } }];
+const following = (script) => ({ configurable: { script } });
+/** opened is a page of a thread that is there, which sees all that comes. */
+async function opened(id, channels) {
+  const page = stream(id);
+  return { page, subscription: await page.subscribe({ channels }) };
+}
+
+/** asked pauses for two questions in one page, which another page answers together. */
+async function asked() {
+  const id = await create();
+  const channels = ["lifecycle", "input", "updates"];
+  const { page: one, subscription } = await opened(id, channels);
+  const { page: two, subscription: others } = await opened(id, channels);
+  await one.run.start({ input: { messages: [] }, config: following(pauses) });
+  for (const page of [subscription, others]) {
+    const seen = await until(page, (event) => isRoot(event) && said(event) === "interrupted");
+    const questions = seen.filter(({ method }) => method === "input.requested").map(({ params }) => [params.data.interrupt_id, params.data.payload]);
+    assert.deepEqual(questions, [["q1", "May I?"], ["q2", "And now?"]]);
+    assert.ok(seen.some((event) => event.method === "lifecycle" && said(event) === "started" && event.params.namespace[0] === "inner:1"));
+  }
+  await assert.rejects(two.respondInput({ namespace: [], interrupt_id: "q3", response: true }, { strictResume: true }), /q3|no_such_interrupt/);
+  assert.equal((await client.threads.get(id)).status, "interrupted");
+  const responses = [{ namespace: [], interrupt_id: "q1", response: true }, { namespace: [], interrupt_id: "q2", response: false }];
+  await two.respondInput({ responses, config: following(goesOn) });
+  for (const page of [subscription, others]) {
+    const after = await until(page, (event) => isRoot(event) && said(event) === "completed");
+    const told = after.filter(({ method }) => method === "input.answered").map(({ params }) => params.data.interrupt_ids);
+    assert.deepEqual(told, process.env.SDK_MODULES.includes("js-threads") ? [["q1", "q2"]] : []); // older releases do not hand it on
+  }
+  await assert.rejects(one.respondInput({ namespace: [], interrupt_id: "q1", response: true }, { strictResume: true }));
+  const { values } = await client.threads.getState(id);
+  assert.equal(values.messages.at(-1).content, "Done");
+  await Promise.all([one.close(), two.close()]);
+}
+
+/** forked goes back to the checkpoint before the answer. */
+async function forked() {
+  const id = await create();
+  const saying = (text) => following([{ event: "updates", data: { model: { messages: [{ type: "ai", id: text, content: text }] } } }]);
+  const { page, subscription } = await opened(id, ["lifecycle", "checkpoints"]);
+  const ends = (event) => isRoot(event) && said(event) === "completed";
+  await page.run.start({ input: { messages: [] }, config: saying("first") });
+  const seen = await until(subscription, ends);
+  const { id: before } = seen.find(({ method }) => method === "checkpoints").params.data;
+  const { configurable } = saying("second");
+  await page.run.start({ input: { messages: [] }, config: { configurable: { ...configurable, checkpoint_id: before } } });
+  await until(subscription, ends);
+  const { values } = await client.threads.getState(id);
+  assert.deepEqual(values.messages.map(({ content }) => content), ["second"]);
+  await page.close();
+}
+
+tell(asked, forked);

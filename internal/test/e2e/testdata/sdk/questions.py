@@ -1,0 +1,46 @@
+"""Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport of events."""
+
+import sys
+
+from story import expect, refused, tell, until
+
+PAUSES = [
+    {"event": "updates|inner:1", "data": {"n": None}},
+    {"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]},
+]
+GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
+
+
+def stream(client, thread_id=None):
+    return client.threads.stream(thread_id, assistant_id="agent", transport=sys.argv[3], headers={"x-api-key": sys.argv[2]})
+
+
+async def questions(thread, count):
+    """The questions that a thread asks by the word of the SDK."""
+
+    async def look():
+        return len(thread.interrupts) == count
+
+    await until(look)
+    return {question["interrupt_id"]: question["value"] for question in thread.interrupts}
+
+
+async def asked(client):
+    """Two questions at once; a tab that comes later knows them, a wrong answer changes nothing, and all tabs see the answers."""
+    async with stream(client) as one:
+        run = await one.run.start(input={"messages": []}, config={"configurable": {"script": PAUSES}})
+        expect("the questions", await questions(one, 2), {"q1": "May I?", "q2": "And now?"})
+        await client.runs.join(one.thread_id, run["run_id"])
+        expect("the thread", (await client.threads.get(one.thread_id))["status"], "interrupted")
+        async with stream(client, one.thread_id) as two:
+            expect("the questions", await questions(two, 2), {"q1": "May I?", "q2": "And now?"})
+            await refused(RuntimeError, two.run.respond(True, interrupt_id="q3"))
+            expect("the thread", (await client.threads.get(one.thread_id))["status"], "interrupted")
+            await client.runs.create(one.thread_id, "agent", command={"resume": {"q1": True, "q2": False}}, config={"configurable": {"script": GOES_ON}})
+            output = await two.output
+            expect("the answer", output["messages"][-1]["content"], "Done")
+        await questions(one, 0)
+        expect("the run", (await client.runs.get(one.thread_id, run["run_id"]))["status"], "success")
+
+
+tell(asked)
