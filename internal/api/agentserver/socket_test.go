@@ -241,6 +241,28 @@ func TestWhatOpensNoSocket(t *testing.T) {
 	}
 }
 
+// TestAServerWithoutWebSockets says so, and what to do.
+func TestAServerWithoutWebSockets(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	must(t, agentserver.Register(mux, agentserver.Config{Deployments: f.deployments, Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys)}))
+	apart := *f
+	apart.Server = httptest.NewServer(mux)
+	t.Cleanup(apart.Close)
+	if flag := apart.call(t, "GET", "/info", nil).member("flags", "thread_streaming_websocket"); flag != false {
+		t.Errorf("the flag is %v", flag)
+	}
+	thread := f.newThread(t)
+	if s, answer := apart.dial(t, thread, nil); s != nil || answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a handshake is answered with %v", answer)
+	}
+	refused := apart.call(t, "GET", thread+"/stream/events", nil)
+	if wantStatus(t, refused, http.StatusBadRequest); !strings.Contains(refused.string("detail"), "WebSocket. POST streams") {
+		t.Errorf("got %s", refused.text)
+	}
+}
+
 // TestAttackAPageOfAnotherOrigin opens no WebSocket where origins are named.
 func TestAttackAPageOfAnotherOrigin(t *testing.T) {
 	t.Parallel()
