@@ -89,8 +89,7 @@ func (e *refusal) Error() string { return e.message }
 // closeCode says why a conversation ends. Clients take a normal end for the end of a run, so there
 // is none; they do not come back where a status says that it would be in vain.
 func closeCode(why error) (code int, reason string) {
-	var refused *refusal
-	if errors.As(why, &refused) {
+	if refused, ok := errors.AsType[*refusal](why); ok {
 		return web.CloseRefused + refused.status, refused.message
 	}
 	if fault.Is(why, fault.Unavailable) {
