@@ -57,7 +57,7 @@ func NewStore(c Config) *Store {
 		c.Lease = 30 * time.Second
 	}
 	return &Store{
-		table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, lease: c.Lease,
+		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
 		tail: newTail(),
 	}
@@ -86,6 +86,9 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 			return Run{}, err
 		}
 		request.Fork.Number = number
+	}
+	if err := s.threads.Room(ctx, t.Workspace, request.size()); err != nil {
+		return Run{}, err
 	}
 	stale, place := false, s.threads.RunPlace(t)
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ Run, o record.Outbox, err error) {

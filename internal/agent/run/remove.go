@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // removeBatch is how many runs are erased in one transaction, with their requests; eraseBatch how
@@ -45,12 +46,14 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 			continue // it had ended before
 		}
 		if run.Attempt > 0 {
-			erase, err := s.written(ctx, run)
+			erase, size, err := s.written(ctx, run)
 			if err != nil {
 				return o, err
 			}
 			if len(erase) > 0 {
-				return record.Write(append(erase, table.Check{Key: t.Key(), If: table.Equals(thread.AttrEpoch, t.Lock.Epoch)})...), nil
+				o = record.Write(append(erase, table.Check{Key: t.Key(), If: table.Equals(thread.AttrEpoch, t.Lock.Epoch)})...)
+				o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
+				return o, nil
 			}
 			set[thread.AttrPosition] = max(t.Lock.Position, run.Position) // no position is used twice: readers may have seen it
 		}
@@ -66,34 +69,35 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 }
 
 // written returns the writes that erase the next part of what a run has written, none when nothing
-// is left.
-func (s *Store) written(ctx context.Context, run Run) ([]table.Write, error) {
+// is left, and how much that is as far as it is known.
+func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
 	found, err := s.threads.Behind(ctx, run.Ref.Ref, run.Before, eraseBatch)
 	if err == nil && len(found) == 0 && run.Mark >= 0 {
 		found, err = s.threads.KeptBehind(ctx, run.Ref.Ref, run.Mark, run.Place, eraseBatch)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(found) == 0 && run.Position > run.Start {
 		query := keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position)
 		query.Limit = eraseBatch
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
-			return nil, fmt.Errorf("query events to erase: %w", err)
+			return nil, 0, fmt.Errorf("query events to erase: %w", err)
 		}
 		for _, item := range page.Items {
 			found = append(found, item.Key)
+			size += quota.Size(item)
 		}
 	}
-	writes := make([]table.Write, 0, len(found)+1)
+	writes = make([]table.Write, 0, len(found)+1)
 	for _, key := range found {
 		writes = append(writes, table.Delete{Key: key})
 	}
 	if len(writes) == 0 && run.Amended {
-		return s.restore(ctx, run)
+		writes, err = s.restore(ctx, run)
 	}
-	return writes, nil
+	return writes, size, err
 }
 
 // restore returns the writes that make an earlier checkpoint what it was before the run, none when
@@ -148,14 +152,17 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	}
 	// Only a run that had ended before is sealed now: one that is interrupted meanwhile would take
 	// its input with it.
-	if _, err := s.Seal(ctx, ref.Ref); err != nil {
+	t, err := s.Seal(ctx, ref.Ref)
+	if err != nil {
 		return missing(ref, err)
 	}
 	if run, err = s.head(ctx, ref); err != nil {
 		return missing(ref, err)
 	}
+	size := int(run.Bulk)
 	if run.Position > run.Start {
-		if err := table.Erase(ctx, s.table, keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position), nil); err != nil {
+		err := table.Erase(ctx, s.table, keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position), quota.Sum(&size))
+		if err != nil {
 			return fmt.Errorf("erase events: %w", err)
 		}
 	}
@@ -164,6 +171,9 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}, table.Delete{Key: amended(ref)})
 	if err == nil && !deleted {
 		return notFound(ref) // another request deleted it
+	}
+	if err == nil {
+		s.threads.GiveBack(ctx, t, size)
 	}
 	return err
 }

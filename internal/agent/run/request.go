@@ -31,6 +31,11 @@ type bulk struct {
 	Caller          *graph.Caller   `json:"caller,omitempty"`
 }
 
+// size is about how much storing the request takes.
+func (r *Request) size() int {
+	return len(r.Input) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
+}
+
 // bulk takes out the large part.
 func (r *Request) bulk() bulk {
 	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter, r.Caller}

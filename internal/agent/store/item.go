@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Owner is the deployment whose store it is. Every read and write begins with the workspace.
@@ -26,9 +27,11 @@ type Item struct {
 	// TTL is how long the item lives after it was last written, or read by who refreshes it; 0 for
 	// ever.
 	TTL time.Duration
-	// version counts the changes, expires is when the item ceases to exist.
+	// version counts the changes, expires is when the item ceases to exist, counted are the bytes
+	// that are counted for it.
 	version int64
 	expires time.Time
+	counted int64
 }
 
 const (
@@ -36,6 +39,8 @@ const (
 	markerKind = "store-namespace"
 	// attrTTL is the item's time to live in milliseconds.
 	attrTTL = "ttl_ms"
+	// attrCounted are the bytes of the item that the quota counts, absent for none.
+	attrCounted = "counted"
 	// attrOpen says that the namespace of a marker takes items without writing the marker.
 	attrOpen = "open"
 	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier
@@ -103,7 +108,7 @@ func decode(item *table.Item) (Item, error) {
 	i := Item{
 		Created: r.Created(), Updated: r.Updated(),
 		Value: json.RawMessage(item.Body), TTL: time.Duration(item.Int(attrTTL)) * time.Millisecond,
-		version: item.Int(record.Version), expires: item.Expires,
+		version: item.Int(record.Version), expires: item.Expires, counted: item.Int(attrCounted),
 	}
 	var err error
 	i.Namespace, i.Key, err = keys.ParseStoreItem(item.Key)
@@ -114,11 +119,23 @@ func decode(item *table.Item) (Item, error) {
 func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
 	attrs := record.Attrs(itemKind, i.Updated, table.Attrs{attrTTL: i.TTL.Milliseconds()})
 	attrs[record.Version] = i.version + 1
+	if i.counted != 0 {
+		attrs[attrCounted] = i.counted
+	}
 	attrs[record.Created] = record.Attrs(itemKind, i.Created, nil)[record.Created]
 	item := table.Item{Key: keys.StoreItem(owner.Workspace, owner.Deployment, i.Namespace, i.Key), Attrs: attrs, Body: i.Value}
-	if i.TTL > 0 {
-		// Cut to seconds, an item must not live shorter than was asked for.
-		item.Expires = now.Add(i.TTL + time.Second - 1).Truncate(time.Second)
-	}
+	item.Expires = i.expiry(now)
 	return table.Put{Item: item, If: condition}
+}
+
+// size is what the item takes.
+func (i Item) size() int { return quota.Size(&table.Item{Body: i.Value}) }
+
+// expiry is when the item ceases to exist if it is written now, zero for never.
+func (i Item) expiry(now time.Time) time.Time {
+	if i.TTL == 0 {
+		return time.Time{}
+	}
+	// Cut to seconds, an item must not live shorter than was asked for.
+	return now.Add(i.TTL + time.Second - 1).Truncate(time.Second)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -12,16 +13,23 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Store reads and writes items.
 type Store struct {
 	table table.Table
 	now   clock.Clock
+	pool  *quota.Pool
 }
 
 // New returns a store over a table.
-func New(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+func New(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
+
+// NewLimited returns a store in which workspaces may keep so many bytes.
+func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
+	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits)}
+}
 
 // Put stores a value under a key, in place of what was there. It keeps when the item was created. A
 // ttl of 0 is for ever.
@@ -30,15 +38,20 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 		return err
 	}
 	now := s.now()
+	var standing Item
 	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
+	if err := s.pool.Room(ctx, owner.Workspace, next.size()); err != nil {
+		return err
+	}
+	next.counted = s.pool.Draw(next.size())
 	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		o.AddOr(next.put(owner, now, condition), func(item *table.Item) error {
 			if item == nil { // it was deleted meanwhile
-				next.version, next.Created, condition = 0, now, table.Absent()
+				standing, next.version, next.Created, condition = Item{}, 0, now, table.Absent()
 				return nil
 			}
-			standing, err := decode(item)
+			standing, err = decode(item)
 			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
 			return err
 		})
@@ -46,8 +59,21 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 			marker = s.opened(owner, namespace, now, ttl > 0, item)
 			return nil
 		})
+		o.Then(func(ctx context.Context) { s.count(ctx, owner, standing, next, now) })
 		return o, nil
 	})
+}
+
+// count counts an item in place of the one that stood there, whose zero value is none. The item is
+// written by then, so trouble is only logged.
+func (s *Store) count(ctx context.Context, owner Owner, before, after Item, now time.Time) {
+	err := errors.Join(
+		s.pool.Count(ctx, owner.Workspace, -before.counted, before.expires, nil),
+		s.pool.Count(ctx, owner.Workspace, after.counted, after.expiry(now), nil),
+	)
+	if err != nil {
+		slog.WarnContext(ctx, "stored bytes were not counted", "deployment", owner.Deployment, "error", err)
+	}
 }
 
 // isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if
@@ -114,8 +140,12 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		if _, err := record.Try(ctx, s.table, item.put(owner, now, table.Equals(record.Version, item.version))); err != nil {
+		written, err := record.Try(ctx, s.table, item.put(owner, now, table.Equals(record.Version, item.version)))
+		if err != nil {
 			return fmt.Errorf("refresh item: %w", err)
+		}
+		if written {
+			s.count(ctx, owner, item, item, now)
 		}
 	}
 	return nil
@@ -127,8 +157,22 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 	if err := checkName(owner, namespace, key); err != nil {
 		return err
 	}
-	if err := s.table.Transact(ctx, table.Delete{Key: keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)}); err != nil {
-		return fmt.Errorf("delete item: %w", err)
+	at := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		stored, err := s.table.Get(ctx, at)
+		if errors.Is(err, table.ErrNotFound) {
+			return o, nil
+		}
+		if err != nil {
+			return o, fmt.Errorf("get item: %w", err)
+		}
+		item, err := decode(stored)
+		o.Add(table.Delete{Key: at, If: table.Equals(record.Version, item.version)})
+		o.Then(func(ctx context.Context) { s.count(ctx, owner, item, Item{}, s.now()) })
+		return o, err
+	})
+	if err != nil {
+		return err
 	}
 	return s.tidy(ctx, owner, namespace)
 }
@@ -182,7 +226,15 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
 			return err
 		}
-		if err := table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), nil); err != nil {
+		lasting := int64(0)
+		err = table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), func(item *table.Item) bool {
+			if item.Expires.IsZero() { // what is counted of the rest goes with its month
+				lasting += item.Int(attrCounted)
+			}
+			return true
+		})
+		s.count(ctx, owner, Item{counted: lasting}, Item{}, s.now())
+		if err != nil {
 			return err
 		}
 	}

@@ -66,12 +66,20 @@ func (s *Store) burial(t Thread) record.Outbox {
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(t.Workspace, t.Deployment, t.Thread, t.Created)},
 	}
 	writes := []table.Write{
-		table.Put{Item: grave, If: table.Equals(AttrEpoch, t.Lock.Epoch)}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
+		table.Put{Item: grave, If: table.All(table.Equals(AttrEpoch, t.Lock.Epoch), t.countedAsRead())}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
 	}
 	if t.Lock.Busy { // what its worker wrote from now on could be missed by the erasure
 		writes = append(writes, table.Delete{Key: keys.Run(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)})
 	}
 	return record.Write(append(writes, t.uncountAll()...)...)
+}
+
+// countedAsRead is the condition that the bytes that are given back are those that are counted.
+func (t Thread) countedAsRead() table.Cond {
+	if t.Stored == 0 {
+		return table.Below(attrStored, 1)
+	}
+	return table.Equals(attrStored, t.Stored)
 }
 
 // Patch is a change of a thread; what is nil stays as it is. Metadata is an object whose members
@@ -96,6 +104,9 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 				err = checkMetadata(t.Metadata)
 			}
 			if err != nil {
+				return t, o, err
+			}
+			if err := s.Room(ctx, ref.Workspace, len(t.Metadata)); err != nil {
 				return t, o, err
 			}
 			change.Body = t.encoded()

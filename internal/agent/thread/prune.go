@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Prune removes the history of a thread and keeps its newest state, with what an agent needs to go
@@ -40,15 +41,18 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})); err != nil {
 		return err
 	}
-	return s.forget(ctx, t.Ref, keep, newest.At.Agent)
+	size, err := s.forget(ctx, t.Ref, keep, newest.At.Agent)
+	s.GiveBack(ctx, t, size)
+	return err
 }
 
 // forget erases what is before a checkpoint, and before the agent's own one, nil when it has none.
-func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) error {
+// It returns the size of that.
+func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) (size int, err error) {
 	if err := table.Erase(ctx, s.table, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
 		return item.Int(attrNumber) < keep
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	var queries []table.Query
 	if keep > 0 {
@@ -57,7 +61,7 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) err
 	if mark != nil {
 		frame, err := s.table.Get(ctx, keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 		if err != nil {
-			return fmt.Errorf("get frame: %w", err)
+			return 0, fmt.Errorf("get frame: %w", err)
 		}
 		if base := frame.Int(attrBase); base > 0 {
 			queries = append(queries, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, base-1))
@@ -65,9 +69,9 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) err
 		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 	}
 	for _, query := range queries {
-		if err := table.Erase(ctx, s.table, query, nil); err != nil {
-			return err
+		if err := table.Erase(ctx, s.table, query, quota.Sum(&size)); err != nil {
+			return size, err
 		}
 	}
-	return nil
+	return size, nil
 }

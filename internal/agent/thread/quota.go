@@ -50,5 +50,6 @@ func (t Thread) uncountAll() []table.Write {
 	if t.Lock.Busy {
 		freed.Add(t.RunPart, quota.Runs)
 	}
+	freed.AddStored(t.Stored)
 	return freed.Writes(t.Workspace)
 }

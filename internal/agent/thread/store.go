@@ -31,7 +31,8 @@ func NewStore(t table.Table, now clock.Clock) *Store { return NewLimited(t, now,
 
 // NewLimited returns a store in which workspaces have so many threads, and so many runs at once.
 func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
-	return &Store{table: t, now: now, recent: newRecent(), pool: quota.NewPool(t, now, limits), most: maxLooked}
+	pool := quota.NewPool(t, now, limits)
+	return &Store{table: counting{t, pool}, now: now, recent: newRecent(), pool: pool, most: maxLooked}
 }
 
 // Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a

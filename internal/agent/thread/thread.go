@@ -51,6 +51,8 @@ type Thread struct {
 	Lock         Lock
 	// Part is where the thread is counted, RunPart where its run in flight is; 0 for nowhere.
 	Part, RunPart quota.Part
+	// Stored are the bytes that are counted for the thread.
+	Stored int64
 }
 
 // Lock orders the runs of a thread. Run ids sort by the order of their turns.
@@ -119,6 +121,7 @@ const (
 	attrStateUpdated = "state_updated"
 	attrPart         = "use"
 	attrRunPart      = "use_run"
+	attrStored       = "stored"
 )
 
 // body is what the thread's item holds beside its attributes, which each change of the lock writes
@@ -139,6 +142,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		Interrupts: json.RawMessage("{}"),
 		Part:       quota.Part(item.Int(attrPart)),
 		RunPart:    quota.Part(item.Int(attrRunPart)),
+		Stored:     item.Int(attrStored),
 		Lock: Lock{
 			Epoch:        item.Int(AttrEpoch),
 			Run:          item.Text(AttrRun),

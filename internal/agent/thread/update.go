@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Edit is a change of a thread's state that belongs to no run. It is made on the state as it was
@@ -175,6 +176,15 @@ func (e *Edit) Commit(ctx context.Context) error {
 	if err := e.check(); err != nil || len(e.writes) == 0 {
 		return err
 	}
+	size := 0
+	for _, write := range e.writes {
+		if put, ok := write.(table.Put); ok {
+			size += quota.Size(&put.Item)
+		}
+	}
+	if err := e.store.Room(ctx, e.thread.Workspace, size); err != nil {
+		return err
+	}
 	lock := e.thread.ChangeLock(e.store.now(), table.Attrs{AttrCheckpoint: newestOf(e.writes, e.thread.Lock.Checkpoint)})
 	e.settle(&lock)
 	stored, err := record.Try(ctx, e.store.table, append(e.writes, lock)...)
@@ -234,12 +244,22 @@ func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
 }
 
 func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
+	if err := s.Room(ctx, t.Workspace, int(t.Stored)); err != nil {
+		return Thread{}, err
+	}
+	size := 0
 	for _, query := range keys.CheckpointLog(t.Workspace, t.Deployment, t.Thread) {
-		if err := s.copyItems(ctx, ref, t, query); err != nil {
+		copied, err := s.copyItems(ctx, ref, t, query)
+		if err != nil {
 			return Thread{}, err
 		}
+		size += copied
 	}
-	return s.put(ctx, ref, t, now)
+	made, err := s.put(ctx, ref, t, now)
+	if err == nil { // what was written before the thread was there could not be noted in it
+		count(context.WithoutCancel(ctx), s.pool, ref, s.pool.Draw(size))
+	}
+	return made, err
 }
 
 // transactCopy writes a part of a copy under the condition that the thread is still as it was read.
@@ -252,26 +272,28 @@ func (t Thread) asRead() table.Write {
 	return table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)}
 }
 
-func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) error {
+// copyItems copies what a query finds, and returns its size.
+func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) (size int, err error) {
 	query.Limit, query.Bytes = copyBatch, copyBytes
 	for {
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
-			return fmt.Errorf("query thread to copy: %w", err)
+			return size, fmt.Errorf("query thread to copy: %w", err)
 		}
 		var writes []table.Write
 		for _, item := range page.Items {
 			moved := *item
+			size += quota.Size(item)
 			moved.Key = keys.InThread(ref.Workspace, ref.Deployment, ref.Thread, item.Key)
 			writes = append(writes, table.Put{Item: moved, If: table.Absent()})
 		}
 		if len(writes) > 0 {
 			if err := s.transactCopy(ctx, t, writes...); err != nil {
-				return err
+				return size, err
 			}
 		}
 		if page.Cursor == "" {
-			return nil
+			return size, nil
 		}
 		query.Cursor = page.Cursor
 	}

@@ -146,7 +146,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	mux := web.NewMux(log)
 	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
 	must(t, agentserver.Register(mux, agentserver.Config{
-		Assistants: assistants, Store: store.New(tb, clock.System), Crons: f.crons, Metrics: counted{},
+		Assistants: assistants, Store: store.NewLimited(tb, clock.System, limits), Crons: f.crons, Metrics: counted{},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
 		WebSockets: true,

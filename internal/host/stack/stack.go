@@ -208,7 +208,7 @@ func (s *Stack) Assistants() *assistant.Store {
 
 // Memory is the store that agents and their clients use.
 func (s *Stack) Memory() *store.Store {
-	return s.memory.get(func() *store.Store { return store.New(s.Table(), clock.System) })
+	return s.memory.get(func() *store.Store { return store.NewLimited(s.Table(), clock.System, s.Quotas) })
 }
 
 // Crons is the store of crons.

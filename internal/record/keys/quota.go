@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -22,6 +23,18 @@ func Uses(workspace string) []table.Key {
 		all[i] = Use(workspace, i+1)
 	}
 	return all
+}
+
+// UseUntil is the key of what a workspace uses until a month is over, and is the start of the next.
+func UseUntil(workspace string, expires time.Time) (key table.Key, end time.Time) {
+	year, month, _ := expires.UTC().Date()
+	start := time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
+	return table.Key{PK: "W#" + workspace + "#USE-UNTIL", SK: start.Format("2006-01")}, start.AddDate(0, 1, 0)
+}
+
+// UsesUntil asks for what a workspace uses until one month or another.
+func UsesUntil(workspace string) table.Query {
+	return table.Query{PK: "W#" + workspace + "#USE-UNTIL"}
 }
 
 // UsePart is the part that a thread falls to.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -15,7 +16,7 @@ import (
 const kindUse = "workspace_use"
 
 // attributes hold the counts of a part.
-var attributes = map[Name]string{Threads: "threads", Runs: "runs"}
+var attributes = map[Name]string{Threads: "threads", Runs: "runs", Stored: "stored"}
 
 // Part names a part of a workspace's counts, as items note it: from 1 on, 0 for none.
 type Part int64
@@ -25,11 +26,14 @@ type Pool struct {
 	table  table.Table
 	now    clock.Clock
 	limits Limits
+	mu     sync.Mutex
+	// full are the workspaces that were found to have stored as much as they may.
+	full map[string]bool
 }
 
 // NewPool returns the pool of all workspaces of a table.
 func NewPool(t table.Table, now clock.Clock, limits Limits) *Pool {
-	return &Pool{table: t, now: now, limits: limits}
+	return &Pool{table: t, now: now, limits: limits, full: map[string]bool{}}
 }
 
 // share is how much of a limit a part may hold.
@@ -82,13 +86,14 @@ func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) erro
 		counts[attributes[name]]++
 	}
 	key, now := keys.Use(pl.workspace, int(pl.part)), pl.pool.now()
-	if pl.absent && most > 0 {
+	room := pl.pool.limits.Of(Stored)
+	if pl.absent && most > 0 && room > 0 { // what is stored is counted in all parts, so nothing is yet
 		pl.absent = false
 		o.Add(table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, now, attrs(counts))}, If: table.Absent()})
 		return nil
 	}
-	o.AddOr(table.Update{Key: key, Add: counts, If: table.Below(attributes[pl.name], most)}, func(item *table.Item) error {
-		pl.absent, pl.full = item == nil, item != nil || most <= 0
+	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[pl.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {
+		pl.absent, pl.full = item == nil, item != nil || most <= 0 || room <= 0
 		return nil // the next try does better
 	})
 	return nil
@@ -107,6 +112,9 @@ func (pl *Place) move(ctx context.Context) error {
 	parts, err := pl.pool.read(ctx, pl.workspace)
 	if err != nil {
 		return err
+	}
+	if stored(parts) >= pl.pool.limits.Of(Stored) {
+		return pl.pool.limits.Refuse(Stored)
 	}
 	limit, best := pl.pool.limits.Of(pl.name), int64(0)
 	for i, item := range parts {
@@ -146,6 +154,16 @@ func (f Freed) Add(part Part, name Name) {
 	f[part][name]++
 }
 
+// AddStored notes bytes that Count has counted, which all parts hold.
+func (f Freed) AddStored(bytes int64) {
+	for part := Part(1); bytes != 0 && part <= keys.UseParts; part++ {
+		if f[part] == nil {
+			f[part] = map[Name]int64{}
+		}
+		f[part][Stored] += bytes
+	}
+}
+
 // Writes returns the writes that give the places back.
 func (f Freed) Writes(workspace string) []table.Write {
 	var writes []table.Write
@@ -165,8 +183,16 @@ func (p *Pool) Used(ctx context.Context, workspace string) (map[Name]int64, erro
 	if err != nil {
 		return nil, err
 	}
-	used := map[Name]int64{}
+	lasting := stored(parts)
+	fading, err := p.fading(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	used := map[Name]int64{Stored: lasting + fading}
 	for name, attribute := range attributes {
+		if name == Stored {
+			continue
+		}
 		used[name] = 0
 		for _, item := range parts {
 			if item != nil {

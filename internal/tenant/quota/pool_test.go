@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -107,4 +108,58 @@ func TestLimitsAreSettings(t *testing.T) {
 	if err != nil || limits.Of(quota.Threads) != 6 || limits.Of(quota.Webhooks) != 10 {
 		t.Errorf("got %v, %v", limits, err)
 	}
+}
+
+// TestStoredBytesAreRightOnAverage: of many small things few are counted, and their sum is right; a
+// large one is counted to the grain.
+func TestStoredBytesAreRightOnAverage(t *testing.T) {
+	t.Parallel()
+	const most, things, size = 1_000_000_000, 100_000, 1000 // a grain is 100,000
+	p := quota.NewPool(testtable.Open(t, clock.System), clock.System, quota.Limits{}.With(quota.Stored, most))
+	sum, counted := int64(0), 0
+	for range things {
+		if n := p.Draw(size); n != 0 {
+			sum += n
+			counted++
+		}
+	}
+	// The deviation is sqrt(1,000 grains) = 3.2 %.
+	if want := int64(things * size); sum < want*7/10 || sum > want*13/10 || counted > things/50 {
+		t.Errorf("%d bytes were counted in %d writes, want about %d in %d", sum, counted, want, things/100)
+	}
+	if n := p.Draw(3_050_000); n != 3_000_000 && n != 3_100_000 {
+		t.Errorf("counted are %d", n)
+	}
+}
+
+// TestWhatExpiresIsCountedUntilItsMonthIsOver and what does not until it is given back.
+func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	stands := func() time.Time { return now }
+	tb := testtable.Open(t, stands)
+	p := quota.NewPool(tb, stands, quota.Limits{})
+	count := func(bytes int64, expires time.Time) {
+		t.Helper()
+		if err := p.Count(t.Context(), workspace, bytes, expires, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(bytes int64) {
+		t.Helper()
+		if used, err := p.Used(t.Context(), workspace); err != nil || used[quota.Stored] != bytes {
+			t.Errorf("used are %v (%v), want %d", used, err, bytes)
+		}
+	}
+	count(1, time.Time{})
+	count(10, now)
+	count(100, now.AddDate(0, 1, 0))
+	count(1000, now.AddDate(0, -1, 0)) // it has gone by now
+	want(111)
+	count(-100, now.AddDate(0, 1, 0))
+	want(11)
+	now = now.AddDate(0, 1, 0)
+	want(1)
+	count(-1, time.Time{})
+	want(0)
 }

@@ -28,6 +28,9 @@ const (
 	Threads Name = "threads"
 	// Runs are the threads that have a run in flight.
 	Runs Name = "runs_at_once"
+	// Stored are the bytes of all threads and of the items of all stores, as far as [Pool.Draw]
+	// counts them.
+	Stored Name = "stored_bytes"
 	// Streams are the connections that wait for events, for lines of a log, for work, or for the
 	// end of a run or of a revision. Each process counts its own.
 	Streams Name = "streams_at_once"
@@ -58,6 +61,7 @@ var All = []Quota{
 	{DeploymentCrons, 1000, 10_000, fault.Forbidden, "Delete a cron of this deployment"},
 	{Webhooks, 10, 20, fault.Forbidden, "Delete a webhook"},
 	{Runs, 10_000, 0, fault.TooMany, "Wait until runs have ended"},
+	{Stored, 100_000_000_000, 0, fault.Forbidden, "Delete threads or items of the store, or give them a time to live"},
 	{Streams, 5000, 0, fault.TooMany, "Close connections that wait for runs"},
 	{Requests, 2000, 0, fault.TooMany, "Send fewer requests"},
 }

@@ -40,6 +40,8 @@ type noun struct {
 	key  table.Key
 }
 
+var useUntil, _ = keys.UseUntil(x, time.Time{})
+
 var nouns = []noun{
 	{"workspace", keys.Workspace(x)},
 	{"workspace's name", keys.WorkspaceName(x)},
@@ -92,6 +94,7 @@ var nouns = []noun{
 	{"count of all crons", keys.AllCronCount(x)},
 	{"count of deployments", keys.DeploymentCount(x)},
 	{"workspace's use", keys.Use(x, 7)},
+	{"workspace's use until a month", useUntil},
 	{"count of assistants", keys.AssistantCount(x, x)},
 	{"release's allowance", keys.ListenerOutput(x, x, x)},
 	{"listener's release", keys.ListenerRelease(x, x, x)},

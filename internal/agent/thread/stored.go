@@ -1,0 +1,63 @@
+package thread
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+// counting is a table that counts what is written into threads for the quota of stored bytes. What
+// is counted is noted in the thread's item and given back when the thread is deleted, and in part
+// when its history is pruned or runs are removed. An item that is written anew is counted again.
+type counting struct {
+	table.Table
+
+	pool *quota.Pool
+}
+
+// Transact implements table.Table. Each write of a run stays as cheap as it is: only a write of
+// which something is to be counted, as quota.Pool.Draw says, has a second transaction behind it.
+func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
+	if err := c.Table.Transact(ctx, writes...); err != nil {
+		return err //nolint:wrapcheck // the table's own
+	}
+	sizes := map[Ref]int{}
+	for _, write := range writes {
+		if put, ok := write.(table.Put); ok {
+			if parts, err := keys.ParseThread(put.Item.Key); err == nil {
+				sizes[Ref(parts)] += quota.Size(&put.Item)
+			}
+		}
+	}
+	for ref, size := range sizes {
+		count(context.WithoutCancel(ctx), c.pool, ref, c.pool.Draw(size))
+	}
+	return nil
+}
+
+// count notes bytes in a thread and counts them. The write that they were of has succeeded, so
+// trouble is only logged.
+func count(ctx context.Context, pool *quota.Pool, ref Ref, bytes int64) {
+	note := table.Update{Key: ref.Key(), Add: map[string]int64{attrStored: bytes}, If: table.Equals(record.Kind, kind)}
+	if err := pool.Count(ctx, ref.Workspace, bytes, time.Time{}, note); err != nil {
+		slog.WarnContext(ctx, "stored bytes were not counted", "thread", ref.Thread, "bytes", bytes, "error", err)
+	}
+}
+
+// Counting returns a table for those that write into threads beside this store.
+func (s *Store) Counting(t table.Table) table.Table { return counting{t, s.pool} }
+
+// Room refuses to store something of a size in a workspace that has stored as much as it may.
+func (s *Store) Room(ctx context.Context, workspace string, size int) error {
+	return s.pool.Room(ctx, workspace, size)
+}
+
+// GiveBack counts off what was erased of a thread, but no more than was counted on.
+func (s *Store) GiveBack(ctx context.Context, t Thread, size int) {
+	count(context.WithoutCancel(ctx), s.pool, t.Ref, -min(s.pool.Draw(size), t.Stored))
+}
