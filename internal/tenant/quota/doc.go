@@ -24,19 +24,19 @@
 //
 // Of what is stored, only the size is of interest, and only nearly. So [Stored] is counted in
 // grains, a ten-thousandth of the limit each (10 MB by default): a thing counts a whole number of
-// them, drawn by chance so that it is the size of the thing on average ([Pool.Draw]). Most things are
-// small and count nothing. So a run costs no write more; each grain costs one transaction of 16 small
-// updates, which is 32 write units on AWS beside the 10,000 or more of the grain itself. What is
-// counted is noted in the thread, or in the item of the store, and given back with that. Items that
-// expire are counted until the end of their month, as nobody sees them go.
+// them, drawn by chance so that it is the size of the thing on average ([Pool.Draw]). Most things
+// are small and count nothing. So a run costs no write more; each grain costs one transaction of 16
+// small updates, which is 32 write units on AWS beside the 10,000 or more of the grain itself. What
+// is counted is noted in the thread, or in the item of the store, and given back with that. Items
+// that expire are counted until the end of their month, as nobody sees them go.
 //
 // All parts of the pool hold the same bytes, so the write that takes a place for a thread or a run
 // also has the condition that there is room. What takes no place ([Pool.Room]: an item, a state, a
 // run that waits behind another) asks the table when it would count something. What is under way
 // goes on: a run's own bounds end it.
 //
-// Not counted are what other quotas or limits bound (deployments, crons, assistants, logs), what older
-// versions have stored, and sources that were uploaded.
+// Not counted are what other quotas or limits bound (deployments, crons, assistants, logs), what
+// older versions have stored, and sources that were uploaded.
 //
 // # Rates and streams are counted by each process
 //

@@ -35,8 +35,8 @@ func Sum(size *int) func(*table.Item) bool {
 
 // Draw turns a size into the bytes to count for it: a whole number of grains, by chance the next
 // lower or the next higher one, so that they are the size on average. So small things, which are
-// almost all, cost no write as a rule, and their sum is right all the same. The count is noted where
-// the thing is, and given back when the thing goes: so errors do not add up over time.
+// almost all, cost no write as a rule, and their sum is right all the same. The count is noted
+// where the thing is, and given back when the thing goes: so errors do not add up over time.
 func (p *Pool) Draw(size int) int64 {
 	grain := max(p.limits.Of(Stored)/grains, 1)
 	var chance [8]byte
@@ -49,8 +49,8 @@ func (p *Pool) Draw(size int) int64 {
 }
 
 // Count counts bytes that a workspace has stored, or those that it has no more when they are less
-// than 0. What expires is counted until the month of that is over, the rest, with a zero time, until
-// it is given back. note is the write that says so where the thing is, nil for none; when its
+// than 0. What expires is counted until the month of that is over, the rest, with a zero time,
+// until it is given back. note is the write that says so where the thing is, nil for none; when its
 // condition fails, the thing has gone and nothing is counted.
 //
 // Each part of the workspace's counts holds all bytes, so that a run or a thread finds them in the
@@ -113,9 +113,9 @@ func (p *Pool) add(item *table.Item, key table.Key, expires time.Time, bytes int
 	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, p.now(), attrs(counts)), Expires: expires}, If: table.Absent()}
 }
 
-// Room refuses a thing of a size that is about to be stored when the workspace has stored as much as
-// it may. It asks the table only where Draw would count something, so as a rule it costs nothing;
-// once it has found the quota used up, it asks each time until there is room again.
+// Room refuses a thing of a size that is about to be stored when the workspace has stored as much
+// as it may. It asks the table only where Draw would count something, so as a rule it costs
+// nothing; once it has found the quota used up, it asks each time until there is room again.
 func (p *Pool) Room(ctx context.Context, workspace string, size int) error {
 	p.mu.Lock()
 	asks := p.full[workspace]
