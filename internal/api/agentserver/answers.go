@@ -49,7 +49,7 @@ func settled(ctx context.Context, send func(run.Run, http.ResponseWriter) error)
 		return nil
 	}
 	return []record.Note[run.Run]{func(ctx context.Context, made run.Run) (table.Write, error) {
-		answer, err := web.Rehearse(func(w http.ResponseWriter) error { return send(made, w) }, 0)
+		answer, err := web.Rehearse(func(w http.ResponseWriter) error { return send(made, w) }, web.Untagged)
 		if err != nil || len(answer.Body) > web.MostSettled {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
@@ -27,7 +28,9 @@ func (s server) CreateAgentConnection(ctx context.Context, request CreateAgentCo
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID)
+	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID, settled(ctx, func(c authservice.Connection) (send, int64, error) {
+		return CreateAgentConnection201JSONResponse(showConnection(c)).VisitCreateAgentConnectionResponse, web.Untagged, nil
+	})...)
 	return CreateAgentConnection201JSONResponse(showConnection(c)), err
 }
 

@@ -21,11 +21,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // authFixture is a control plane with an Auth Service, a provider and a log.
 type authFixture struct {
 	*fixture
+	answers *fixtures.Mortal
 	service *authservice.Service
 	oauth   *oauthtest.Server
 	log     *lockedBuffer
@@ -59,7 +61,8 @@ func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture 
 		f.service = authservice.New(authservice.Config{
 			Table: store.Table, Sealer: store.Sealer, Now: clock.System, Log: store.Log, Private: outbound.Everywhere,
 		})
-		config.Answers = idempotency.NewStore(store.Table, store.Sealer, clock.System)
+		f.answers = &fixtures.Mortal{Table: store.Table}
+		config.Answers = idempotency.NewStore(f.answers, store.Sealer, clock.System)
 		config.AuthService, config.BaseURL = f.service, func(context.Context) string { return callbackBase }
 		for _, c := range change {
 			c(config)

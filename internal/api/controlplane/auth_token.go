@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
@@ -57,7 +58,9 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	if seconds := body.ExpiresInSeconds; seconds != nil {
 		imported.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
 	}
-	t, err := s.AuthService.ImportToken(ctx, imported)
+	t, err := s.AuthService.ImportToken(ctx, imported, settled(ctx, func(t authservice.TokenRef) (send, int64, error) {
+		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, web.Untagged, nil
+	})...)
 	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err
 }
 

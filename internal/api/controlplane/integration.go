@@ -58,7 +58,9 @@ func (s server) CreateGitCredential(ctx context.Context, request CreateGitCreden
 	body := request.Body
 	c, err := s.Integrations.CreateCredential(ctx, integration.NewCredential{
 		Workspace: auth.Workspace(ctx), Host: body.Host, User: body.User, Token: body.Token,
-	})
+	}, settled(ctx, func(c integration.Credential) (send, int64, error) {
+		return CreateGitCredential201JSONResponse(showCredential(c)).VisitCreateGitCredentialResponse, 0, nil
+	})...)
 	return CreateGitCredential201JSONResponse(showCredential(c)), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
@@ -55,19 +56,31 @@ func shownOnce(ctx context.Context) []apikey.Note {
 	}}
 }
 
-// settledCreation has a deployment made together with what repetitions of its request are told. It
-// is read of the deployment as it is made, so that it is the answer that this request gets.
+// settledCreation has a deployment made together with what repetitions of its request are told.
 func (s server) settledCreation(ctx context.Context) []deployment.Note {
+	return settled(ctx, func(d deployment.Deployment) (send, int64, error) {
+		shown, err := s.show(ctx, d)
+		return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse, d.Version(), err
+	})
+}
+
+// send sends an answer.
+type send = func(http.ResponseWriter) error
+
+// settled has something made together with what repetitions of its request are told: the answer,
+// which is read of the thing as it is made, so that it is the answer that this request gets. The
+// version is that of web.Rehearse. A request without an Idempotency-Key has no repetitions.
+func settled[T any](ctx context.Context, answered func(made T) (send, int64, error)) []record.Note[T] {
 	claimed, ok := web.Attempted(ctx).(attempt)
 	if !ok {
 		return nil
 	}
-	return []deployment.Note{func(ctx context.Context, made deployment.Deployment) (table.Write, error) {
-		shown, err := s.show(ctx, made)
+	return []record.Note[T]{func(ctx context.Context, made T) (table.Write, error) {
+		send, version, err := answered(made)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := web.Rehearse(CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse, made.Version())
+		answer, err := web.Rehearse(send, version)
 		if err != nil || len(answer.Body) > web.MostSettled {
 			return nil, err
 		}

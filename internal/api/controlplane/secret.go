@@ -31,7 +31,9 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 
 // CreateSecret creates a secret.
 func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
-	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data)
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, settled(ctx, func(made workspacesecret.Secret) (send, int64, error) {
+		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Version(), nil
+	})...)
 	web.ShowVersion(ctx, created.Version())
 	return CreateSecret201JSONResponse(showSecret(created)), err
 }

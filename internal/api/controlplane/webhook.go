@@ -23,12 +23,14 @@ func (s server) ListWebhooks(ctx context.Context, _ ListWebhooksRequestObject) (
 // CreateWebhook creates a webhook and shows its secret.
 func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
 	body := request.Body
-	w, secret, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
+	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
 		Disabled: body.Enabled != nil && !*body.Enabled,
-	})
-	web.ShowVersion(ctx, w.Version())
-	return CreateWebhook201JSONResponse(showWebhook(w, secret)), err
+	}, settled(ctx, func(made webhook.Created) (send, int64, error) {
+		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Version(), nil
+	})...)
+	web.ShowVersion(ctx, made.Webhook.Version())
+	return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)), err
 }
 
 // GetWebhook reads a webhook.

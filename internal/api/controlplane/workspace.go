@@ -70,7 +70,9 @@ func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (Li
 // AddMember makes a person a member.
 func (s server) AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error) {
 	body := request.Body
-	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role))
+	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), settled(ctx, func(m workspace.Member) (send, int64, error) {
+		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Version(), nil
+	})...)
 	web.ShowVersion(ctx, m.Version())
 	return AddMember201JSONResponse(showMember(m)), err
 }
@@ -118,7 +120,9 @@ func (s server) CreateTrustRule(ctx context.Context, request CreateTrustRuleRequ
 	body := request.Body
 	r, err := s.Rules.Create(ctx, auth.Workspace(ctx), trust.Rule{
 		Name: value(body.Name), Issuer: body.Issuer, Role: workspace.Role(body.Role), Claims: body.Claims,
-	})
+	}, settled(ctx, func(r trust.Rule) (send, int64, error) {
+		return CreateTrustRule201JSONResponse(showTrustRule(r)).VisitCreateTrustRuleResponse, web.Untagged, nil
+	})...)
 	return CreateTrustRule201JSONResponse(showTrustRule(r)), err
 }
 

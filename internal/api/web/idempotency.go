@@ -179,14 +179,18 @@ func Refusal(refusal *fault.Error) Answer {
 // request does. A larger one is kept after that, on its own.
 const MostSettled = 64 << 10
 
+// Untagged is the version of an answer without an ETag.
+const Untagged = -1
+
 // Rehearse returns the answer that a handler is going to send, for an attempt to settle its key
-// with. Version is what the handler says to ShowVersion, 0 if it says nothing.
+// with. Version is what the handler says to ShowVersion, 0 if it says nothing, and Untagged where
+// answers of the operation have no ETag.
 func Rehearse(send func(http.ResponseWriter) error, version int64) (Answer, error) {
 	rec := &recorder{header: http.Header{}}
 	if err := send(rec); err != nil {
 		return Answer{}, err
 	}
-	if version > 0 {
+	if version != Untagged {
 		rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), version))
 	}
 	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}, nil

@@ -55,7 +55,7 @@ type NewCredential struct {
 }
 
 // CreateCredential stores credentials. One that cannot be used is a fault.Invalid.
-func (s *Service) CreateCredential(ctx context.Context, request NewCredential) (Credential, error) {
+func (s *Service) CreateCredential(ctx context.Context, request NewCredential, notes ...record.Note[Credential]) (Credential, error) {
 	host, ok := parseHost(request.Host)
 	if !ok {
 		return Credential{}, fault.New(fault.Invalid, "host must be the name of a git host, with a port if it is not https's own, as git.example.com:8443.")
@@ -72,16 +72,16 @@ func (s *Service) CreateCredential(ctx context.Context, request NewCredential) (
 	if err != nil {
 		return Credential{}, fmt.Errorf("seal credential: %w", err)
 	}
-	err = s.table.Transact(ctx, table.Put{
+	o := record.Write(table.Put{
 		Item: table.Item{
 			Key: c.credentialKey(), Attrs: record.Attrs(kindCredential, now, table.Attrs{attrHost: host, attrUser: c.User}), Body: sealed,
 		},
 		If: table.Absent(),
 	}, audit.New(ctx, audit.CreateIntegration, c.Integration, host).Write(c.Workspace, now))
-	if err != nil {
-		return Credential{}, fmt.Errorf("create credential: %w", err)
+	if err := record.AddNotes(ctx, &o, c, notes...); err != nil {
+		return Credential{}, err
 	}
-	return c, nil
+	return c, record.Commit(ctx, s.table, o)
 }
 
 // parseHost returns the plain form of a host.

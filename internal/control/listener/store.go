@@ -78,7 +78,7 @@ type NewListener struct {
 
 // Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has
 // a listener a fault.Conflict.
-func (s *Store) Create(ctx context.Context, request NewListener) (Listener, error) {
+func (s *Store) Create(ctx context.Context, request NewListener, notes ...record.Note[Listener]) (Listener, error) {
 	now := s.now()
 	l := Listener{
 		Ref: Ref{Workspace: request.Workspace, Listener: id.New(now)}, Spec: request.Spec, Version: request.Version,
@@ -101,6 +101,9 @@ func (s *Store) Create(ctx context.Context, request NewListener) (Listener, erro
 		table.Put{Item: table.Item{Key: l.Key(), Body: record.Encode(l.Spec), Attrs: record.Attrs(kind, now, own)}, If: table.Absent()},
 		l.audit(ctx, audit.CreateListener, now),
 	)
+	if err := record.AddNotes(ctx, &o, l, notes...); err != nil {
+		return Listener{}, err
+	}
 	return l, record.Commit(ctx, s.table, o)
 }
 

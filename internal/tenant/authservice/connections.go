@@ -37,7 +37,7 @@ const (
 
 // Connect lets an agent use one of the owner's tokens. A token that it may use already is a
 // fault.Conflict.
-func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string) (Connection, error) {
+func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes ...record.Note[Connection]) (Connection, error) {
 	if agent == "" || len(agent) > maxID {
 		return Connection{}, fault.New(fault.Invalid, "agent_id must have 1 to %d bytes.", maxID)
 	}
@@ -58,6 +58,9 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string) (Conn
 		If: table.Absent(),
 	}, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
 	o.Add(c.event(t, TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now))
+	if err := record.AddNotes(ctx, &o, c.of(t), notes...); err != nil {
+		return Connection{}, err
+	}
 	if err := record.Commit(ctx, s.table, o); err != nil {
 		return Connection{}, err
 	}

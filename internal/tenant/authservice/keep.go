@@ -30,6 +30,8 @@ type kept struct {
 	event     EventType
 	// done returns a write that belongs into the same transaction; nil when there is none.
 	done func(token string) table.Write
+	// notes are of a new token.
+	notes []record.Note[TokenRef]
 }
 
 // keep stores a grant, with its event, and returns its token.
@@ -77,7 +79,7 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 			o.AddOr(done, settled)
 		}
 	}
-	return o, nil
+	return o, record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
 }
 
 // errTaken says that what the grant was for has been settled otherwise.

@@ -24,7 +24,7 @@ type NewProvider struct {
 
 // CreateProvider creates a provider. One that breaks a rule is a fault.Invalid, a provider_id that
 // is taken a fault.Conflict.
-func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Provider, error) {
+func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes ...record.Note[Provider]) (Provider, error) {
 	request.defaults()
 	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
 	if !providerIDs.MatchString(request.ProviderID) {
@@ -51,6 +51,9 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Prov
 		If: table.Absent(),
 	}, record.Always(fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)))
 	o.Add(p.audit(ctx, audit.CreateAuthProvider, now))
+	if err := record.AddNotes(ctx, &o, p, notes...); err != nil {
+		return Provider{}, err
+	}
 	return p, record.Commit(ctx, s.table, o)
 }
 

@@ -266,7 +266,7 @@ type ImportedToken struct {
 
 // ImportToken stores a token that was obtained elsewhere. Its value is never shown again but to who
 // authenticates.
-func (s *Service) ImportToken(ctx context.Context, in ImportedToken) (Token, error) {
+func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...record.Note[TokenRef]) (Token, error) {
 	err := errors.Join(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), checkMetadata(in.Metadata))
 	if err != nil {
 		return Token{}, firstOf(err)
@@ -297,6 +297,6 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken) (Token, err
 	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
 	return s.keep(ctx, p, kept{
 		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: in.Metadata, event: TokenImported,
-		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) },
+		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) }, notes: notes,
 	})
 }

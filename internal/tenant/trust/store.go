@@ -28,7 +28,7 @@ type Store struct {
 func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
 
 // Create adds a rule to a workspace. It sets the rule's ID and Created.
-func (s *Store) Create(ctx context.Context, workspaceID string, r Rule) (Rule, error) {
+func (s *Store) Create(ctx context.Context, workspaceID string, r Rule, notes ...record.Note[Rule]) (Rule, error) {
 	if err := r.check(); err != nil {
 		return Rule{}, err
 	}
@@ -42,6 +42,9 @@ func (s *Store) Create(ctx context.Context, workspaceID string, r Rule) (Rule, e
 		}},
 		audit.New(ctx, audit.CreateTrustRule, r.ID, r.String()).Write(workspaceID, now),
 	)
+	if err := record.AddNotes(ctx, &o, r, notes...); err != nil {
+		return Rule{}, err
+	}
 	if err := record.Commit(ctx, s.table, o); err != nil {
 		return Rule{}, err
 	}

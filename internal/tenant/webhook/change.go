@@ -22,10 +22,16 @@ type NewWebhook struct {
 	Disabled                    bool
 }
 
-// Create creates a webhook and returns it with its secret, which is never shown again.
-func (s *Store) Create(ctx context.Context, request NewWebhook) (_ Webhook, secret string, err error) {
+// Created is a new webhook with its secret, which is never shown again.
+type Created struct {
+	Webhook Webhook
+	Secret  string
+}
+
+// Create creates a webhook.
+func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.Note[Created]) (Created, error) {
 	if err := s.CheckURL("url", request.URL); err != nil {
-		return Webhook{}, "", err
+		return Created{}, err
 	}
 	now := s.now()
 	w := Webhook{
@@ -35,20 +41,21 @@ func (s *Store) Create(ctx context.Context, request NewWebhook) (_ Webhook, secr
 	}
 	secret, kept, err := s.newSecret(ctx, w.Ref)
 	if err != nil {
-		return Webhook{}, "", err
+		return Created{}, err
 	}
 	w.Secrets = []signer{kept}
 	put := table.Put{If: table.Absent(), Item: table.Item{
 		Key: w.key(), Attrs: record.Attrs(kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}), Body: record.Encode(w.Spec),
 	}}
-	err = record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Created, record.Outbox, error) {
+		made := Created{w, secret}
 		counted, err := s.quotas.Take(ctx, s.table, now, quota.Webhooks, request.Workspace, 1)
-		return record.Write(put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now)), err
+		o := record.Write(put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now))
+		if err == nil {
+			err = record.AddNotes(ctx, &o, made, notes...)
+		}
+		return made, o, err
 	})
-	if err != nil {
-		return Webhook{}, "", err
-	}
-	return w, secret, nil
 }
 
 // types are each once, in order.

@@ -198,13 +198,13 @@ func TestFaultsOfTheWayThere(t *testing.T) {
 		"foreign": {f.config, secure.URL, "The certificate of the address is not valid."},
 		"private": {private, f.receiver.URL, "The address is not a public one."},
 	} {
-		w, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: c.url + "/?token=open-sesame"})
+		made, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: c.url + "/?token=open-sesame"})
 		f.must(err)
-		_, err = f.Test(t.Context(), w.Ref)
+		_, err = f.Test(t.Context(), made.Webhook.Ref)
 		f.must(err)
 		f.Store = webhook.NewStore(c.config)
 		f.attempt(f.engine.take()[0])
-		if d := f.deliveries(w.Ref)[0]; d.Status != webhook.Pending || d.Failure != c.want || d.Response != 0 {
+		if d := f.deliveries(made.Webhook.Ref)[0]; d.Status != webhook.Pending || d.Failure != c.want || d.Response != 0 {
 			t.Errorf("%s: got %+v, want %s", name, d, c.want)
 		}
 		f.Store = webhook.NewStore(f.config)
@@ -223,7 +223,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	config.Private = nil
 	f.Store = webhook.NewStore(config)
 	for _, url := range []string{"https://127.0.0.1/", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/", "https://u:p@example.com/", "example.com", ""} {
-		if _, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: url}); !fault.Is(err, fault.Invalid) {
+		if _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: url}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q was taken: %v", url, err)
 		}
 		if _, err := f.Patch(t.Context(), w.Ref, webhook.Patch{URL: &url}); !fault.Is(err, fault.Invalid) {
@@ -393,7 +393,7 @@ func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	results := make(chan error, 2*most)
 	for range cap(results) {
 		go func() {
-			_, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL})
+			_, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL})
 			results <- err
 		}()
 	}

@@ -95,9 +95,9 @@ func (f *fixture) must(err error) {
 // create creates a webhook at the receiver.
 func (f *fixture) create(types ...event.Type) (webhook.Webhook, string) {
 	f.Helper()
-	w, secret, err := f.Create(f.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL, Types: types})
+	made, err := f.Create(f.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL, Types: types})
 	f.must(err)
-	return w, secret
+	return made.Webhook, made.Secret
 }
 
 // tell writes an event as package deployment does, and begins to send it.

@@ -81,7 +81,7 @@ func checkUser(user, issuer string) error {
 }
 
 // AddMember makes a user a member of a workspace. One who is a member already is a fault.Conflict.
-func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string, role Role) (Member, error) {
+func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string, role Role, notes ...record.Note[Member]) (Member, error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return Member{}, err
 	}
@@ -96,6 +96,9 @@ func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string,
 		Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
 	}}, record.Always(fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)))
 	o.Add(m.audit(ctx, audit.AddMember).Write(workspaceID, now))
+	if err := record.AddNotes(ctx, &o, m, notes...); err != nil {
+		return Member{}, err
+	}
 	if err := record.Commit(ctx, s.table, o); err != nil {
 		return Member{}, err
 	}

@@ -43,7 +43,7 @@ func NewStore(c Config) *Store {
 }
 
 // Create creates a secret. A broken rule is a fault.Invalid, a name that is taken a fault.Conflict.
-func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string) (Secret, error) {
+func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, notes ...record.Note[Secret]) (Secret, error) {
 	if err := check(ref.Name, data); err != nil {
 		return Secret{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string) (Se
 		o.Add(table.Put{If: condition, Item: table.Item{
 			Key: ref.Key(), Body: encoded, Attrs: record.Attrs(kind, now, table.Attrs{attrGone: false, record.Version: next.version}),
 		}}, ref.audit(ctx, audit.CreateSecret, now))
-		return next, o, nil
+		return next, o, record.AddNotes(ctx, &o, next, notes...)
 	})
 }
 

@@ -1,0 +1,95 @@
+package controlplane_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// creations are the operations that make something in one transaction, with which their
+// Idempotency-Key is settled: a path and a body.
+var creations = map[string]func(*stage) (path string, body any){
+	"CreateDeployment":   func(*stage) (string, any) { return "/v2/deployments", fromGit("weather") },
+	"CreateListener":     func(*stage) (string, any) { return "/v2/listeners", newListener("cluster") },
+	"CreateAuthProvider": func(s *stage) (string, any) { return "/v2/auth/providers", s.newProvider("mail") },
+	"ImportAuthToken": func(*stage) (string, any) {
+		return "/v2/auth/tokens/import", object{"provider_id": "calendar", "user_id": "bob", "access_token": "some-access"}
+	},
+	"CreateAgentConnection": func(s *stage) (string, any) {
+		return "/v2/auth/agents/news/connections", object{"oauth_token_id": s.token, "user_id": "ada"}
+	},
+	"AddMember": func(*stage) (string, any) {
+		return "/v2/workspaces/current/members", object{"user": "ada@example.com", "role": "viewer"}
+	},
+	"CreateTrustRule": func(*stage) (string, any) {
+		return "/v2/workspaces/current/trust-rules", object{"issuer": "https://issuer.test", "role": "viewer", "claims": object{"repository_id": "8"}}
+	},
+	"CreateAPIKey": func(*stage) (string, any) {
+		return "/v2/api-keys", object{"name": "ci", "role": "viewer"}
+	},
+	"CreateGitCredential": func(*stage) (string, any) { return "/v2/integrations/git/credentials", newCredential("git.test") },
+	"CreateSecret":        func(*stage) (string, any) { return "/v2/secrets", object{"name": "s", "data": object{"k": "v"}} },
+	"CreateWebhook":       func(*stage) (string, any) { return "/v2/webhooks", object{"url": "https://hooks.example.com/x"} },
+}
+
+// notSettled are those that are no such creations.
+var notSettled = map[string]string{
+	"CreatePushToken":             "keeps nothing, and its answer says no-store",
+	"CreateInstallationLink":      "makes a link that lasts for minutes; another one does as well",
+	"CreateForgeInstallationLink": "the same",
+	"CreateRevision":              "changes a deployment, under If-Match",
+}
+
+// TestCreationsSettleTheirKeys in the transaction that makes something: its request is answered
+// again, though the server died before it could keep the answer.
+func TestCreationsSettleTheirKeys(t *testing.T) {
+	t.Parallel()
+	s := setUpAuth(t).stage(t)
+	found := map[string]bool{}
+	paths, _ := s.send(t, "GET", "/openapi.json", nil, nil).member("paths").(map[string]any)
+	for _, item := range paths {
+		operation, _ := item.(map[string]any)["post"].(map[string]any)
+		id, _ := operation["operationId"].(string)
+		for _, verb := range []string{"Create", "Add", "Import"} {
+			parameters, _ := operation["parameters"].([]any)
+			for _, parameter := range parameters {
+				if ref, _ := parameter.(map[string]any)["$ref"].(string); strings.HasPrefix(id, verb) && strings.HasSuffix(ref, "/idempotency_key") {
+					found[id] = true
+				}
+			}
+		}
+	}
+	for id, creation := range creations {
+		if !found[id] {
+			t.Errorf("%s takes no Idempotency-Key", id)
+		}
+		delete(found, id)
+		path, body := creation(s)
+		s.answers.Dead.Store(true)
+		first := s.send(t, "POST", path, body, s.own.with(idempotencyKey, id))
+		s.answers.Dead.Store(false)
+		if first.StatusCode/100 != 2 {
+			t.Errorf("%s: got %d %s", id, first.StatusCode, first.text)
+			continue
+		}
+		again := s.send(t, "POST", path, body, s.own.with(idempotencyKey, id))
+		if again.Header.Get(replayed) != "true" {
+			t.Errorf("%s: a repetition got %d %s", id, again.StatusCode, again.text)
+		}
+		if id == "CreateAPIKey" { // the answer is shown once
+			wantStatus(t, again, http.StatusConflict)
+			continue
+		}
+		if diff := cmp.Diff(string(first.text), string(again.text)); diff != "" || first.StatusCode != again.StatusCode || first.Header.Get("ETag") != again.Header.Get("ETag") {
+			t.Errorf("%s: %d %q, then %d %q (-first +again):\n%s", id, first.StatusCode, first.Header.Get("ETag"), again.StatusCode, again.Header.Get("ETag"), diff)
+		}
+	}
+	for id := range notSettled {
+		delete(found, id)
+	}
+	if len(found) > 0 {
+		t.Errorf("these creations take an Idempotency-Key, and nothing says whether they settle it: %v", found)
+	}
+}
