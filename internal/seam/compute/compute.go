@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -147,6 +148,9 @@ type Endpoint struct {
 	Revision string
 	// Witness knows how the agent that answers here ends; nil where the target does not.
 	Witness Witness `json:"-"`
+	// Transport makes the connections to an agent whose address a user has named; nil where the
+	// platform has.
+	Transport http.RoundTripper `json:"-"`
 }
 
 // Witness knows how one agent ends.

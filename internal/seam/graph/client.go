@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -34,13 +35,18 @@ func NewClient(transport http.RoundTripper) *Client {
 
 // NewTransport returns a transport for thousands of invocations per second of one agent, each for
 // as long as it takes.
-func NewTransport() *http.Transport {
-	dialer := &net.Dialer{
-		Timeout: 5 * time.Second,
-		// A host that vanished without a word is noticed within a minute; an agent that only thinks
-		// for long is not disturbed.
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4},
-	}
+func NewTransport() *http.Transport { return newTransport(&net.Dialer{Timeout: 5 * time.Second}) }
+
+// NewGuardedTransport returns a transport for agents whose addresses users name. It connects to
+// public addresses and to those of the networks, whatever a name is resolved to.
+func NewGuardedTransport(private outbound.Networks) *http.Transport {
+	return newTransport(private.Dialer())
+}
+
+func newTransport(dialer *net.Dialer) *http.Transport {
+	// A host that vanished without a word is noticed within a minute; an agent that only thinks for
+	// long is not disturbed.
+	dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4}
 	return &http.Transport{
 		// No proxy: agents are on this machine or in this network, whatever the environment says
 		// about the world outside.
@@ -120,7 +126,7 @@ func (c *Client) ping(ctx context.Context, endpoint compute.Endpoint) (Ping, err
 		return Ping{}, err
 	}
 	request.Header["Accept"] = acceptJSON
-	response, err := c.send(request)
+	response, err := c.send(endpoint, request)
 	if err != nil {
 		return Ping{}, err
 	}
@@ -162,7 +168,7 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation
 	if parent := traceParent(invocation.RunID); parent != "" {
 		request.Header["Traceparent"] = []string{parent}
 	}
-	return c.send(request)
+	return c.send(endpoint, request)
 }
 
 // encode writes an invocation with the values as they are: they are JSON already, and may be large.
@@ -193,8 +199,12 @@ func encode(invocation Invocation) ([]byte, error) {
 }
 
 // send returns the response only if its status is 200. Its body is then the caller's to close.
-func (c *Client) send(request *http.Request) (*http.Response, error) {
-	response, err := c.transport.RoundTrip(request)
+func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.Response, error) {
+	transport := c.transport
+	if endpoint.Transport != nil {
+		transport = endpoint.Transport
+	}
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return nil, classify(request.Context(), err)
 	}

@@ -1,0 +1,52 @@
+package listener_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// TestAttackAnAgentWhoseNameLeadsInside has a listener say that its agent is at a name, which is no
+// private address as a text and leads to one. Nobody is called there.
+func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
+	t.Parallel()
+	inside, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's own port
+	must(t, err)
+	t.Cleanup(func() { inside.Close() })
+	called := make(chan struct{})
+	go func() {
+		if c, err := inside.Accept(); err == nil {
+			c.Close()
+			close(called)
+		}
+	}()
+	f := setUp(t)
+	public := f.config
+	public.Private = nil
+	f.Store = listener.NewStore(public)
+	f.target = f.Target(nil)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	a := f.claim(t, l, "a")
+	report := on(one(t, a), 1, compute.Healthy)
+	report.URL = "https://LOCALHOST" + strings.TrimPrefix(inside.Addr().String(), "127.0.0.1")
+	f.report(t, a.Session, report)
+	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
+	must(t, err)
+	defer done()
+	if _, err := graph.NewClient(nil).Ping(t.Context(), endpoint); !errors.Is(err, outbound.ErrAddress) {
+		t.Errorf("the ping ended with %v, want %v", err, outbound.ErrAddress)
+	}
+	select {
+	case <-called:
+		t.Error("the address was called")
+	default:
+	}
+}
