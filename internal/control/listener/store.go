@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -16,7 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -60,8 +58,6 @@ type Store struct {
 	events                   *event.Log
 	offlineLimit, readyLimit time.Duration
 	private                  outbound.Networks
-	// agents connects to agents where listeners say that they are.
-	agents http.RoundTripper
 }
 
 // NewStore returns a store.
@@ -69,7 +65,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
 		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
-		private: c.Private, agents: graph.NewGuardedTransport(c.Private), alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
+		private: c.Private, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 }
 

@@ -153,7 +153,7 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	if err != nil {
 		return compute.Endpoint{}, nil, fmt.Errorf("token of release %s: %w", ref.Revision, err)
 	}
-	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Transport: t.agents}, func() {}, nil
+	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Private: &t.private}, func() {}, nil
 }
 
 // Remove orders that the release be removed. A release that no listener was given is gone at once.

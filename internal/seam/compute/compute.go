@@ -9,11 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -148,9 +148,9 @@ type Endpoint struct {
 	Revision string
 	// Witness knows how the agent that answers here ends; nil where the target does not.
 	Witness Witness `json:"-"`
-	// Transport makes the connections to an agent whose address a user has named; nil where the
-	// platform has.
-	Transport http.RoundTripper `json:"-"`
+	// Private are the networks in which the agent may be beside public ones, where a user has named
+	// its address; nil where the platform has.
+	Private *outbound.Networks `json:"-"`
 }
 
 // Witness knows how one agent ends.

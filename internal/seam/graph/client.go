@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
@@ -21,6 +22,9 @@ import (
 // invocations.
 type Client struct {
 	transport http.RoundTripper
+	// guarded are the transports for agents whose addresses users name, by the networks that they
+	// may be in.
+	guarded sync.Map
 }
 
 // NewClient returns a client that sends its requests through the transport; nil stands for
@@ -37,10 +41,15 @@ func NewClient(transport http.RoundTripper) *Client {
 // as long as it takes.
 func NewTransport() *http.Transport { return newTransport(&net.Dialer{Timeout: 5 * time.Second}) }
 
-// NewGuardedTransport returns a transport for agents whose addresses users name. It connects to
-// public addresses and to those of the networks, whatever a name is resolved to.
-func NewGuardedTransport(private outbound.Networks) *http.Transport {
-	return newTransport(private.Dialer())
+// guardedTransport returns the transport that connects to public addresses and to those of the
+// networks, whatever a name is resolved to.
+func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper {
+	made, known := c.guarded.Load(private)
+	if !known {
+		made, _ = c.guarded.LoadOrStore(private, newTransport(private.Dialer()))
+	}
+	transport, _ := made.(*http.Transport)
+	return transport
 }
 
 func newTransport(dialer *net.Dialer) *http.Transport {
@@ -201,8 +210,8 @@ func encode(invocation Invocation) ([]byte, error) {
 // send returns the response only if its status is 200. Its body is then the caller's to close.
 func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.Response, error) {
 	transport := c.transport
-	if endpoint.Transport != nil {
-		transport = endpoint.Transport
+	if endpoint.Private != nil {
+		transport = c.guardedTransport(endpoint.Private)
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
