@@ -78,18 +78,19 @@ func (s threadSocket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error
 	return nil
 }
 
-// refusal ends a conversation with a status: the server would refuse any request of the client.
-type refusal struct {
+// socketRefusal ends a conversation with a status: the server would refuse any request of the
+// client.
+type socketRefusal struct {
 	status  int
 	message string
 }
 
-func (e *refusal) Error() string { return e.message }
+func (e *socketRefusal) Error() string { return e.message }
 
 // closeCode says why a conversation ends. Clients take a normal end for the end of a run, so there
 // is none; they do not come back where a status says that it would be in vain.
 func closeCode(why error) (code int, reason string) {
-	if refused, ok := errors.AsType[*refusal](why); ok {
+	if refused, ok := errors.AsType[*socketRefusal](why); ok {
 		return web.CloseRefused + refused.status, refused.message
 	}
 	if fault.Is(why, fault.Unavailable) {
@@ -167,7 +168,7 @@ func drain(message io.Reader) error {
 // refuse answers a command with what stands for an error of HTTP. One that ends the conversation is
 // returned.
 func (c *conversation) refuse(id *int64, answer *recording, ends bool) error {
-	refused := &refusal{answer.status, answer.message()}
+	refused := &socketRefusal{answer.status, answer.message()}
 	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: answer.code(), Message: refused.message}); err != nil {
 		return err
 	}
