@@ -4,133 +4,20 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
-
-// guardian is an authentication of a repository's own: users are named by X-Api-Key, and see what
-// is theirs. Some names stand for handlers that fail.
-type guardian struct {
-	mu sync.Mutex
-	// asked are the accesses that were asked about, seen the headers of all requests.
-	asked []string
-	seen  []map[string]string
-	// ruling answers all accesses in the place of what is usual, "" for that.
-	ruling string
-}
-
-// answersOf are those of handlers that fail, by the name of the user who asks.
-var answersOf = map[string]string{
-	"nothing": ``, "text": `yes`, "list": `[]`, "null": `null`, "empty": `{}`, "allowed only": `{"allowed": true}`, "no identity": `{"allowed": true, "user": {}}`,
-	"allowed by text": `{"allowed": "true", "user": {"identity": "ada"}}`, "no user": `{"allowed": true, "user": null}`, "a text for a user": `{"allowed": true, "user": "ada"}`,
-	"an empty identity": `{"allowed": true, "user": {"identity": ""}}`, "a number for an identity": `{"allowed": true, "user": {"identity": 7}}`,
-	"a large user": `{"allowed": true, "user": {"identity": "ada", "more": "` + strings.Repeat("x", 20<<10) + `"}}`,
-}
-
-func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, error) {
-	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "hangs" {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if asked.Operation == graph.OperationAuthorize {
-		g.asked = append(g.asked, asked.Access.Resource+":"+asked.Access.Action)
-		if g.ruling != "" {
-			return g.ruling, nil
-		}
-		return usual(*asked.Access)
-	}
-	g.seen = append(g.seen, asked.Request.Headers)
-	name := asked.Request.Headers["x-api-key"]
-	if answer, ok := answersOf[name]; ok {
-		return answer, nil
-	}
-	switch name {
-	case "ada", "bob":
-		return string(marshal(object{"allowed": true, "user": object{"identity": name, "permissions": []string{}}})), nil
-	case "throws":
-		return "", errors.New("a mistake, with a secret")
-	case "late":
-		return `{"allowed": false, "status": 403, "detail": "Your token is old."}`, nil
-	}
-	return `{"allowed": false, "status": 401, "detail": "Who are you?"}`, nil
-}
-
-// usual gives what is made the user's name, and lets the user see what has it.
-func usual(access graph.Access) (string, error) {
-	var user struct{ Identity string }
-	var value object
-	if err := errors.Join(json.Unmarshal(access.User, &user), json.Unmarshal(access.Value, &value)); err != nil {
-		return "", err
-	}
-	if access.Resource == "store" {
-		before, _ := value["namespace"].([]any)
-		value["namespace"] = append([]any{user.Identity}, before...)
-		return string(marshal(object{"allowed": true, "value": value})), nil
-	}
-	metadata, _ := value["metadata"].(object)
-	if metadata == nil {
-		metadata = object{}
-	}
-	metadata["owner"] = user.Identity
-	value["metadata"] = metadata
-	return string(marshal(object{"allowed": true, "value": value, "filter": object{"owner": user.Identity}})), nil
-}
-
-func (g *guardian) answer(ruling string) (asked []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	asked, g.asked, g.ruling = g.asked, nil, ruling
-	return asked
-}
-
-// setUpGuarded deploys an agent with an authentication of its own. The fixture's calls are ada's;
-// platformKey is a good key of the workspace.
-func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {
-	t.Helper()
-	f, g, platformKey, _ = setUpGuardedAgent(t)
-	return f, g, platformKey
-}
-
-// setUpGuardedAgent also returns the token of the agent.
-func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, token string) {
-	t.Helper()
-	g = &guardian{}
-	agent := graphtest.NewAgent(nil, graphtest.Token)
-	agent.Rule = g.rule
-	server := httptest.NewServer(agent)
-	t.Cleanup(server.Close)
-	f = setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
-	f.auth = "./auth.py:auth"
-	revision := f.deploy(t, "agent", "weather")
-	platformKey, f.key = f.key, "ada"
-	return f, g, platformKey, secret.InvokeToken(f.hasher, revision)
-}
-
-// as sends a request of a user.
-func (f *fixture) as(t *testing.T, user, method, path string, body any) response {
-	t.Helper()
-	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: user})
-}
-
-// ofPlatform are the operations that no user is asked about: what the server is, and its figures.
-var ofPlatform = []string{"GET /info", "GET /metrics"}
 
 // guarded are the operations that the repository's own authentication decides about.
 func guarded() map[string]operation {
@@ -167,7 +54,7 @@ func TestTheOwnerMayDoWhatTheContractOffers(t *testing.T) {
 		path = f.fill(t, path)
 		g.answer("")
 		if o.exempt {
-			if status := o.statusOf(t, f, method, path, "ada"); status >= 300 {
+			if status := o.statusOf(t, f, method, path, "ada"); status >= 300 && status != o.good() {
 				t.Errorf("%s: %d", name, status)
 			}
 		} else {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
@@ -51,7 +52,7 @@ func (a *asked) Query(ctx context.Context, query table.Query) (table.Page, error
 func reconciler(tb table.Table, now func() time.Time, log *slog.Logger) *reconcile.Reconciler {
 	deployments := deployment.NewStore(deployment.Config{Table: tb, Now: now, Log: log})
 	return &reconcile.Reconciler{
-		Runs:    run.NewStore(run.Config{Table: tb, Now: now}),
+		Runs:    run.NewStore(run.Config{Table: tb, Threads: thread.NewStore(tb, now), Now: now}),
 		Rollout: rollout.New(rollout.Config{Deployments: deployments, Now: now, Log: log}),
 		Now:     now, Log: log,
 	}
