@@ -78,7 +78,7 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 // error is why the platform has not let the request in, where there is no such deployment.
 func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployment, error) {
 	refusals := []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.NotFound}
-	if !isID(r.PathValue("deployment_id")) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
+	if s.Agents == nil || !isID(r.PathValue("deployment_id")) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
 		return deployment.Deployment{}, refused
 	}
 	d, err := s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))

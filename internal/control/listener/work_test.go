@@ -47,7 +47,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
 	must(t, err)
 	done()
-	if want := (compute.Endpoint{URL: agentURL, Token: r.Token, Revision: r.Revision}); endpoint != want {
+	if want := (compute.Endpoint{URL: agentURL, Token: r.Token, Revision: r.Revision, Private: true}); endpoint != want {
 		t.Errorf("got %+v, want %+v", endpoint, want)
 	}
 	f.clock.move(time.Hour) // nobody asks again, and the listener is away
