@@ -133,6 +133,7 @@ test-browser: ## have users give their consent in a real browser; needs Node and
 
 pictures: ## make the README's pictures anew, in infra/pictures; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh
+	mkdir -p infra/pictures
 	SLIPWAY_E2E_PICTURES=$(CURDIR)/infra/pictures go test -count=1 -tags browser -run BrowserPictures ./internal/test/e2e
 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
