@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,7 +137,8 @@ func TestStoredBytesAreRightOnAverage(t *testing.T) {
 func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
-	stands := func() time.Time { return now }
+	var months atomic.Int32 // that have passed
+	stands := func() time.Time { return now.AddDate(0, int(months.Load()), 0) }
 	tb := testtable.Open(t, stands)
 	p := quota.NewPool(tb, stands, quota.Limits{})
 	count := func(bytes int64, expires time.Time) {
@@ -158,7 +160,7 @@ func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	want(111)
 	count(-100, now.AddDate(0, 1, 0))
 	want(11)
-	now = now.AddDate(0, 1, 0)
+	months.Add(1)
 	want(1)
 	count(-1, time.Time{})
 	want(0)

@@ -133,7 +133,7 @@ func (s *server) example(t *testing.T, language, example string) {
 	name := language + "-" + example
 	repo := exampleRepository(t, name)
 	d := s.deployExample(t, name, repo)
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		// One process for all stories, as it takes longer to start than a story.
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, strings.Join(agentStories[example], ",")) })
 	}
@@ -158,7 +158,7 @@ func (s *server) waitsForAPerson(t *testing.T, language string) {
 	d := s.deployExample(t, name, exampleRepository(t, name))
 	revision := value(d.get(t).LatestRevision)
 	threads := map[string]string{}
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		threads[sdk] = d.live(t, sdk, language, "pause")
 	}
 	s.kill9(t)
@@ -170,7 +170,7 @@ func (s *server) waitsForAPerson(t *testing.T, language string) {
 		t.Fatal(err)
 	}
 	s.restart(t)
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, "answer", threads[sdk]) })
 	}
 	d.remove(t)
@@ -203,7 +203,7 @@ func (s *server) goesOn(t *testing.T, language string) {
 	repo.change(t, counting[language].file, counting[language].old, counting[language].with)
 	counts := newNotes(t)
 	d := s.deploy(t, repo, "main", secret{"COUNTS", counts.address})
-	for sdk := range sdks {
+	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) {
 			counts.clear()
 			d.liveKilled(t, sdk, language)

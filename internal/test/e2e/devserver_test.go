@@ -47,7 +47,7 @@ func TestFrameworksServer(t *testing.T) {
 					if language == "node" && story == "described" {
 						continue // its schemas are the work of a compiler that is given half a minute, which a busy machine does not have
 					}
-					for sdk := range sdks {
+					for _, sdk := range sdks {
 						t.Run(sdk+"/"+story, func(t *testing.T) {
 							client := d.client(t, sdk, "agents")
 							client.Env = append(client.Env, "AGENT="+example)
