@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from langgraph_sdk import Auth
-
 from .config import Config, UserError
+from .framework import Auth
 from .invocation import InvalidInvocation, User
 from .loader import load_variable
 
@@ -93,6 +92,8 @@ def load_auth(config: Config) -> Authentication | None:
     """Imports the Auth object that the configuration file names; None if it names none."""
     if config.auth is None:
         return None
+    if Auth is None:
+        raise UserError("auth: the repository's release of langgraph-sdk has no Auth")
     value = load_variable(config.directory, "auth", config.auth)
     if not isinstance(value, Auth):
         raise UserError(f"auth: {config.auth} is not an Auth object of langgraph_sdk, but {type(value).__name__}")

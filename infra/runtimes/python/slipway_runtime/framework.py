@@ -14,6 +14,11 @@ from langgraph.pregel import Pregel
 from langgraph.types import Interrupt, StreamMode
 
 try:
+    from langgraph_sdk import Auth
+except ImportError:  # langgraph-sdk 0.1.42, which comes with the framework 0.3, has none
+    Auth = None  # type: ignore[assignment,misc]
+
+try:
     from langgraph_sdk.runtime import ServerRuntime, _ExecutionRuntime as ExecutionRuntime, _ReadRuntime as ReadRuntime
 except ImportError:  # before langgraph-sdk 0.3.5
 
@@ -37,7 +42,7 @@ except ImportError:  # before langgraph-sdk 0.3.5
 
     ServerRuntime = ReadRuntime | ExecutionRuntime  # type: ignore[misc]
 
-__all__ = ["ExecutionRuntime", "ReadRuntime", "ServerRuntime", "named", "stream_options", "translated"]
+__all__ = ["Auth", "ExecutionRuntime", "ReadRuntime", "ServerRuntime", "named", "stream_options", "translated"]
 
 _PARAMETERS = inspect.signature(Pregel.astream).parameters
 # The modes that were parts of the mode "debug" before they were modes.
