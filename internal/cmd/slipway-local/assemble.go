@@ -79,11 +79,8 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = s.config.PrivateAddresses.String()
 	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes of this machine
 	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
-	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
-	if s.table != nil {
-		if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_DYNAMODB": s.table}); err != nil {
-			return err
-		}
+	if err := s.offerTable(); err != nil {
+		return err
 	}
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {
 		return err
@@ -99,6 +96,15 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		return s.openContainers(ctx)
 	}
 	return nil
+}
+
+// offerTable tells the functions where the table is.
+func (s *server) offerTable() error {
+	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
+	if s.table == nil {
+		return nil
+	}
+	return s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_DYNAMODB": s.table})
 }
 
 // offer serves handlers and tells the functions where.

@@ -275,6 +275,19 @@ func (s *server) close(ctx context.Context) error {
 	if s.workflows != nil {
 		errs = append(errs, s.workflows.Close())
 	}
+	errs = append(errs, s.closeTable(ctx))
+	if s.registry != nil {
+		errs = append(errs, s.registry.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeTable lets go of the table, and of what stands in front of it.
+func (s *server) closeTable(ctx context.Context) error {
+	var errs []error
 	if s.table != nil {
 		s.table.Close()
 	}
@@ -283,12 +296,6 @@ func (s *server) close(ctx context.Context) error {
 	}
 	if s.dynamodb != nil {
 		errs = append(errs, s.dynamodb.Stop(ctx))
-	}
-	if s.registry != nil {
-		errs = append(errs, s.registry.Close())
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)
 }

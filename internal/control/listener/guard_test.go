@@ -16,7 +16,7 @@ import (
 // private address as a text and leads to one. Nobody is called there.
 func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	t.Parallel()
-	inside, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's own port
+	inside, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { inside.Close() })
 	called := make(chan struct{})

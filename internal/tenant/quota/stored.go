@@ -40,7 +40,7 @@ func Sum(size *int) func(*table.Item) bool {
 func (p *Pool) Draw(size int) int64 {
 	grain := max(p.limits.Of(Stored)/grains, 1)
 	var chance [8]byte
-	rand.Read(chance[:]) //nolint:errcheck // never returns an error
+	rand.Read(chance[:]) // never returns an error
 	counted := int64(size) / grain
 	if int64(binary.NativeEndian.Uint64(chance[:])>>1)%grain < int64(size)%grain {
 		counted++

@@ -126,7 +126,7 @@ func (r *Recorder) read(service, operation string, body []byte) ([]Call, error) 
 	var calls []Call
 	switch service {
 	case "dynamodb":
-		calls = r.readTable(operation, named)
+		calls = r.readTable(named)
 	case "kms":
 		calls = []Call{{Resource: named.KeyID, Context: encryptionContext(named.EncryptionContext)}}
 	case "states", "secretsmanager":
@@ -168,7 +168,7 @@ var transactional = map[string]string{
 	"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem",
 }
 
-func (r *Recorder) readTable(operation string, named resources) []Call {
+func (r *Recorder) readTable(named resources) []Call {
 	var calls []Call
 	switch {
 	case named.IndexName != "":
