@@ -397,3 +397,36 @@ func TestUsersReachTheGraph(t *testing.T) {
 		t.Errorf("the user is %s", agent.invocation().User)
 	}
 }
+
+// TestAttackMembersOfBodiesSpeltOtherwise has a user name members in spellings that Go's decoder of
+// JSON takes for the members themselves, so that a handler would look at something else.
+func TestAttackMembersOfBodiesSpeltOtherwise(t *testing.T) {
+	t.Parallel()
+	f, _, _ := setUpGuarded(t)
+	f.remember(t, "k", object{"of": "ada"}, "notes")
+	run := f.start(t, f.newThread(t), script(graphtest.Step{Hold: true}))
+	threadID, runID := strings.Split(run, "/")[2], run[strings.LastIndexByte(run, '/')+1:]
+	for _, name := range []string{"Namespace_prefix", "name\u017fpace_prefix"} {
+		found := f.as(t, "bob", "POST", "/store/items/search", object{"namespace_prefix": []string{}, name: []string{"ada"}})
+		if strings.Contains(string(found.text), `"of":"ada"`) {
+			t.Errorf("%s: %s", name, found.text)
+		}
+	}
+	for _, name := range []string{"Namespace", "name\u017fpace"} {
+		f.as(t, "bob", "PUT", "/store/items", object{"namespace": []string{"notes"}, name: []string{"ada", "notes"}, "key": "k", "value": object{"of": "bob"}})
+		f.as(t, "bob", "DELETE", "/store/items", object{"namespace": []string{"notes"}, name: []string{"ada", "notes"}, "key": "k"})
+		if got := f.call(t, "GET", "/store/items?key=k&namespace=notes", nil); !strings.Contains(string(got.text), `"of":"ada"`) {
+			t.Errorf("%s: ada's item is %s", name, got.text)
+		}
+	}
+	for _, name := range []string{"Thread_id", "THREAD_ID"} {
+		f.as(t, "bob", "POST", "/runs/cancel", object{name: threadID, "run_ids": []any{runID}})
+		if status := f.call(t, "GET", run, nil).string("status"); status != "running" && status != "pending" {
+			t.Errorf("%s: ada's run is %s", name, status)
+		}
+	}
+	made := f.as(t, "bob", "POST", "/threads", object{"metadata": object{}, "Metadata": object{"owner": "ada"}})
+	if strings.Contains(string(made.text), `"ada"`) {
+		t.Errorf("bob made %s", made.text)
+	}
+}

@@ -24,7 +24,7 @@ var resources = map[string][]string{
 	"assistants": {"create", "read", "update", "delete", "search"},
 	"crons":      {"create", "read", "update", "delete", "search"},
 	"store":      {"put", "get", "search", "delete", "list_namespaces"},
-	"server":     {"read"}, // who is let in at all may
+	"server":     {"read"}, // every user that is let in may
 	"platform":   {"read"}, // only the platform's key may
 }
 

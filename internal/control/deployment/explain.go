@@ -28,8 +28,8 @@ var logOf = map[revision.Status]revisionlog.Kind{
 	revision.BuildFailed: revisionlog.Build, revision.DeployFailed: revisionlog.Deploy,
 }
 
-// Explain says why a revision failed. A revision that has not failed is a fault.Conflict. A nil
-// Logs explains from the revision's message alone.
+// Explain says why a revision failed. A revision that has not failed is a fault.Conflict. Without
+// logs, or where the log cannot be read, the revision's message alone explains it.
 func (s *Store) Explain(ctx context.Context, ref revision.Ref, logs *Logs) (Explanation, error) {
 	d, r, err := s.GetRevision(ctx, ref)
 	if err != nil {
@@ -40,9 +40,9 @@ func (s *Store) Explain(ctx context.Context, ref revision.Ref, logs *Logs) (Expl
 	}
 	e := Explanation{Revision: r, Active: d.Active}
 	if kind, printed := logOf[r.Status]; printed && logs != nil {
-		page, err := logs.Read(ctx, ref, kind, LogFilter{}, LogWindow{Backward: true, Limit: explainedLines})
+		page, err := logs.read(ctx, d, r, kind, LogFilter{}, LogWindow{Backward: true, Limit: explainedLines})
 		if err != nil {
-			return Explanation{}, err
+			s.log.WarnContext(ctx, "a failure is explained without its log", "revision", ref.Revision, "error", err)
 		}
 		for _, line := range slices.Backward(page.Lines) {
 			e.Log = append(e.Log, line.Message)

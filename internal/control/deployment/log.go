@@ -78,6 +78,11 @@ func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind
 	if err != nil {
 		return LogPage{}, err
 	}
+	return l.read(ctx, d, r, kind, filter, window)
+}
+
+// read is Read of a revision that was just read.
+func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
 	hidden, err := l.hidden(ctx, d, r)
 	if err != nil {
 		return LogPage{}, err
@@ -88,7 +93,7 @@ func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind
 		query.Limit = window.Limit
 	}
 	for end := time.Now().Add(cmp.Or(l.SearchLimit, searchLimit)); ; {
-		page, err := l.page(ctx, revisionlog.Log{Revision: ref.Revision, Kind: kind}, query)
+		page, err := l.page(ctx, revisionlog.Log{Revision: r.Revision, Kind: kind}, query)
 		if err != nil {
 			return LogPage{}, err
 		}

@@ -187,12 +187,8 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 	return revisions, nil
 }
 
-const (
-	// ReasonSecretMissing: a secret of the workspace, or its key, is not there any more.
-	ReasonSecretMissing = "SECRET_NOT_FOUND"
-	// ReasonSecretsTooLarge: what secrets hold by now is more than an agent can be given.
-	ReasonSecretsTooLarge = "SECRETS_TOO_LARGE"
-)
+// ReasonSecretsTooLarge: what secrets hold by now is more than an agent can be given.
+const ReasonSecretsTooLarge = "SECRETS_TOO_LARGE"
 
 // StartError says why an agent cannot be started, for a person to mend.
 type StartError struct{ Reason, Message string }
@@ -232,7 +228,7 @@ func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Rev
 	for i, reference := range r.SecretReferences {
 		value, there := contents[reference.SecretName].Data[reference.SecretKey]
 		if !there {
-			return nil, &StartError{ReasonSecretMissing, fmt.Sprintf(
+			return nil, &StartError{revision.ReasonSecretMissing, fmt.Sprintf(
 				"secret_references[%d]: the workspace has no secret %q with the key %q any more.", i, reference.SecretName, reference.SecretKey)}
 		}
 		secrets = append(secrets, Secret{Name: reference.Name, Value: value})

@@ -314,7 +314,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil { // which nothing but a restored table can bring about
 		t.Fatal(err)
 	}
-	wantUnusable(deployment.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
+	wantUnusable(revision.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
 	if _, _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err == nil {
 		t.Error("its limits are not known, and that is no error")
 	}

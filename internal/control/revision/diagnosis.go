@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
 // Diagnosis is why a revision failed, as far as its reason, its message and its log tell.
@@ -31,8 +34,8 @@ const said = `(?:graph ['"][^'"]*['"]: )?`
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
 // that the reason only suggests.
 var mistakes = []mistake{
-	{reasons: []string{"REF_NOT_FOUND"}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
-	{reasons: []string{"CONFIG_NOT_FOUND"}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
+	{reasons: []string{build.ReasonRefNotFound}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
+	{reasons: []string{build.ReasonConfigNotFound}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
 	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},
 	{sign: regexp.MustCompile(`^(\S+\.go:\d+):\d+: (.*)`), cause: "$1 does not compile: $2.", remedy: "Correct that line."},
 	{
@@ -44,7 +47,7 @@ var mistakes = []mistake{
 		sign:  regexp.MustCompile(`KeyError: '?([A-Z][A-Z0-9_]*[A-Z0-9])'?$|(?i:the environment variable|missing secret|api key) [^A-Z]*([A-Z][A-Z0-9_]*_[A-Z0-9_]+)`),
 		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
 	},
-	{reasons: []string{"SECRET_NOT_FOUND"}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
+	{reasons: []string{ReasonSecretMissing}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
 	{
 		sign:  regexp.MustCompile(said + `(there is no file ['"][^'"]+['"]|\S+ has no (?:variable|export) ['"][^'"]+['"])`),
 		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
@@ -53,12 +56,12 @@ var mistakes = []mistake{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
 		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
 	},
-	{reasons: []string{"DEPENDENCIES_FAILED"}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
-	{reasons: []string{"OUT_OF_MEMORY"}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of the deployment."},
-	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{"START_FAILED", "AGENT_ENDED"}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
-	{reasons: []string{"START_FAILED", "AGENT_ENDED"}, cause: "The agent ends when it is started.", remedy: "Start it on your machine with the same command: its last output says why."},
-	{reasons: []string{"NOT_READY"}, cause: "The agent was started, and never answered GET /ping.", remedy: "Listen on $HOST:$PORT before anything slow, or set readiness_timeout_seconds of the deployment."},
-	{reasons: []string{"BUILD_COMMAND_FAILED"}, cause: "The build command failed.", remedy: "Run it on your machine in an empty copy of the sources."},
+	{reasons: []string{build.ReasonDependenciesFailed}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
+	{reasons: []string{build.ReasonOutOfMemory}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of the deployment."},
+	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
+	{reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started.", remedy: "Start it on your machine with the same command: its last output says why."},
+	{reasons: []string{compute.ReasonNotReady}, cause: "The agent was started, and never answered GET /ping.", remedy: "Listen on $HOST:$PORT before anything slow, or set readiness_timeout_seconds of the deployment."},
+	{reasons: []string{build.ReasonBuildCommandFailed}, cause: "The build command failed.", remedy: "Run it on your machine in an empty copy of the sources."},
 }
 
 // Diagnose finds the first mistake that fits a failed revision and the last lines of its log. If no

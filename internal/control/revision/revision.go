@@ -132,6 +132,10 @@ const (
 	ReasonDeleted = "DEPLOYMENT_DELETED"
 )
 
+// ReasonSecretMissing is the reason of a failure: a secret of the workspace, or its key, is not
+// there any more.
+const ReasonSecretMissing = "SECRET_NOT_FOUND"
+
 // superseded explains ReasonSuperseded.
 const superseded = "A newer revision took its place while it was queued."
 

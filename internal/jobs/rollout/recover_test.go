@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -61,7 +61,7 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 		t.Error("it was restored without its secret")
 	}
 	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
-	if err != nil || events[len(events)-1].Type != "agent.crashed" || events[len(events)-1].Reason != deployment.ReasonSecretMissing {
+	if err != nil || events[len(events)-1].Type != "agent.crashed" || events[len(events)-1].Reason != revision.ReasonSecretMissing {
 		t.Errorf("got %v (%v)", events, err)
 	}
 	if _, err := s.deployments.WorkspaceSecrets().Create(context.Background(), kept, map[string]string{"api-key": "again"}); err != nil {

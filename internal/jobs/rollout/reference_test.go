@@ -40,7 +40,7 @@ func (s *server) wantSecretMissed(t *testing.T, ref deployment.Ref) {
 	s.wantAtRest(t, ref, revision.DeployFailed)
 	r := s.revision(t, ref, d.Latest)
 	const want = `secret_references[0]: the workspace has no secret "search" with the key "api-key" any more.`
-	if r.Reason != deployment.ReasonSecretMissing || r.Message != want || strings.Contains(s.log.String(), "planted") {
+	if r.Reason != revision.ReasonSecretMissing || r.Message != want || strings.Contains(s.log.String(), "planted") {
 		t.Errorf("got %s: %q, want %q", r.Reason, r.Message, want)
 	}
 }

@@ -384,7 +384,7 @@ func TestARestartGivesAgentsThePresentValues(t *testing.T) {
 	}
 	s.loseSecret(t)
 	failed := s.restart(t, d.Ref)
-	if found := s.ofRestarts(t, d.Ref); len(found) != 2 || found[1].Type != event.DeploymentRestartFailed || found[1].Reason != deployment.ReasonSecretMissing {
+	if found := s.ofRestarts(t, d.Ref); len(found) != 2 || found[1].Type != event.DeploymentRestartFailed || found[1].Reason != revision.ReasonSecretMissing {
 		t.Errorf("events of restarts: %+v", found)
 	}
 	if got := s.executionStatus(t, workflow.Restart, failed.ID); got != workflow.Failed {
