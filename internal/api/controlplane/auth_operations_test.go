@@ -84,6 +84,8 @@ func (f *authFixture) newProvider(id string) object {
 type stage struct {
 	*authFixture
 	token, auth, connection, pending, state string
+	// deployment is the path of one that some tests make.
+	deployment string
 }
 
 func (f *authFixture) stage(t *testing.T) *stage {

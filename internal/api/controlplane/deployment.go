@@ -44,7 +44,9 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		SecretReferences: secretReferences(body.SecretReferences),
 		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
-		Notes:            s.settledCreation(ctx),
+		Notes: s.settledChange(ctx, func(shown Deployment) send {
+			return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse
+		}),
 	})
 	if err != nil {
 		return nil, err
@@ -72,6 +74,9 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
+	patch.Notes = s.settledChange(ctx, func(shown Deployment) send {
+		return PatchDeployment200JSONResponse(shown).VisitPatchDeploymentResponse
+	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
 	if err != nil {
 		return nil, err

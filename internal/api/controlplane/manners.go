@@ -56,11 +56,12 @@ func shownOnce(ctx context.Context) []apikey.Note {
 	}}
 }
 
-// settledCreation has a deployment made together with what repetitions of its request are told.
-func (s server) settledCreation(ctx context.Context) []deployment.Note {
+// settledChange has a deployment made or changed together with what repetitions of its request are
+// told: an answer that shows it.
+func (s server) settledChange(ctx context.Context, answer func(Deployment) send) []deployment.Note {
 	return settled(ctx, func(d deployment.Deployment) (send, int64, error) {
 		shown, err := s.show(ctx, d)
-		return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse, d.Version(), err
+		return answer(shown), d.Version(), err
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
@@ -30,28 +31,34 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
+	patch.Notes = settled(ctx, func(d deployment.Deployment) (send, int64, error) {
+		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, 0, nil
+	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
 	if err != nil {
 		return nil, err
 	}
-	_, r, err := s.Deployments.GetRevision(ctx, d.Revision(d.Latest))
-	return CreateRevision201JSONResponse(showRevision(r)), err
+	return CreateRevision201JSONResponse(showRevision(d.Made())), nil
 }
 
 // RedeployRevision deploys a revision again, as a new one.
 func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error) {
-	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
+		return RedeployRevision200JSONResponse(shown).VisitRedeployRevisionResponse
+	})
 	return RedeployRevision200JSONResponse(shown), err
 }
 
 // RollBackToRevision is RedeployRevision by the name that people look for when something is wrong.
 func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error) {
-	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
+		return RollBackToRevision200JSONResponse(shown).VisitRollBackToRevisionResponse
+	})
 	return RollBackToRevision200JSONResponse(shown), err
 }
 
-func (s server) redeploy(ctx context.Context, deploymentID, revisionID string) (Deployment, error) {
-	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx))
+func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) send) (Deployment, error) {
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx), s.settledChange(ctx, answer)...)
 	if err != nil {
 		return Deployment{}, err
 	}

@@ -12,6 +12,9 @@ import (
 // Idempotency-Key is settled: a path and a body.
 var creations = map[string]func(*stage) (path string, body any){
 	"CreateDeployment":   func(*stage) (string, any) { return "/v2/deployments", fromGit("weather") },
+	"CreateRevision": func(s *stage) (string, any) {
+		return s.deployment + "/revisions", object{"source_revision_config": object{"repo_ref": "dev"}}
+	},
 	"CreateListener":     func(*stage) (string, any) { return "/v2/listeners", newListener("cluster") },
 	"CreateAuthProvider": func(s *stage) (string, any) { return "/v2/auth/providers", s.newProvider("mail") },
 	"ImportAuthToken": func(*stage) (string, any) {
@@ -39,7 +42,6 @@ var notSettled = map[string]string{
 	"CreatePushToken":             "keeps nothing, and its answer says no-store",
 	"CreateInstallationLink":      "makes a link that lasts for minutes; another one does as well",
 	"CreateForgeInstallationLink": "the same",
-	"CreateRevision":              "changes a deployment, under If-Match",
 }
 
 // TestCreationsSettleTheirKeys in the transaction that makes something: its request is answered
@@ -47,6 +49,7 @@ var notSettled = map[string]string{
 func TestCreationsSettleTheirKeys(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)
+	s.deployment, _ = s.create(t, fromGit("news"))
 	found := map[string]bool{}
 	paths, _ := s.send(t, "GET", "/openapi.json", nil, nil).member("paths").(map[string]any)
 	for _, item := range paths {
@@ -67,24 +70,7 @@ func TestCreationsSettleTheirKeys(t *testing.T) {
 		}
 		delete(found, id)
 		path, body := creation(s)
-		s.answers.Dead.Store(true)
-		first := s.send(t, "POST", path, body, s.own.with(idempotencyKey, id))
-		s.answers.Dead.Store(false)
-		if first.StatusCode/100 != 2 {
-			t.Errorf("%s: got %d %s", id, first.StatusCode, first.text)
-			continue
-		}
-		again := s.send(t, "POST", path, body, s.own.with(idempotencyKey, id))
-		if again.Header.Get(replayed) != "true" {
-			t.Errorf("%s: a repetition got %d %s", id, again.StatusCode, again.text)
-		}
-		if id == "CreateAPIKey" { // the answer is shown once
-			wantStatus(t, again, http.StatusConflict)
-			continue
-		}
-		if diff := cmp.Diff(string(first.text), string(again.text)); diff != "" || first.StatusCode != again.StatusCode || first.Header.Get("ETag") != again.Header.Get("ETag") {
-			t.Errorf("%s: %d %q, then %d %q (-first +again):\n%s", id, first.StatusCode, first.Header.Get("ETag"), again.StatusCode, again.Header.Get("ETag"), diff)
-		}
+		s.wantSettled(t, id, "POST", path, body)
 	}
 	for id := range notSettled {
 		delete(found, id)
@@ -92,4 +78,42 @@ func TestCreationsSettleTheirKeys(t *testing.T) {
 	if len(found) > 0 {
 		t.Errorf("these creations take an Idempotency-Key, and nothing says whether they settle it: %v", found)
 	}
+}
+
+// wantSettled sends a request whose server dies before it can keep the answer, and sends it again.
+func (s *stage) wantSettled(t *testing.T, id, method, path string, body any) {
+	t.Helper()
+	s.answers.Dead.Store(true)
+	first := s.send(t, method, path, body, s.own.with(idempotencyKey, id))
+	s.answers.Dead.Store(false)
+	if first.StatusCode/100 != 2 {
+		t.Errorf("%s: got %d %s", id, first.StatusCode, first.text)
+		return
+	}
+	again := s.send(t, method, path, body, s.own.with(idempotencyKey, id))
+	if again.Header.Get(replayed) != "true" {
+		t.Errorf("%s: a repetition got %d %s", id, again.StatusCode, again.text)
+	}
+	if id == "CreateAPIKey" { // the answer is shown once
+		wantStatus(t, again, http.StatusConflict)
+		return
+	}
+	if diff := cmp.Diff(string(first.text), string(again.text)); diff != "" || first.StatusCode != again.StatusCode || first.Header.Get("ETag") != again.Header.Get("ETag") {
+		t.Errorf("%s: %d %q, then %d %q (-first +again):\n%s", id, first.StatusCode, first.Header.Get("ETag"), again.StatusCode, again.Header.Get("ETag"), diff)
+	}
+}
+
+// TestChangesThatMakeRevisionsSettleTheirKeys as creations do.
+func TestChangesThatMakeRevisionsSettleTheirKeys(t *testing.T) {
+	t.Parallel()
+	s := setUpAuth(t).stage(t)
+	path, created := s.create(t, fromGit("news"))
+	s.deployment = path
+	s.deploy(t, created.id("id"))
+	active := s.deployment + "/revisions/" + s.call(t, "GET", s.deployment, nil).id("active_revision_id")
+	s.wantSettled(t, "PatchDeployment", "PATCH", s.deployment, object{"source_revision_config": object{"repo_ref": "dev"}})
+	s.wantSettled(t, "PatchDeployment, which changes nothing", "PATCH", s.deployment, object{})
+	s.wantSettled(t, "PatchDeploymentResourceTiers", "PATCH", s.deployment+"/resource-tiers", object{"compute_tier": "SERVERLESS_M"})
+	s.wantSettled(t, "RedeployRevision", "POST", active+"/redeploy", nil)
+	s.wantSettled(t, "RollBackToRevision", "POST", active+"/rollback", nil)
 }

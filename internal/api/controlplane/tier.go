@@ -10,21 +10,25 @@ import (
 
 // PatchDeploymentResourceTiers changes the sizes of a deployment.
 func (s server) PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error) {
-	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly))
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) send {
+		return PatchDeploymentResourceTiers200JSONResponse(shown).VisitPatchDeploymentResourceTiersResponse
+	})
 	return PatchDeploymentResourceTiers200JSONResponse(shown), err
 }
 
 // PatchDeploymentTier does the same.
 func (s server) PatchDeploymentTier(ctx context.Context, request PatchDeploymentTierRequestObject) (PatchDeploymentTierResponseObject, error) {
-	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly))
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) send {
+		return PatchDeploymentTier200JSONResponse(shown).VisitPatchDeploymentTierResponse
+	})
 	return PatchDeploymentTier200JSONResponse(shown), err
 }
 
-func (s server) patchTiers(ctx context.Context, deploymentID string, body *ResourceTiersRequest, validateOnly bool) (Deployment, error) {
+func (s server) patchTiers(ctx context.Context, deploymentID string, body *ResourceTiersRequest, validateOnly bool, answer func(Deployment) send) (Deployment, error) {
 	if body.ComputeTier == nil && body.DatabaseTier == nil {
 		return Deployment{}, fault.New(fault.Invalid, "compute_tier or database_tier must be given.")
 	}
-	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersions(ctx)}
+	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersions(ctx), Notes: s.settledChange(ctx, answer)}
 	d, err := s.Deployments.Patch(ctx, ref(ctx, deploymentID), patch)
 	if err != nil {
 		return Deployment{}, err

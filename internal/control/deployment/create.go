@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Note returns a write that a new deployment is made together with, or not at all.
+// Note returns a write that a deployment is made or changed together with, or not at all.
 type Note = record.Note[Deployment]
 
 // NewDeployment is the request to create one.

@@ -43,6 +43,8 @@ type Patch struct {
 	ValidateOnly bool
 	// Expect are the versions that the patch was made for.
 	Expect Versions
+	// Notes are written together with the change, also where it changes nothing.
+	Notes []Note
 }
 
 // Redacted stands for the value of a secret that is not shown. Sent back, it means the value that
@@ -54,7 +56,11 @@ const Redacted = "[redacted]"
 // A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
-		return s.patch(ctx, ref, patch)
+		d, o, err := s.patch(ctx, ref, patch)
+		if err == nil && !patch.ValidateOnly {
+			err = record.AddNotes(ctx, &o, d, patch.Notes...)
+		}
+		return d, o, err
 	})
 }
 
@@ -252,6 +258,20 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	return d
 }
 
+// begins is the first status of the deployment's newest revision.
+func (d Deployment) begins() revision.Status {
+	if d.Slot == d.Latest {
+		return revision.Creating
+	}
+	return revision.Queued
+}
+
+// Made returns the revision that was made by the change which returned the deployment, as it was
+// then.
+func (d Deployment) Made() revision.Revision {
+	return revision.Made(d.Revision(d.Latest), d.revisionSpec(), d.begins(), d.Updated)
+}
+
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
@@ -285,14 +305,10 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 	}
 	writes = append(append(writes, more.entry.Write(d.Workspace, now)), more.writes...)
 	if put != nil {
-		status := revision.Queued
-		if starts {
-			status = revision.Creating
-		}
 		maps.Copy(set, table.Attrs{
 			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
 		})
-		more.revisions = append(more.revisions, put(d.Revision(d.Latest), status, now))
+		more.revisions = append(more.revisions, put(d.Revision(d.Latest), d.begins(), now))
 	}
 	for _, change := range more.revisions {
 		writes = append(writes, change.Write)

@@ -15,7 +15,7 @@ import (
 // Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and
 // resources, and its build, which is not repeated. The deployment, which is to be of one of the
 // versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
-func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions) (Deployment, error) {
+func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions, notes ...Note) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		var none record.Outbox
 		d, from, err := s.GetRevision(ctx, ref)
@@ -34,7 +34,11 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions)
 		if from.Source == revision.InternalDocker && from.Forgotten {
 			return d, none, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
 		}
-		return s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
+		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
+		if err == nil {
+			err = record.AddNotes(ctx, &o, d, notes...)
+		}
+		return d, o, err
 	})
 }
 

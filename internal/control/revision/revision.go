@@ -153,6 +153,11 @@ func Put(ref Ref, spec Spec, status Status, now time.Time) Change {
 	return created(ref, status, put(ref, spec, status, now))
 }
 
+// Made returns a revision as Put creates it.
+func Made(ref Ref, spec Spec, status Status, now time.Time) Revision {
+	return Revision{Ref: ref, Spec: spec, Created: now, Updated: now, Status: status, Since: map[Status]time.Time{status: now}}
+}
+
 func created(ref Ref, status Status, write table.Write) Change {
 	return Change{Write: write, Revision: ref.Revision, Status: status}
 }
