@@ -11,7 +11,7 @@ import (
 // creations are the operations that make something in one transaction, with which their
 // Idempotency-Key is settled: a path and a body.
 var creations = map[string]func(*stage) (path string, body any){
-	"CreateDeployment":   func(*stage) (string, any) { return "/v2/deployments", fromGit("weather") },
+	"CreateDeployment": func(*stage) (string, any) { return "/v2/deployments", fromGit("weather") },
 	"CreateRevision": func(s *stage) (string, any) {
 		return s.deployment + "/revisions", object{"source_revision_config": object{"repo_ref": "dev"}}
 	},
