@@ -41,8 +41,9 @@ type Config struct {
 	// the connection from the machine it runs on, so tenants would reach what only that machine
 	// reaches. nil permits all.
 	CheckRegistry func(ctx context.Context, host string) error
-	// Alarm may be nil.
+	// Alarm and Try may be nil.
 	Alarm compute.Alarm
+	Try   replica.Try
 }
 
 // Target implements compute.Target.
@@ -91,7 +92,7 @@ func New(cfg Config) (*Target, error) {
 		e.close()
 		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
 	}
-	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log, nil), e}, nil
+	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log, nil, cfg.Try), e}, nil
 }
 
 // remember reads the server's name. One that it has from an earlier start has perhaps left

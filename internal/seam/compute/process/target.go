@@ -36,8 +36,9 @@ type Config struct {
 	// Refuse says why no agent may run now, "" when agents may; nil refuses none.
 	Refuse func(context.Context) (string, error)
 	replica.Limits
-	// Alarm may be nil.
+	// Alarm and Try may be nil.
 	Alarm compute.Alarm
+	Try   replica.Try
 }
 
 // Target implements compute.Target.
@@ -87,7 +88,7 @@ func New(cfg Config) (*Target, error) {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
 	dial := sockets.dialer(new(net.Dialer).DialContext)
-	return &Target{replica.New(&machine{cfg, children, sockets}, cfg.Limits, cfg.Alarm, cfg.Log, dial), sockets, sync.OnceValue(children.Close)}, nil
+	return &Target{replica.New(&machine{cfg, children, sockets}, cfg.Limits, cfg.Alarm, cfg.Log, dial, cfg.Try), sockets, sync.OnceValue(children.Close)}, nil
 }
 
 // Dialer returns what connects to the URLs of this target's endpoints, and to others as next does.

@@ -63,7 +63,7 @@ func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
 		alarms.Add(1)
 		panic("poison: " + status.Reason)
 	}
-	target := replica.New(host, replica.Limits{}, alarm, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
+	target := replica.New(host, replica.Limits{}, alarm, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
 	t.Cleanup(func() { target.Close(context.Background()) })
 	apply := func(workspace string) compute.Ref {
 		ref := compute.Ref{Workspace: workspace, Deployment: "d", Revision: id.New(time.Now())}

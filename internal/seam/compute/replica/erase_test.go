@@ -32,7 +32,7 @@ func (s slow) Erase(compute.Release) error {
 func TestErasingOneReleaseHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	host := slow{begun: make(chan struct{}), end: make(chan struct{})}
-	target := replica.New(host, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
+	target := replica.New(host, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
 	t.Cleanup(func() { target.Close(context.Background()) })
 	release := func() compute.Release {
 		return compute.Release{Ref: compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}}

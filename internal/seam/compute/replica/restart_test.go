@@ -65,7 +65,7 @@ func (s *served) End(context.Context) {
 func TestGenerationsAreErasedOnce(t *testing.T) {
 	t.Parallel()
 	host := &counting{}
-	target := replica.New(host, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
+	target := replica.New(host, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
 	spec := compute.Release{Ref: compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}}
 	must := func(err error) {
 		t.Helper()

@@ -3,11 +3,13 @@ package replica
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 // slot is the place of one replica, which may be started many times.
@@ -62,7 +64,7 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 	limit := cmp.Or(s.release.spec.ReadyLimit, t.limits.ReadyLimit)
 	ready, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
-	running, failure := s.release.host.Start(ready)
+	running, failure := s.launch(ready)
 	if failure != nil {
 		if s.ctx.Err() != nil {
 			failure = &stopping
@@ -88,6 +90,32 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 	}
 	return nil, running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET %s/ping with 200 within %s (%v)",
 		running.URL(), limit, lastAnswer))
+}
+
+// launch starts a replica as a trial, unless two servers have ended as they started one of the
+// release.
+func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.Status) {
+	t, tried := s.release.target, false
+	start := func() error {
+		tried = true
+		running, failure = s.release.host.Start(ctx)
+		return nil
+	}
+	var err error
+	if t.try != nil {
+		err = t.try(ctx, "start/"+s.release.revision, start)
+	}
+	switch {
+	case tried:
+	case errors.Is(err, workflow.ErrServerDied):
+		return nil, Failed(compute.ReasonInternal, "The server ended twice while it started this release, which is not started again. Deploy another revision.")
+	default:
+		if err != nil {
+			t.log.Warn("an agent is started without a trial: if the server ends, the start is not suspected", "revision", s.release.revision, "error", err)
+		}
+		_ = start() // its error is always nil
+	}
+	return running, failure
 }
 
 // supervise keeps the slot's replica running until it is to stop. One that is given is healthy

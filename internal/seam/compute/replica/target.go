@@ -63,6 +63,7 @@ type Target struct {
 	alarm  compute.Alarm
 	log    *slog.Logger
 	probes *http.Client
+	try    Try
 
 	// stop ends all releases, kill ends their grace too.
 	stop, kill              context.Context
@@ -87,11 +88,15 @@ var (
 	_ compute.Restarter = (*Target)(nil)
 )
 
-// New returns a target without releases, which connects to replicas by dial to ask how they are.
-// alarm may be nil, and a nil dial stands for the usual one.
-func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial Dial) *Target {
+// Try does a piece of work, or returns workflow.ErrServerDied: see workflow.Trials.
+type Try func(ctx context.Context, name string, work func() error) error
+
+// New returns a target without releases, which connects to replicas by dial to ask how they are. It
+// starts each replica under a trial. alarm and try may be nil, and a nil dial stands for the usual
+// one.
+func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial Dial, try Try) *Target {
 	t := &Target{
-		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(dial),
+		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(dial), try: try,
 		releases: map[string]*release{}, restarts: map[string]*restart{}, running: map[string]int{}, erasing: map[string]chan struct{}{},
 	}
 	t.stop, t.stopRelease = context.WithCancel(context.Background())

@@ -22,8 +22,11 @@ const (
 )
 
 // Try implements workflow.Trials. Work whose note a dead server has left is done while no other
-// such work is; a note that tells that condemns it.
+// such work is; a note that tells that condemns it. An engine that is closing notes nothing more.
 func (e *Engine) Try(ctx context.Context, name string, work func() error) error {
+	if e.closing.Err() != nil {
+		return work()
+	}
 	died, err := e.noteAlive(ctx)
 	if err != nil {
 		return fmt.Errorf("note that the server runs: %w", err)
