@@ -253,7 +253,9 @@ func (s *Server) assemble() error {
 	var deployments *deployment.Store
 	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	// Agents are started under trials of the engine, which is filled in below, too.
-	try := func(ctx context.Context, name string, start func() error) error { return s.engine.Try(ctx, name, start) }
+	try := func(ctx context.Context, name string, start func() error) error {
+		return s.engine.Try(ctx, name, start)
+	}
 	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
 	if s.processes, err = process.New(process.Config{Dir: s.path(agentsDir), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Limits: limits, Alarm: alarm, Try: try}); err != nil {
 		return err
