@@ -1485,11 +1485,11 @@ type PushTokenRequest struct {
 	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
 }
 
-// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one, on AWS there are many. `stored_bytes` is an estimate of what threads and items of stores take, within about 1 % of the limit.
+// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one, on AWS there are many. `stored_bytes` is an estimate of what threads and items of stores take, within about 1 % of the limit. `file_bytes` is what uploaded sources, builds and pushed images take on the disk of a server of one machine.
 type Quota struct {
 	Limit int64 `json:"limit"`
 
-	// Name Such as `deployments`, `threads`, `crons`, `webhooks`, `stored_bytes`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
+	// Name Such as `deployments`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
 	Name string `json:"name"`
 
 	// Used Null where it is no figure of the whole workspace.

@@ -120,7 +120,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
 		Keys:   func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
-		Quotas: &quota.Usage{Table: tb, Limits: store.Quotas},
+		Quotas: &quota.Usage{Table: tb, Limits: store.Quotas, Files: store.Files},
 	}
 	if config.AgentURL == nil {
 		config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }

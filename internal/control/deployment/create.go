@@ -52,6 +52,11 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	if err := s.check(ctx, d, request.Secrets, request.RevisionConfig.ImageURI); err != nil {
 		return Deployment{}, err
 	}
+	if d.Busy {
+		if err := s.roomForBuild(ctx, d); err != nil {
+			return Deployment{}, err
+		}
+	}
 	if err := s.seal(ctx, &d, request.Secrets); err != nil {
 		return Deployment{}, err
 	}
@@ -92,6 +97,15 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	o.Join(change)
 	err = record.AddNotes(ctx, &o, d, request.Notes...)
 	return d, o, err
+}
+
+// roomForBuild refuses a revision that is to be built when the workspace's files take all the disk
+// that they may.
+func (s *Store) roomForBuild(ctx context.Context, d Deployment) error {
+	if d.Remote() || d.Source != revision.GitHub && d.Source != revision.InternalSource {
+		return nil
+	}
+	return s.files.Room(ctx, d.Workspace)
 }
 
 // attach returns the writes that note a new deployment with what it needs of others: its place at a

@@ -83,6 +83,9 @@ func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, re
 	}
 	var put putRevision
 	if patch.makesRevision() && next.hasSource() {
+		if err := s.roomForBuild(ctx, next); err != nil {
+			return d, o, err
+		}
 		put = func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
 			return revision.Put(ref, next.revisionSpec(), status, now)
 		}

@@ -47,8 +47,10 @@ type Config struct {
 	Uploads upload.Store
 	// Subscribers are sent the events of deployments; nil when nobody is.
 	Subscribers event.Subscribers
-	// Quotas bound how many deployments a workspace may have.
+	// Quotas bound how many deployments a workspace may have, Files how much disk their sources and
+	// builds take.
 	Quotas quota.Limits
+	Files  *quota.Files
 	// Version is that of the agent server that revisions are made for: the interface's
 	// image_version. "" when it is not known.
 	Version string
@@ -69,6 +71,7 @@ type Store struct {
 	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
 	version      string
 	quotas       quota.Limits
+	files        *quota.Files
 	log          *slog.Logger
 	events       *event.Log
 	secrets      *workspacesecret.Store
@@ -78,7 +81,7 @@ type Store struct {
 func NewStore(c Config) *Store {
 	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
-		uploads: c.Uploads, version: c.Version, quotas: c.Quotas, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
+		uploads: c.Uploads, version: c.Version, quotas: c.Quotas, files: c.Files, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // openRegistry opens the registry that clients push images to, at the server's own address: names
@@ -20,8 +21,16 @@ func (s *Server) openRegistry(hasher secret.Hasher) error {
 	if err != nil {
 		return fmt.Errorf("read the server's address: %w", err)
 	}
-	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log, Space: s.space})
+	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log, Space: s.space, Room: s.files().Room})
 	return err
+}
+
+// files is the quota of what workspaces keep in files of this machine.
+func (s *Server) files() *quota.Files {
+	measure := func(workspace string) int64 {
+		return s.uploads.Size(workspace) + s.pushed.Size(workspace) + s.builder.Size(workspace)
+	}
+	return &quota.Files{Limits: s.config.Quotas, Measure: measure}
 }
 
 // imageHost is the host of the names of images at an address. A name of one word is a host to

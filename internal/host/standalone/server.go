@@ -239,6 +239,7 @@ func (s *Server) assemble() error {
 	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
 		return err
 	}
+	s.uploads.Bound(s.files().Room)
 	if err := s.openUsers(); err != nil {
 		return err
 	}
@@ -306,7 +307,7 @@ func (s *Server) assemble() error {
 		Table:        s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
 		Unsupported: docker.Unsupported,
 		Uploads:     s.uploads,
-		Quotas:      s.config.Quotas,
+		Quotas:      s.config.Quotas, Files: s.files(),
 	})
 	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
@@ -373,7 +374,7 @@ func (s *Server) routes(
 			Tenancy: controlplane.Tenancy{
 				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.records, clock.System),
 				Keys:   func(context.Context) (*apikey.Store, error) { return s.keys, nil },
-				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas},
+				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas, Files: s.files()},
 			},
 		}),
 		agentserver.Register(s.mux, agentserver.Config{

@@ -35,8 +35,14 @@
 // run that waits behind another) asks the table when it would count something. What is under way
 // goes on: a run's own bounds end it.
 //
-// Not counted are what other quotas or limits bound (deployments, crons, assistants, logs), what
-// older versions have stored, and sources that were uploaded.
+// Not counted are what other quotas or limits bound (deployments, crons, assistants, logs), and what
+// older versions have stored.
+//
+// # Files are measured
+//
+// Uploads, builds and pushed images are files of the server's machine, or objects that services of
+// AWS keep. [FileBytes] bounds the former, of which [Files] asks those that keep them for their
+// size. On AWS it bounds nothing, and has no figure.
 //
 // # Rates and streams are counted by each process
 //

@@ -31,6 +31,9 @@ const (
 	// Stored are the bytes of all threads and of the items of all stores, as far as [Pool.Draw]
 	// counts them.
 	Stored Name = "stored_bytes"
+	// FileBytes are the bytes of the workspace's uploads, builds and pushed images, where these are
+	// files of the server's machine: see [Files].
+	FileBytes Name = "file_bytes"
 	// Streams are the connections that wait for events, for lines of a log, for work, or for the
 	// end of a run or of a revision. Each process counts its own.
 	Streams Name = "streams_at_once"
@@ -62,6 +65,7 @@ var All = []Quota{
 	{Webhooks, 10, 20, fault.Forbidden, "Delete a webhook"},
 	{Runs, 10_000, 0, fault.TooMany, "Wait until runs have ended"},
 	{Stored, 100_000_000_000, 0, fault.Forbidden, "Delete threads or items of the store, or give them a time to live"},
+	{FileBytes, 200_000_000_000, 0, fault.Forbidden, "Delete deployments that are not needed"},
 	{Streams, 5000, 0, fault.TooMany, "Close connections that wait for runs"},
 	{Requests, 2000, 0, fault.TooMany, "Send fewer requests"},
 }

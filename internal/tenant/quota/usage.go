@@ -18,6 +18,8 @@ type Use struct {
 type Usage struct {
 	Table  table.Table
 	Limits Limits
+	// Files has no figure when it is nil.
+	Files *Files
 }
 
 // Of returns the quotas of a workspace, in the order of All.
@@ -30,6 +32,9 @@ func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
 	for i, q := range All {
 		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}
 		if n, ok := pooled[q.Name]; ok {
+			uses[i].Used = &n
+		} else if q.Name == FileBytes && u.Files != nil {
+			n := u.Files.Measure(workspace)
 			uses[i].Used = &n
 		} else if c, ok := count(q.Name, workspace); ok {
 			n, err := c.Read(ctx, u.Table)

@@ -79,6 +79,8 @@ type Config struct {
 	Offers []framework.Offer
 	// Space is the disk that Dir is on; nil has room.
 	Space *disk.Space
+	// Room refuses to keep another build of a workspace; nil refuses none.
+	Room func(ctx context.Context, workspace string) error
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
@@ -112,6 +114,7 @@ type Builder struct {
 	proxy *outbound.Proxy
 	// environments are those that Python builds share.
 	environments environments
+	sizes        sizes
 
 	mu      sync.Mutex
 	closed  bool
@@ -148,7 +151,7 @@ func New(cfg Config) (*Builder, error) {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.children.Close())
 	}
 	b.release = sync.OnceValue(func() error { return errors.Join(b.children.Close(), b.proxy.Close()) })
-	if err := errors.Join(b.prepareGit(), b.openShared(), b.openHomes(), b.openEnvironments()); err != nil {
+	if err := errors.Join(b.prepareGit(), b.openShared(), b.openHomes(), b.openEnvironments(), b.openSizes()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
@@ -270,6 +273,7 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	// The record goes last: it says what is left to erase.
+	defer b.forgetSize(revision)
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}

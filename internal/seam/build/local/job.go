@@ -81,6 +81,9 @@ func (j *job) run() {
 		err = j.note(revisionlog.Info, "built in %s", time.Since(began).Round(time.Millisecond))
 	}
 	if err == nil {
+		err = j.builder.keepSize(j.spec)
+	}
+	if err == nil {
 		err = j.builder.writeResult(j.spec.Revision, result)
 	}
 	if err != nil {

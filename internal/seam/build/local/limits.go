@@ -3,13 +3,12 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
@@ -89,10 +88,14 @@ func (j *job) stopped(ctx context.Context, doing string) error {
 
 // checkRoom refuses a build that the server has no room for.
 func (j *job) checkRoom() error {
-	if err := j.builder.cfg.Space.Room(); err != nil {
+	err := j.builder.cfg.Space.Room()
+	if room := j.builder.cfg.Room; err == nil && room != nil {
+		err = room(j.ctx, j.spec.Workspace)
+	}
+	if _, refused := errors.AsType[*fault.Error](err); refused {
 		return build.Fail(build.ReasonOutOfDisk, "the build was not begun. %s", err)
 	}
-	return nil
+	return err
 }
 
 // checkDisk is about what a build has written since the last look.
@@ -110,26 +113,8 @@ func (j *job) overfull(dir string) bool {
 	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
 }
 
-// takesMore tells whether the files in a directory take more disk than that. What cannot be read
-// takes none: it may just be going.
+// takesMore tells whether the files in a directory take more disk than that.
 func takesMore(dir string, megabytes int) bool {
-	left := int64(megabytes) << 20
-	over := errors.New("more than there may be")
-	return errors.Is(filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // as above
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return nil //nolint:nilerr // as above
-		}
-		size := info.Size()
-		if held, ok := info.Sys().(*syscall.Stat_t); ok {
-			size = held.Blocks * 512
-		}
-		if left -= size; left < 0 {
-			return over
-		}
-		return nil
-	}), over)
+	most := int64(megabytes) << 20
+	return disk.Taken(dir, most) > most
 }

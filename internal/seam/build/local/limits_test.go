@@ -1,11 +1,15 @@
 package local_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
@@ -71,4 +75,42 @@ func TestABuildWithoutRoom(t *testing.T) {
 			m.wantFailure(t, spec, build.ReasonOutOfDisk, c.words...)
 		})
 	}
+}
+
+// TestTheSizeOfBuilds is known of those that are kept, also after a restart. A workspace without
+// room for another gets none.
+func TestTheSizeOfBuilds(t *testing.T) {
+	t.Parallel()
+	const megabyte = 1 << 20
+	dir, full := t.TempDir(), false
+	errFull := fault.New(fault.Forbidden, "the quota is used up")
+	room := func(context.Context, string) error {
+		if full {
+			return errFull
+		}
+		return nil
+	}
+	bounded := func(c *local.Config) { c.Room = room }
+	m := openMachine(t, dir, bounded)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("dd if=/dev/zero of=big bs=1048576 count=8")})
+	spec, other := buildtest.NewSpec(r.URL()), buildtest.NewSpec(r.URL())
+	other.Workspace = id.New(clock.System())
+	wantSize := func(workspace string, builds int64) {
+		t.Helper()
+		if size := m.Size(workspace); size < builds*8*megabyte || size > builds*9*megabyte {
+			t.Errorf("%d builds take %d bytes", builds, size)
+		}
+	}
+	m.build(t, spec)
+	wantSize(spec.Workspace, 1)
+	wantSize(other.Workspace, 0)
+	must(t, m.Close())
+	m = openMachine(t, dir, bounded)
+	m.build(t, other)
+	wantSize(spec.Workspace, 1)
+	wantSize(other.Workspace, 1)
+	must(t, m.Remove(t.Context(), spec.Revision))
+	wantSize(spec.Workspace, 0)
+	full = true
+	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonOutOfDisk, "was not begun", "the quota is used up")
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 
 	"cuelabs.dev/go/oci/ociregistry"
@@ -40,6 +42,8 @@ type Config struct {
 	MaxRepository int64
 	// Space is the disk that Dir is on; nil has room.
 	Space *disk.Space
+	// Room refuses to take another layer of a workspace; nil refuses none.
+	Room func(ctx context.Context, workspace string) error
 }
 
 // Registry implements registry.Registry, and serves it under Path.
@@ -71,6 +75,11 @@ func Open(cfg Config) (*Registry, error) {
 
 // Close lets go of the directory.
 func (r *Registry) Close() error { return r.root.Close() }
+
+// Size returns how many bytes the images of a workspace take, with what has arrived of others.
+func (r *Registry) Size(workspace string) int64 {
+	return disk.Taken(filepath.Join(r.cfg.Dir, workspace), math.MaxInt64)
+}
 
 // Repository returns what the names of a deployment's images begin with.
 func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, error) {

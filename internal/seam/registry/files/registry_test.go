@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/registry/registrytest"
@@ -386,6 +387,35 @@ func TestARepositoryIsFull(t *testing.T) {
 		t.Error("the image is kept")
 	}
 	m.push(t, m.grant(t, ref), "v2")
+}
+
+// TestAWorkspaceIsFull whose images take as much as all its files may.
+func TestAWorkspaceIsFull(t *testing.T) {
+	t.Parallel()
+	var m machine
+	var bounds atomic.Bool
+	ref := registrytest.NewRef()
+	m = newMachine(t, func(c *files.Config) {
+		c.Room = func(_ context.Context, workspace string) error {
+			if bounds.Load() && workspace == ref.Workspace && m.Size(workspace) >= 9000 {
+				return fault.New(fault.Forbidden, "the quota is used up")
+			}
+			return nil
+		}
+	})
+	grant := m.grant(t, ref)
+	m.push(t, grant, "v1") // three layers of 3000 bytes
+	bounds.Store(true)
+	image, _ := newImage(t)
+	err := remote.Write(reference(t, grant.Repository, ":v2"), image, as(t.Context(), grant)...)
+	if status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "the quota is used up") {
+		t.Fatalf("a push to a full workspace is answered with %v", err)
+	}
+	m.push(t, m.grant(t, registrytest.NewRef()), "v1")
+	must(t, m.Erase(t.Context(), ref.Workspace, ref.Deployment))
+	if size := m.Size(ref.Workspace); size != 0 {
+		t.Errorf("%d bytes are left", size)
+	}
 }
 
 // TestAnUploadGoesOn sends a blob in parts, one of which begins where nothing is expected, and

@@ -44,16 +44,34 @@ type upload struct {
 var _ ociregistry.BlobWriter = (*upload)(nil)
 
 func (r *Registry) begin(ctx context.Context, repo string, _ int) (ociregistry.BlobWriter, error) {
-	if err := r.cfg.Space.Room(); err != nil {
+	if err := errors.Join(r.cfg.Space.Room(), r.roomOf(ctx, repo)); err != nil {
 		return nil, err
 	}
 	return r.openUpload(ctx, repo, randomName(), -1, os.O_CREATE|os.O_EXCL)
+}
+
+// roomOf refuses a layer when the workspace of the repository has no room for more.
+func (r *Registry) roomOf(ctx context.Context, repo string) error {
+	ref, err := refOf(repo)
+	if err != nil || r.cfg.Room == nil {
+		return err
+	}
+	err = r.cfg.Room(ctx, ref.Workspace)
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return fmt.Errorf("%w: %w", ociregistry.ErrDenied, refused)
+	}
+	return err
 }
 
 // resume goes on with an upload. A client that sends nothing more does not say from where.
 func (r *Registry) resume(ctx context.Context, repo, name string, from int64, _ int) (ociregistry.BlobWriter, error) {
 	if !uploadName.MatchString(name) {
 		return nil, ociregistry.ErrBlobUploadUnknown
+	}
+	if from > 0 {
+		if err := r.roomOf(ctx, repo); err != nil {
+			return nil, err
+		}
 	}
 	return r.openUpload(ctx, repo, name, from, 0)
 }

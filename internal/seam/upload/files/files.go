@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,9 +21,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -48,7 +51,15 @@ type Store struct {
 	root   *os.Root
 	hasher secret.Hasher
 	now    clock.Clock
+	room   Room
+
+	mu sync.Mutex
+	// receiving are the bytes that may be on their way in, by workspace.
+	receiving map[string]int64
 }
+
+// Room refuses to keep another tarball of a workspace.
+type Room func(ctx context.Context, workspace string) error
 
 var _ upload.Store = (*Store)(nil)
 
@@ -69,7 +80,43 @@ func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
-	return &Store{root, hasher, now}, nil
+	return &Store{root: root, hasher: hasher, now: now, receiving: map[string]int64{}}, nil
+}
+
+// Bound has the store ask for room before it takes a tarball. What is received counts as its size
+// by then.
+func (s *Store) Bound(room Room) { s.room = room }
+
+// Size returns how many bytes the tarballs of a workspace take, with those that are being received.
+func (s *Store) Size(workspace string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.receiving[workspace] + disk.Taken(filepath.Join(s.root.Name(), workspace), math.MaxInt64)
+}
+
+// reserve counts what a request may bring, for as long as it is received, and asks whether there is
+// room for it.
+func (s *Store) reserve(ctx context.Context, workspace string, size int64) (free func(), err error) {
+	if size < 0 {
+		size = upload.MaxSize
+	}
+	add := func(n int64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.receiving[workspace] += n; s.receiving[workspace] == 0 {
+			delete(s.receiving, workspace)
+		}
+	}
+	add(size)
+	free = func() { add(-size) }
+	if s.room == nil {
+		return free, nil
+	}
+	if err := s.room(ctx, workspace); err != nil {
+		free()
+		return nil, err
+	}
+	return free, nil
 }
 
 // Close lets go of the directory.
@@ -114,6 +161,11 @@ func (s *Store) receive(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > upload.MaxSize {
 		return errSize
 	}
+	free, err := s.reserve(r.Context(), ref.Workspace, r.ContentLength)
+	if err != nil {
+		return err
+	}
+	defer free()
 	err = s.put(ref, http.MaxBytesReader(w, r.Body, upload.MaxSize))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return errSize
