@@ -9,11 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // guardian is an authentication of a repository's own: users are named by X-Api-Key, and see what
@@ -104,12 +107,19 @@ func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {
 // setUpGuardedAgent also returns the token of the agent.
 func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
+	many := web.Rate{PerSecond: 1e6, Burst: 1e6}
+	return setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000})
+}
+
+// setUpGuardedWithin bounds what strangers ask.
+func setUpGuardedWithin(t *testing.T, limits agentserver.StrangerLimits) (f *fixture, g *guardian, platformKey, token string) {
+	t.Helper()
 	g = &guardian{}
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Rule = g.rule
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
-	f = setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+	f = setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, quota.Limits{}, func(c *agentserver.Config) { c.Strangers = limits })
 	f.auth = "./auth.py:auth"
 	revision := f.deploy(t, "agent", "weather")
 	platformKey, f.key = f.key, "ada"

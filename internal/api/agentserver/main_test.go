@@ -125,7 +125,7 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 	return setUpLimited(t, agent, heartbeat, quota.Limits{})
 }
 
-func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration, limits quota.Limits) *fixture {
+func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration, limits quota.Limits, change ...func(*agentserver.Config)) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
@@ -145,7 +145,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	f.hasher = key
 	mux := web.NewMux(log)
 	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
-	must(t, agentserver.Register(mux, agentserver.Config{
+	config := agentserver.Config{
 		Assistants: assistants, Store: store.NewLimited(tb, clock.System, limits), Crons: f.crons, Metrics: counted{},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
@@ -155,7 +155,11 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 			Deployments: f.deployments, Graph: graph.NewClient(nil),
 			Target: func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil },
 		},
-	}))
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	must(t, agentserver.Register(mux, config))
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { f.served <- r.URL.Path }()
 		mux.ServeHTTP(w, r)

@@ -63,7 +63,7 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 		known.user = actingFor(known.principal, r.Header)
 		return known, nil
 	}
-	own := known.Deployment
+	own, identified := known.Deployment, err == nil
 	if err != nil {
 		// The platform may know nothing of the credentials because they are the repository's.
 		var none error
@@ -71,7 +71,15 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 			return known, none
 		}
 	}
-	return s.admitUser(r, own)
+	asked, err := s.strangers.begin(r, own, identified)
+	if err != nil {
+		return known, err
+	}
+	letIn := false
+	defer func() { asked.answered(letIn) }()
+	user, err := s.admitUser(r, own)
+	letIn = err == nil
+	return user, err
 }
 
 // withOwnAuth finds a deployment whose repository has its own authentication, in any workspace. The

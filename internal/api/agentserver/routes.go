@@ -60,6 +60,8 @@ type Config struct {
 	Origins []string
 	// WebSockets says that connections can become WebSockets.
 	WebSockets bool
+	// Strangers bound what strangers ask the authentications of repositories.
+	Strangers StrangerLimits
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
 	Heartbeat time.Duration
 }
@@ -69,6 +71,7 @@ type server struct {
 	Config
 
 	described *descriptions
+	strangers *strangers
 	// mux has the routes of the server.
 	mux *web.Mux
 }
@@ -85,7 +88,7 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{config, &descriptions{}, mux}
+	s := server{config, &descriptions{}, newStrangers(config.Strangers), mux}
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, opens}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})

@@ -54,7 +54,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, listener: l, group: addressGroup(accepted.RemoteAddr())}
+	c := &connection{Conn: accepted, listener: l, group: Group(accepted.RemoteAddr().String())}
 	l.enter(&l.anonymous, c)
 	return c, nil
 }
@@ -122,11 +122,11 @@ func Known(ctx context.Context, workspace string) {
 	}
 }
 
-// addressGroup is the group of a remote address.
-func addressGroup(remote net.Addr) string {
-	address, err := netip.ParseAddrPort(remote.String())
+// Group is the group of a remote address.
+func Group(remote string) string {
+	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return remote.String()
+		return remote
 	}
 	ip := address.Addr().Unmap()
 	if ip.Is4() {

@@ -1,0 +1,170 @@
+package agentserver
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+)
+
+// StrangerLimits bound what strangers ask the authentications of repositories. A stranger is who
+// sends credentials with which the repository has let nobody in recently: each such request has the
+// agent decide. Members that are zero get the default named at each.
+type StrangerLimits struct {
+	// PerAddress is how many requests of one address are refused (10 a second, 100 at once),
+	// PerDeployment how many requests to one deployment are (100 a second, 1000 at once). Beyond
+	// that the agent is not asked.
+	PerAddress, PerDeployment web.Rate
+	// AtOnceOfAddress is how many questions of one address an agent works on at a time (8), AtOnce
+	// how many of all strangers (16).
+	AtOnceOfAddress, AtOnce int
+}
+
+const (
+	// rememberedFor is how long credentials stay known that a repository has let in.
+	rememberedFor = 10 * time.Minute
+	// mostRemembered is of how many credentials that is known, and of how many addresses and
+	// deployments it is known how many requests were refused.
+	mostRemembered = 20_000
+)
+
+// strangers counts the requests of strangers. Each process counts its own.
+type strangers struct {
+	limits  StrangerLimits
+	refused *lru.Cache[string, *rate.Limiter]
+	// known is when credentials were let in last.
+	known *lru.Cache[[sha256.Size]byte, time.Time]
+
+	mu sync.Mutex
+	// asking is how many questions are under way.
+	asking map[string]int
+}
+
+func newStrangers(l StrangerLimits) *strangers {
+	l.PerAddress, l.PerDeployment = cmp.Or(l.PerAddress, web.Rate{PerSecond: 10, Burst: 100}), cmp.Or(l.PerDeployment, web.Rate{PerSecond: 100, Burst: 1000})
+	l.AtOnceOfAddress, l.AtOnce = cmp.Or(l.AtOnceOfAddress, 8), cmp.Or(l.AtOnce, 16)
+	return &strangers{
+		limits: l, asking: map[string]int{},
+		refused: lru.New[string, *rate.Limiter](mostRemembered), known: lru.New[[sha256.Size]byte, time.Time](mostRemembered),
+	}
+}
+
+// question is one request that an agent decides about.
+type question struct {
+	of          *strangers
+	credentials [sha256.Size]byte
+	// remembered tells that there are credentials to remember.
+	remembered bool
+	began      time.Time
+	// taken are taken from what may be refused, until the request is let in.
+	taken  []*rate.Reservation
+	places []string
+}
+
+// begin takes what a request needs for the agent to be asked about it, or refuses the request.
+// Those who are known need nothing, so strangers do not keep them out.
+func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
+	q := &question{of: s, began: clock.System()}
+	q.credentials, q.remembered = credentialsOf(r, d)
+	if identified {
+		return q, nil
+	}
+	if q.remembered {
+		if letIn, ok := s.known.Get(q.credentials); ok && q.began.Sub(letIn) < rememberedFor {
+			return q, nil
+		}
+	}
+	of := d.Deployment
+	from := of + " " + inbound.Group(r.RemoteAddr)
+	for _, bound := range []struct {
+		name string
+		rate web.Rate
+		most int
+	}{{from, s.limits.PerAddress, s.limits.AtOnceOfAddress}, {of, s.limits.PerDeployment, s.limits.AtOnce}} {
+		wait := q.take(bound.name, bound.rate)
+		if wait == 0 && !q.occupy(bound.name, bound.most) {
+			wait = time.Second
+		}
+		if wait > 0 {
+			q.end(true)
+			refusal := fault.New(fault.TooMany, "Too many requests with credentials that this deployment does not know.")
+			refusal.RetryAfter = max(wait, time.Second)
+			return nil, refusal
+		}
+	}
+	return q, nil
+}
+
+// take counts a refusal before it is one, or returns how long to wait for that.
+func (q *question) take(name string, r web.Rate) (wait time.Duration) {
+	bucket := q.of.refused.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
+	taken := bucket.ReserveN(q.began, 1)
+	if wait = taken.DelayFrom(q.began); wait > 0 {
+		taken.CancelAt(q.began)
+		return wait
+	}
+	q.taken = append(q.taken, taken)
+	return 0
+}
+
+// occupy counts a question that is under way.
+func (q *question) occupy(name string, most int) bool {
+	q.of.mu.Lock()
+	defer q.of.mu.Unlock()
+	if q.of.asking[name] >= most {
+		return false
+	}
+	q.of.asking[name]++
+	q.places = append(q.places, name)
+	return true
+}
+
+// end gives back what the question has taken: what may be refused only if the request was not.
+func (q *question) end(letIn bool) {
+	q.of.mu.Lock()
+	defer q.of.mu.Unlock()
+	for _, name := range q.places {
+		if q.of.asking[name]--; q.of.asking[name] == 0 {
+			delete(q.of.asking, name)
+		}
+	}
+	if letIn {
+		for _, taken := range q.taken {
+			taken.CancelAt(q.began)
+		}
+	}
+}
+
+// answered notes what the agent has said.
+func (q *question) answered(letIn bool) {
+	switch {
+	case !q.remembered:
+	case letIn:
+		q.of.known.Put(q.credentials, q.began, 1)
+	default:
+		q.of.known.Drop(q.credentials)
+	}
+	q.end(letIn)
+}
+
+// credentialsOf stands for the credentials of a request to a deployment, where it has any.
+func credentialsOf(r *http.Request, d deployment.Deployment) (sum [sha256.Size]byte, ok bool) {
+	text := d.Deployment
+	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
+		for _, value := range r.Header.Values(name) {
+			ok = true
+			text += "\n" + name + ": " + value
+		}
+	}
+	return sha256.Sum256([]byte(text)), ok
+}

@@ -1,0 +1,88 @@
+package agentserver_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/web"
+)
+
+// slow gives so few requests back that no test waits for one.
+func slow(burst int) web.Rate { return web.Rate{PerSecond: 1e-3, Burst: burst} }
+
+// questions is how often the guardian was asked who somebody is.
+func (g *guardian) questions() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.seen)
+}
+
+// TestAttackStrangersUseUpNoAgent: after some refusals the agent is not asked any more about
+// credentials that nobody knows, while users whom it has let in before, and keys of the platform,
+// reach it as before.
+func TestAttackStrangersUseUpNoAgent(t *testing.T) {
+	t.Parallel()
+	const most, attacks = 5, 30
+	for name, limits := range map[string]agentserver.StrangerLimits{
+		"one address":    {PerAddress: slow(most)},
+		"one deployment": {PerDeployment: slow(most)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, g, platformKey, _ := setUpGuardedWithin(t, limits)
+			for range 2 * most { // what is let in takes nothing
+				wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
+			}
+			before := g.questions()
+			for n := range attacks {
+				got := f.as(t, fmt.Sprint("stranger ", n), "POST", "/threads/search", object{})
+				if n < most {
+					wantStatus(t, got, http.StatusUnauthorized)
+					continue
+				}
+				wait, err := strconv.Atoi(got.Header.Get("Retry-After"))
+				if got.StatusCode != http.StatusTooManyRequests || err != nil || wait < 1 || !strings.Contains(string(got.text), "does not know") {
+					t.Fatalf("attack %d: %d %s, Retry-After %q", n, got.StatusCode, got.text, got.Header.Get("Retry-After"))
+				}
+			}
+			if asked := g.questions() - before; asked != most {
+				t.Errorf("the agent was asked %d times, want %d", asked, most)
+			}
+			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusTooManyRequests) // whom it has never seen
+			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
+			wantStatus(t, f.as(t, platformKey, "POST", "/threads/search", object{}), http.StatusUnauthorized) // as the repository says
+		})
+	}
+}
+
+// TestAttackStrangersThatHang hold no more of the agent than some questions at a time, and users
+// whom it knows pass them.
+func TestAttackStrangersThatHang(t *testing.T) {
+	t.Parallel()
+	const atOnce, attacks = 3, 12
+	for name, limits := range map[string]agentserver.StrangerLimits{"one address": {AtOnceOfAddress: atOnce}, "all": {AtOnce: atOnce, AtOnceOfAddress: attacks}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, _, _ := setUpGuardedWithin(t, limits)
+			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
+			refused := make(chan int, attacks)
+			var all sync.WaitGroup
+			for range attacks {
+				all.Go(func() { refused <- f.as(t, "hangs", "POST", "/threads/search", object{}).StatusCode })
+			}
+			for range attacks - atOnce { // all but those that hang
+				if got := <-refused; got != http.StatusTooManyRequests {
+					t.Errorf("got %d", got)
+				}
+			}
+			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
+			all.Wait()
+			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusOK)
+		})
+	}
+}
