@@ -1,0 +1,239 @@
+package standalone_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+)
+
+// inside are addresses that a tenant must not have the server call, as the hosts of URLs.
+var inside = []string{
+	"127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.255.255.254",
+	"10.0.0.1", "172.16.0.1", "192.168.1.1", "[fd00::1]", "100.64.0.1", "100.100.100.200",
+	"169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[fd00:ec2::254]",
+}
+
+// places are the members of requests with an address that the server calls later: each sends a
+// request with one.
+var places = map[string]func(s *addressed, url string) (status int, answer string){
+	"WebhookCreateRequest.url": func(s *addressed, url string) (int, string) {
+		return s.send("POST", "/v2/webhooks", map[string]any{"url": url})
+	},
+	"WebhookPatchRequest.url": func(s *addressed, url string) (int, string) {
+		return s.send("PATCH", s.webhook, map[string]any{"url": url})
+	},
+	"RunCreate.webhook": func(s *addressed, url string) (int, string) {
+		return s.send("POST", s.agent+"/runs", map[string]any{"assistant_id": "agent", "webhook": url})
+	},
+	"CronCreate.webhook": func(s *addressed, url string) (int, string) {
+		return s.send("POST", s.agent+"/runs/crons", map[string]any{"assistant_id": "agent", "schedule": "0 0 1 1 *", "webhook": url})
+	},
+	"CronPatch.webhook": func(s *addressed, url string) (int, string) {
+		return s.send("PATCH", s.cron, map[string]any{"webhook": url})
+	},
+	"AuthProviderCreateRequest.auth_url":       func(s *addressed, url string) (int, string) { return s.provide("auth_url", url) },
+	"AuthProviderCreateRequest.token_url":      func(s *addressed, url string) (int, string) { return s.provide("token_url", url) },
+	"AuthProviderCreateRequest.revocation_url": func(s *addressed, url string) (int, string) { return s.provide("revocation_url", url) },
+	"AuthProviderPatchRequest.auth_url":        func(s *addressed, url string) (int, string) { return s.move("auth_url", url) },
+	"AuthProviderPatchRequest.token_url":       func(s *addressed, url string) (int, string) { return s.move("token_url", url) },
+	"AuthProviderPatchRequest.revocation_url":  func(s *addressed, url string) (int, string) { return s.move("revocation_url", url) },
+	"AuthProviderDiscoverRequest.mcp_server_url": func(s *addressed, url string) (int, string) {
+		return s.send("POST", "/v2/auth/providers/mcp-discover", map[string]any{"provider_id": "found", "name": "Found", "mcp_server_url": url})
+	},
+	"TrustRuleCreateRequest.issuer": func(s *addressed, url string) (int, string) {
+		return s.send("POST", "/v2/workspaces/current/trust-rules", map[string]any{"issuer": url, "role": "viewer", "claims": map[string]any{"sub": "a"}})
+	},
+}
+
+// elsewhere are the other members that look like addresses, and why they are not in places.
+var elsewhere = map[string]string{
+	"SourceConfigRequest.repo_url":                         "is cloned by a build: TestAttackGitReachesNoPrivateAddress in build/local, and below",
+	"SourceRevisionConfigRequest.image_uri":                "is pulled by an engine: TestAttackRegistriesHavePublicAddresses",
+	"Container.image":                                      "the same",
+	"Container.imagePullPolicy":                            "is a word",
+	"Container.securityContext":                            "is none",
+	"ResourceSpec.image_pull_secrets":                      "are names",
+	"ListenerReport.url":                                   "is called by name, too: TestAttackAnAgentWhoseNameLeadsInside in control/listener",
+	"SourceConfigRequest.custom_url":                       "is shown and never called",
+	"GitCredentialCreateRequest.host":                      "is compared with the host of a repository's URL",
+	"MemberCreateRequest.issuer":                           "is compared with the issuers that the operator has configured",
+	"PushTokenRequest.supports_registry_username":          "is a flag",
+	"RunCreate.checkpoint_during":                          "is a flag",
+	"CronCreate.checkpoint_during":                         "is a flag",
+	"AuthProviderCreateRequest.token_endpoint_auth_method": "is a word",
+	"AuthProviderPatchRequest.token_endpoint_auth_method":  "is a word",
+}
+
+// addressed is a server that others can reach, and what requests with addresses are about.
+type addressed struct {
+	client
+	t                    *testing.T
+	webhook, agent, cron string
+}
+
+func (s *addressed) send(method, path string, body any) (status int, answer string) {
+	s.t.Helper()
+	status, text := ask(s.t, method, s.base+path, s.headers, body)
+	return status, string(text)
+}
+
+// provider is a request for a provider that keeps every rule.
+func provider(id, member, url string) map[string]any {
+	request := map[string]any{
+		"provider_id": id, "name": "Calendar", "client_id": "c", "client_secret": "s",
+		"auth_url": "https://accounts.example.com/a", "token_url": "https://accounts.example.com/t", "revocation_url": "https://accounts.example.com/r",
+	}
+	if member != "" {
+		request[member] = url
+	}
+	return request
+}
+
+func (s *addressed) provide(member, url string) (status int, answer string) {
+	return s.send("POST", "/v2/auth/providers", provider("other", member, url))
+}
+
+func (s *addressed) move(member, url string) (status int, answer string) {
+	return s.send("PATCH", "/v2/auth/providers/calendar", map[string]any{member: url, "client_secret": "s"})
+}
+
+// members are those of the documents that look like addresses and that requests have.
+func members(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	looks := regexp.MustCompile(`url|uri|webhook|host|issuer|image|endpoint|address|origin|server|registry|callback`)
+	requests := regexp.MustCompile(`Request$|Create$|Patch$|Report$|^Container$|^ResourceSpec$`)
+	for _, document := range [][]byte{openapi.ControlPlane, openapi.AgentServer} {
+		var read struct {
+			Components struct {
+				Schemas map[string]struct{ Properties map[string]any }
+			}
+		}
+		must(t, json.Unmarshal(document, &read))
+		for name, schema := range read.Components.Schemas {
+			for member := range schema.Properties {
+				if requests.MatchString(name) && looks.MatchString(member) {
+					found[name+"."+member] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// TestAttackAddressesInside names addresses of the server's machine and of its networks wherever a
+// request can, and finds each refused. The documents say where that is.
+func TestAttackAddressesInside(t *testing.T) {
+	t.Parallel()
+	found := members(t)
+	for member := range found {
+		if places[member] == nil && elsewhere[member] == "" {
+			t.Errorf("%s may be an address, and nothing here says what becomes of it", member)
+		}
+	}
+	for member := range places {
+		if !found[member] {
+			t.Errorf("no request has %s", member)
+		}
+	}
+	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), LocalRepositories: new(true), Log: slog.New(slog.DiscardHandler)})
+	defer stop()
+	c := clientOf(credentials)
+	s := &addressed{client: c, t: t}
+	d := c.call(t, http.StatusCreated, "POST", "/v2/deployments", creation(agents(t, "true"), computetest.Serve))
+	c.await(t, newest(d), "DEPLOYED")
+	s.agent = fmt.Sprintf("/d/%s", d["id"])
+	c.call(t, http.StatusOK, "POST", "/v2/auth/providers", provider("calendar", "", ""))
+	s.webhook = fmt.Sprintf("/v2/webhooks/%s", c.call(t, http.StatusCreated, "POST", "/v2/webhooks", map[string]any{"url": "https://hooks.example.com/x"})["id"])
+	cron := c.call(t, http.StatusOK, "POST", s.agent+"/runs/crons", map[string]any{"assistant_id": "agent", "schedule": "0 0 1 1 *"})
+	s.cron = fmt.Sprintf("%s/runs/crons/%s", s.agent, cron["cron_id"])
+	for member, send := range places {
+		for _, host := range inside {
+			for _, scheme := range []string{"http", "https"} {
+				if status, answer := send(s, scheme+"://"+host+":8080/x"); status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
+					t.Errorf("%s %s://%s: got %d %s", member, scheme, host, status, answer)
+				}
+			}
+		}
+	}
+}
+
+// TestAttackRedirectsInside has an address that the server may call send it on to one that it may
+// not: each kind of call is made, and none is sent on.
+func TestAttackRedirectsInside(t *testing.T) {
+	t.Parallel()
+	trap, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { trap.Close() })
+	go func() {
+		for {
+			conn, err := trap.Accept()
+			if err != nil {
+				return
+			}
+			t.Errorf("the server called %s", conn.LocalAddr())
+			conn.Close()
+		}
+	}()
+	var calls atomic.Int32
+	outside := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		calls.Add(1)
+		http.Redirect(w, r, "http://"+trap.Addr().String()+"/x", http.StatusTemporaryRedirect)
+	}))
+	must(t, outside.Listener.Close())
+	if outside.Listener, err = net.Listen("tcp", "127.0.0.2:0"); err != nil {
+		t.Skip("this machine has no second loopback address: ", err)
+	}
+	outside.Start()
+	t.Cleanup(outside.Close)
+	permitted := outbound.Networks{netip.MustParsePrefix("127.0.0.2/32")}
+	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), PrivateAddresses: permitted, Log: slog.New(slog.DiscardHandler)})
+	defer stop()
+	c := clientOf(credentials)
+	called := func(what string) {
+		t.Helper()
+		if calls.Swap(0) == 0 {
+			t.Errorf("%s: nobody was called", what)
+		}
+	}
+
+	found, _ := ask(t, "POST", c.base+"/v2/auth/providers/mcp-discover", c.headers, map[string]any{"provider_id": "p", "name": "P", "mcp_server_url": outside.URL})
+	if found < 400 {
+		t.Errorf("a discovery that is sent on: got %d", found)
+	}
+	called("discovery")
+
+	hook := c.call(t, http.StatusCreated, "POST", "/v2/webhooks", map[string]any{"url": outside.URL})
+	path := fmt.Sprintf("/v2/webhooks/%s", hook["id"])
+	c.call(t, http.StatusAccepted, "POST", path+"/test", map[string]any{})
+	for again := time.NewTicker(20 * time.Millisecond); ; <-again.C {
+		_, text := ask(t, "GET", c.base+path+"/deliveries", c.headers, nil)
+		if strings.Contains(string(text), "307") {
+			break
+		}
+	}
+	called("webhook")
+
+	d := c.call(t, http.StatusCreated, "POST", "/v2/deployments", map[string]any{
+		"name": "repository", "source": "github", "source_config": map[string]any{"repo_url": outside.URL + "/agent.git"},
+		"source_revision_config": map[string]any{"repo_ref": "main", "framework_config_path": "framework.json"}, "secrets": []any{},
+	})
+	c.await(t, newest(d), "BUILD_FAILED")
+	called("repository")
+}
