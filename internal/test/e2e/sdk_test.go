@@ -91,6 +91,21 @@ func TestSDKsStreams(t *testing.T) {
 	}
 }
 
+// TestSDKsStreamSynchronously has clients that block their thread.
+func TestSDKsStreamSynchronously(t *testing.T) {
+	t.Parallel()
+	weather, follower := shared(t), scripted(t)
+	for _, sdk := range []string{"Python", "Python older"} {
+		for _, transport := range transports() {
+			t.Run(sdk+" "+transport, func(t *testing.T) {
+				t.Parallel()
+				weather.lives(t, sdk, "sync", transport)
+				follower.lives(t, sdk, "sync", transport, "asked")
+			})
+		}
+	}
+}
+
 // scripted deploys an agent that follows the script of each run.
 func scripted(t *testing.T) *deployment {
 	t.Helper()

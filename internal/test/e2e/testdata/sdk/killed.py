@@ -1,21 +1,17 @@
 """Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the agent's URL, the key, the transport of events."""
 
 import asyncio
-import sys
 
 import httpx
 from story import ANSWERED, ask, create, expect, tell, types
+from threads_v3 import root, said, stream
 
 CHANNELS = ["lifecycle", "messages", "updates", "values", "tools"]
 LONG = {"configurable": {"token_delay_ms": 30, "node_delay_ms": 20, "answer_words": 400}}
 
 
-def stream(client, thread_id):
-    return client.threads.stream(thread_id, assistant_id="agent", transport=sys.argv[3], headers={"x-api-key": sys.argv[2]})
-
-
-def ends(event):
-    return event["method"] == "lifecycle" and not event["params"]["namespace"] and event["params"]["data"]["event"] == "completed"
+def completes(event):
+    return root(event) and said(event) == "completed"
 
 
 async def read(thread, seen, shown=lambda: None):
@@ -25,7 +21,7 @@ async def read(thread, seen, shown=lambda: None):
             seen[event["event_id"]] = event["seq"]
         if event["method"] == "messages" and event["params"]["data"]["event"] == "content-block-delta":
             shown()
-        if ends(event):
+        if completes(event):
             return True
     return False
 

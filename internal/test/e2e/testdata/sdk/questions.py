@@ -1,18 +1,7 @@
 """Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport of events."""
 
-import sys
-
 from story import expect, refused, tell, until
-
-PAUSES = [
-    {"event": "updates|inner:1", "data": {"n": None}},
-    {"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]},
-]
-GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
-
-
-def stream(client, thread_id=None):
-    return client.threads.stream(thread_id, assistant_id="agent", transport=sys.argv[3], headers={"x-api-key": sys.argv[2]})
+from threads_v3 import GOES_ON, PAUSES, stream
 
 
 async def questions(thread, count):

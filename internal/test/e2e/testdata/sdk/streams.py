@@ -1,42 +1,19 @@
 """Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments: the agent's URL, the key, the transport of events."""
 
 import asyncio
-import sys
 import uuid
 
 from story import ANSWERED, BRISK, FAST, SLOW, ask, create, expect, tell, types
-
-TRANSPORT = sys.argv[3]
-LONG = {"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}}
-CHANNELS = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"]
+from threads_v3 import CHANNELS, LONG, ends, root, said, stream, text
 
 
-def stream(client, thread_id=None):
-    return client.threads.stream(thread_id, assistant_id="agent", transport=TRANSPORT, headers={"x-api-key": sys.argv[2]})
-
-
-def said(event):
-    return event["params"]["data"].get("event")
-
-
-def root(event):
-    return event["method"] == "lifecycle" and not event["params"]["namespace"]
-
-
-def text(events):
-    deltas = [e["params"]["data"]["delta"] for e in events if e["method"] == "messages" and said(e) == "content-block-delta"]
-    return "".join(d["text"] for d in deltas if d["type"] == "text-delta")
-
-
-async def ends(stream, runs=1):
-    """Reads until some runs have ended."""
+async def whole(stream):
+    """Reads until a run has ended."""
     events = []
     async for event in stream:
         events.append(event)
-        if root(event) and said(event) != "running":
-            runs -= 1
-            if not runs:
-                return events
+        if ends(event):
+            return events
     raise AssertionError("the stream has ended")
 
 
@@ -103,12 +80,12 @@ async def two_readers(client):
         async for event in one.subscribe(CHANNELS):
             seen.append(event)
             if middle is None and len(text(seen)) > 10:
-                middle = asyncio.create_task(ends(two.subscribe(CHANNELS)))
-            if root(event) and said(event) != "running":
+                middle = asyncio.create_task(whole(two.subscribe(CHANNELS)))
+            if ends(event):
                 break
         expect("all for who comes in the middle", await middle, seen)
     async with stream(client, thread_id) as late:
-        expect("all for who comes late", await ends(late.subscribe(CHANNELS)), seen)
+        expect("all for who comes late", await whole(late.subscribe(CHANNELS)), seen)
 
 
 async def failing(client):
@@ -131,7 +108,7 @@ async def cancelled(client):
             if text(seen) and run:
                 await client.runs.cancel(thread_id, run["run_id"])
                 run = None
-            if root(event) and said(event) != "running":
+            if ends(event):
                 break
         expect("the end", said(seen[-1]), "interrupted")
         frames = [said(e) for e in seen if e["method"] == "messages"]
