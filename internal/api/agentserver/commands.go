@@ -164,6 +164,9 @@ func (c command) runStart() (any, *int64, error) {
 	if p.AssistantID == "" {
 		return nil, nil, refused(InvalidArgument, "run.start requires an assistant_id.")
 	}
+	if isCommand(p.Input) {
+		p.command, p.Input = p.Input, nil
+	}
 	if present(p.Input) != nil && !namesCheckpoint(p.Config) {
 		asks, err := c.pending()
 		if err != nil {
@@ -178,6 +181,15 @@ func (c command) runStart() (any, *int64, error) {
 		return nil, nil, err
 	}
 	return map[string]string{"run_id": made.Run}, before, nil
+}
+
+// isCommand tells whether an input is a command of a graph: a JavaScript client that calls the agent
+// as if it were a graph has no other parameter for it.
+func isCommand(input json.RawMessage) bool {
+	var named struct {
+		Name string `json:"lg_name"`
+	}
+	return json.Unmarshal(input, &named) == nil && named.Name == "Command"
 }
 
 // start creates a run, as the endpoints of runs do.

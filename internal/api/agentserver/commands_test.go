@@ -156,6 +156,24 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestAnInputThatIsACommand is the command of the run, as a graph that calls another one sends it.
+func TestAnInputThatIsACommand(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	present := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}})
+	f.does(t, thread, "run.start", script(pausing("q1", "q2")))
+	present.runs(t, 1)
+	command := object{"lg_name": "Command", "resume": object{"q1": true, "q2": false}, "goto": []any{}}
+	f.does(t, thread, "run.start", with(script(add("model", "m1", "Fine")), "input", command))
+	wantLines(t, "the answers", eventLines(of(present.runs(t, 1), "input.answered")), `input.answered {"interrupt_ids":["q1","q2"]}`)
+	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+	kwargs, _ := runs[0].(object)["kwargs"].(object)
+	if diff := cmp.Diff(any(command), kwargs["command"]); diff != "" {
+		t.Errorf("the command (-want +got):\n%s", diff)
+	}
+}
+
 // TestAForkOfAWaitingThread takes its input as an input: the run goes on from the checkpoint that
 // it names, where nothing is asked.
 func TestAForkOfAWaitingThread(t *testing.T) {

@@ -106,6 +106,19 @@ func TestSDKsStreamSynchronously(t *testing.T) {
 	}
 }
 
+// TestSDKsRemoteGraph has graphs that call the agent, as if it were a graph in their process.
+func TestSDKsRemoteGraph(t *testing.T) {
+	t.Parallel()
+	weather, follower := shared(t), scripted(t)
+	for _, sdk := range []string{"Python", "JavaScript streaming"} {
+		t.Run(sdk, func(t *testing.T) {
+			t.Parallel()
+			weather.lives(t, sdk, "remote")
+			follower.lives(t, sdk, "remote", "asked")
+		})
+	}
+}
+
 // scripted deploys an agent that follows the script of each run.
 func scripted(t *testing.T) *deployment {
 	t.Helper()

@@ -1,0 +1,85 @@
+// Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one. Arguments: the agent's URL, the key,
+// and "asked" for the story that needs an agent that follows scripts.
+const assert = require("node:assert/strict");
+const { randomUUID } = require("node:crypto");
+const { createRequire } = require("node:module");
+const modules = createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names
+const { Command } = modules("@langchain/langgraph");
+const { RemoteGraph } = modules("@langchain/langgraph/remote");
+const { answered, apiKey, apiUrl, ask, brisk, client, collect, fast, slow, tell, types, until } = require("./story.cjs");
+
+const remote = new RemoteGraph({ graphId: "agent", url: apiUrl, apiKey });
+const on = (thread_id, { configurable }) => ({ configurable: { ...configurable, thread_id } });
+const pauses = [{ event: "interrupt", data: [{ id: "q1", value: "May I?" }, { id: "q2", value: "And now?" }] }];
+const goesOn = [{ event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } }];
+const answers = { q1: true, q2: false };
+
+async function invoked() {
+  const thread = randomUUID();
+  assert.deepEqual(types(await remote.invoke(ask("sf"), on(thread, fast))), answered);
+  const values = await remote.invoke(ask("nyc"), on(thread, fast));
+  assert.deepEqual(types(values), [...answered, ...answered]);
+  assert.deepEqual((await remote.getState(on(thread, {}))).values, values);
+}
+
+async function streamed() {
+  const parts = await collect(await remote.stream(ask("sf"), { ...brisk, streamMode: ["messages", "values"] }));
+  const answer = parts.filter(([mode]) => mode === "values").at(-1)[1].messages.at(-1);
+  const tokens = parts.filter(([mode, data]) => mode === "messages" && data[0].id === answer.id && data[0].type === "AIMessageChunk").map(([, data]) => data[0].content);
+  assert.equal(tokens.join(""), answer.content);
+  assert.ok(tokens.length > 3);
+}
+
+/** threadsStreamed speaks the thread-centric protocol: messages, events and the output. */
+async function threadsStreamed() {
+  const run = await remote.streamEvents(ask("sf"), { ...brisk, version: "v3" });
+  const messages = collect(run.messages).then((all) => Promise.all(all.map(async (message) => String(await message.text))));
+  const output = await run.output;
+  assert.deepEqual(types(output), answered);
+  assert.equal((await messages).at(-1), output.messages.at(-1).content);
+  const events = [];
+  for await (const event of run) {
+    events.push(event);
+    if (event.method === "lifecycle" && event.params.namespace.length === 0 && event.params.data.event === "completed") break;
+  }
+  const last = events.filter(({ method }) => method === "values").at(-1).params.data;
+  assert.deepEqual(last.messages.map(({ id, content }) => [id, content]), output.messages.map(({ id, content }) => [id, content]));
+  await run.thread.close();
+}
+
+async function aborted() {
+  const thread = randomUUID();
+  const run = await remote.streamEvents(ask("sf"), { ...on(thread, slow), version: "v3" });
+  for await (const message of run.messages) {
+    assert.ok(message);
+    break;
+  }
+  run.abort();
+  const [{ run_id }] = await client.runs.list(thread);
+  await client.runs.join(thread, run_id);
+  assert.equal((await client.runs.get(thread, run_id)).status, "interrupted");
+}
+
+/** asked has a command answer both questions, in each protocol. */
+async function asked() {
+  const thread = randomUUID();
+  const scripted = (script) => on(thread, { configurable: { script } });
+  const paused = async () => (await client.threads.get(thread)).status === "interrupted";
+  const newest = async () => (await client.runs.list(thread))[0].kwargs.command.resume;
+  const first = await remote.streamEvents({ messages: [] }, { ...scripted(pauses), version: "v3" });
+  await first.output;
+  assert.equal(first.interrupted, true);
+  assert.deepEqual(first.interrupts.map(({ interruptId, payload }) => [interruptId, payload]), [["q1", "May I?"], ["q2", "And now?"]]);
+  await first.thread.close();
+  await until(paused);
+  const second = await remote.streamEvents(new Command({ resume: answers }), { ...scripted(goesOn), version: "v3" });
+  assert.equal((await second.output).messages.at(-1).content, "Done");
+  await second.thread.close();
+  assert.deepEqual(await newest(), answers);
+  await assert.rejects(remote.invoke({ messages: [] }, scripted(pauses)), { name: "GraphInterrupt" }); // it tells a graph around it
+  await until(paused);
+  assert.equal((await remote.invoke(new Command({ resume: answers }), scripted(goesOn))).messages.at(-1).content, "Done");
+  assert.deepEqual(await newest(), answers);
+}
+
+tell(...(process.argv[4] === "asked" ? [asked] : [invoked, streamed, threadsStreamed, aborted]));

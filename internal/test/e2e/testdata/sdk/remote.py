@@ -1,0 +1,132 @@
+"""Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one.
+
+Arguments: the agent's URL, the key, and "asked" for the story that needs an agent that follows scripts."""
+
+import asyncio
+import sys
+import uuid
+
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.types import Command
+from langgraph_sdk import get_client, get_sync_client
+from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, tell, types, until
+
+# The agent's questions, and what it does when they are answered.
+PAUSES = [{"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]}]
+GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
+ANSWERS = {"q1": True, "q2": False}
+
+
+def remote():
+    url, api_key = sys.argv[1:3]
+    return RemoteGraph("agent", client=get_client(url=url, api_key=api_key), sync_client=get_sync_client(url=url, api_key=api_key))
+
+
+def on(thread_id, config):
+    return {"configurable": {**config["configurable"], "thread_id": thread_id}}
+
+
+async def invoked(client):
+    """Both clients, on one thread."""
+    thread_id = str(uuid.uuid4())
+    first = await asyncio.to_thread(remote().invoke, ask("sf"), on(thread_id, FAST))
+    expect("the first answer", types(first), ANSWERED)
+    second = await remote().ainvoke(ask("nyc"), on(thread_id, FAST))
+    expect("the second answer", types(second), [*ANSWERED, *ANSWERED])
+    expect("the state", (await remote().aget_state(on(thread_id, FAST))).values, second)
+
+
+async def streamed(client):
+    """Tokens and states, with both clients."""
+
+    def read():
+        return list(remote().stream(ask("sf"), BRISK, stream_mode=["messages", "values"]))
+
+    def check(parts):
+        answer = [data for mode, data in parts if mode == "values"][-1]["messages"][-1]
+        tokens = [data[0]["content"] for mode, data in parts if mode == "messages" and data[0]["id"] == answer["id"] and data[0]["type"] == "AIMessageChunk"]
+        expect("the answer", "".join(tokens), answer["content"])
+        assert len(tokens) > 3, tokens
+
+    check([(part.event.split("|")[0], part.data) for part in await asyncio.to_thread(read)])
+    check([(part.event.split("|")[0], part.data) async for part in remote().astream(ask("nyc"), BRISK, stream_mode=["messages", "values"])])
+
+
+async def threads_streamed(client):
+    """The thread-centric protocol with the client that is not synchronous: messages and the output."""
+    async with await remote().astream_events(ask("sf"), BRISK, version="v3") as run:
+
+        async def read(message):
+            return message.message_id, "".join([delta async for delta in message.text])
+
+        async def all_of():
+            return await asyncio.gather(*[asyncio.create_task(read(message)) async for message in run.messages])
+
+        shown, output = await asyncio.gather(all_of(), run.output())
+        expect("the output", types(output), ANSWERED)
+        expect("the messages", [id for id, _ in shown], [output["messages"][i]["id"] for i in (1, 3)])
+        expect("the answer", shown[1][1], output["messages"][3]["content"])
+
+
+async def threads_streamed_synchronously(client):
+    def read():
+        with remote().stream_events(ask("sf"), BRISK, version="v3") as run:
+            events = list(run_of(run))
+            expect("the output", types(run.output), ANSWERED)
+            return events, run.output
+
+    def run_of(run):
+        for event in run:
+            yield event
+            if event["method"] == "lifecycle" and not event["params"]["namespace"] and event["params"]["data"]["event"] != "running":
+                return
+
+    events, output = await asyncio.to_thread(read)
+    expect("the numbers", [event["seq"] for event in events], sorted({event["seq"] for event in events}))
+    expect("the last values", [e["params"]["data"] for e in events if e["method"] == "values"][-1], output)
+
+
+async def aborted(client):
+    thread_id = str(uuid.uuid4())
+    async with await remote().astream_events(ask("sf"), on(thread_id, SLOW), version="v3") as run:
+        async for _ in run.messages:
+            await run.abort()
+            break
+    [stopped] = await client.runs.list(thread_id)
+    await client.runs.join(thread_id, stopped["run_id"])
+    expect("the run", (await client.runs.get(thread_id, stopped["run_id"]))["status"], "interrupted")
+
+
+async def asked(client):
+    """Both questions are answered by a command, in each protocol."""
+    thread_id = str(uuid.uuid4())
+
+    async def commands():
+        return [run["kwargs"].get("command") for run in await client.runs.list(thread_id)]
+
+    def scripted(script):
+        return on(thread_id, {"configurable": {"script": script}})
+
+    async def paused():
+        return (await client.threads.get(thread_id))["status"] == "interrupted"
+
+    async with await remote().astream_events({"messages": []}, scripted(PAUSES), version="v3") as run:
+        while len(await run.interrupts()) < 2:
+            await asyncio.sleep(0.02)
+        expect("the run is interrupted", await run.interrupted(), True)
+        await until(paused)
+        expect("the questions", {q["interrupt_id"]: q["value"] for q in await run.interrupts()}, {"q1": "May I?", "q2": "And now?"})
+    async with await remote().astream_events(Command(resume=ANSWERS), scripted(GOES_ON), version="v3") as run:
+        expect("the answer", (await run.output())["messages"][-1]["content"], "Done")
+    expect("the command", (await commands())[0], {"resume": ANSWERS})
+    await remote().ainvoke({"messages": []}, scripted(PAUSES))
+    await until(paused)
+    answered = await remote().ainvoke(Command(resume=ANSWERS), scripted(GOES_ON))
+    expect("the answer", answered["messages"][-1]["content"], "Done")
+    expect("the command", (await commands())[0]["resume"], ANSWERS)
+
+
+if sys.argv[3:] == ["asked"]:
+    tell(asked)
+else:
+    tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, aborted)
