@@ -30,12 +30,13 @@
 // # The fence
 //
 // A worker owns one attempt at a run. Claim gives the worker the next attempt number. Each write of
-// the worker (Attempt.Flush, Finish, HandOver) is one transaction of events, checkpoints and the
-// run's new position, and its condition is the fence: the run's stored status, attempt and position
-// are still those that the worker wrote or read last. An interrupt changes the status, and another
-// worker's Claim changes the attempt. In both cases the next write of the old worker fails with
-// ErrFenced, and so does every later write: the old worker stops. Readers trust events up to the
-// run's position only, so they never see an event that the fence refused.
+// the worker (Claim, Flush, HandOver, Finish) is one transaction of events, checkpoints and the
+// run's new position. Its condition is the fence: the run's stored status, attempt, position and
+// last handover are those that the worker wrote or read last. An interrupt changes the status.
+// Another worker's Claim changes the attempt. The worker's own HandOver changes the last handover.
+// After each of these, every later write of the old worker fails with ErrFenced. The worker also
+// watches the thread, and Owned tells it early that it has lost the run. Readers trust events up to
+// the run's position only, so they never see an event that the fence refused.
 //
 // Leases decide only when another worker tries. No clocks of two hosts are compared for
 // correctness.
@@ -53,7 +54,11 @@
 // A run that its client cancelled before it started leaves nothing: the client took it back.
 //
 // What the state cannot hold stays with its run, which ends with the failure StateTooLarge. Seal is
-// idempotent. The first caller that needs the state seals: the next run's Claim, or a reader.
+// idempotent. Claim, Create (before a rollback or a fork), Cancel, Delete and every reader of the
+// state call Seal. Rescue calls it when a superseded run's lease is over.
+//
+// The lock says how far this has come: Overtaken, Cut, Sealed and Unsealed. Package thread has a
+// table of these words.
 //
 // The text of a step counts only if it belongs to the graph's own channel "messages", or if a
 // subgraph hands it to that channel of its parent. Only the runtime of the agent knows the graph,
@@ -81,11 +86,12 @@
 //
 // # Permits: concurrency permits
 //
-// A deployment may bound its working runs. Each working run then holds a permit, from its first
-// claim to the transaction that ends the run. The run holds the permit, not its worker. A run
-// without a free permit waits in the order of ids, and its workflow ends; the run that leaves a
-// permit gives it to the first waiting run and starts that run's workflow. Nobody polls; a worker
-// looks at a waiting run again after ten leases, in case the start was lost.
+// A deployment may bound its working runs. Each working run holds a permit from its first claim on.
+// Finish releases the permit. For an interrupted run, Seal releases it. For a removed run, the
+// transaction that deletes the run releases it. The run holds the permit, not its worker. A run
+// without a free permit waits in the order of ids, and its workflow ends. The release of a permit
+// gives it to the first waiting run and starts that run's workflow. Nobody polls; a worker looks at
+// a waiting run again after ten leases, in case the start was lost.
 //
 // A permit costs one read and one write when it is taken and when it is left. A row of items holds
 // 64 permits and takes some 250 runs a second, because a partition takes 1,000 write units a

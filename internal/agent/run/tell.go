@@ -33,9 +33,9 @@ func (r Run) Kwargs() json.RawMessage {
 // arrived.
 const maxTold = 8 << 20
 
-// tell returns what sends the end of a run to the run's webhook, if it has one. It belongs into the
-// transaction that ends the run. If the message is larger than maxTold, values and input are left
-// out: otherwise the run could not end.
+// tell returns what sends the end of a run to the run's webhook, if it has one. The caller adds it
+// to the transaction of Finish, or for an interrupted run to the transaction of Seal. If the
+// message is larger than maxTold, values and input are left out: otherwise the run could not end.
 func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Outbox) {
 	if run.Webhook == "" || s.webhooks == nil {
 		return o

@@ -55,34 +55,44 @@ type Thread struct {
 	Stored int64
 }
 
-// Lock orders the runs of a thread. Run ids sort by the order of their turns.
+// Lock orders the runs of a thread. Run ids sort by the order of their turns, so a mark in the lock
+// says something about all runs up to it. The words of the lock, from the oldest run to the newest:
+//
+//	Sealed     the newest run whose leftovers are in the state
+//	Unsealed   whether runs between Sealed and Run still have to be sealed
+//	Overtaken  the newest run that an interrupt superseded; a pending run up to it never begins
+//	Cut, CutTo the range of runs that a rollback removes; readers skip it
+//	Run        the active run, or the last run that was active
+//	Tail       the newest run that was not delayed
+//	Last       the newest run; the runs after Run are the queue
 type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
-	// Run is the active run, or the last that was; "" before the first.
+	// Run is the active run, or the last run that was active; "" before the first.
 	Run string
 	// Busy says that Run is in flight.
 	Busy bool
-	// Due is until when Run waits for its time, zero when it does not: a run created meanwhile goes
-	// before it.
+	// Due is the time at which a delayed active run may start. It is zero if the active run is not
+	// delayed. A run that is created before Due goes first.
 	Due time.Time
-	// Last is the newest run of the thread: Run, or one that waits behind it.
+	// Last is the newest run of the thread: Run, or the last run of the queue behind it.
 	Last string
-	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none
-	// was: those up to it that are still pending never begin.
+	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
+	// up to it that are still pending never begin.
 	Overtaken string
-	// OvertakenWhy says why they were overtaken, the newest time that some were.
+	// OvertakenWhy is the reason of the newest interrupt.
 	OvertakenWhy string
-	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
+	// Tail is the newest run that was not delayed, TailAt the time at which it was created.
 	Tail   string
 	TailAt time.Time
-	// Cut and CutTo are the first and the last of the runs that are being removed, "" when there
-	// are none. They exist no more; what they wrote is erased before anything else is written.
+	// Cut and CutTo are the first and the last run of the range that is being removed, "" if there
+	// is no such range. Readers skip these runs. What the runs wrote is erased before anything else
+	// is written.
 	Cut, CutTo string
-	// Sealed is the newest run of which everything worth keeping is in the state.
+	// Sealed is the newest run whose leftovers are in the state.
 	Sealed string
-	// Unsealed says that an interrupt left runs between Sealed and Run that are not folded into the
-	// state yet.
+	// Unsealed says that there are superseded runs between Sealed and Run whose leftovers are not
+	// in the state yet.
 	Unsealed bool
 	// Position is that of the last event of the sealed runs.
 	Position int64
