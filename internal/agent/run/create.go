@@ -85,25 +85,42 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 		if err != nil {
 			return Run{}, err
 		}
-		request.Fork.Number = number
+		fork := *request.Fork // the caller keeps its request as it is
+		fork.Number = number
+		request.Fork = &fork
 	}
 	if err := s.threads.Room(ctx, t.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
-	stale, place := false, s.threads.RunPlace(t)
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ Run, o record.Outbox, err error) {
-		if stale {
-			if t, err = s.threads.Get(ctx, t.Ref); err != nil {
-				return Run{}, o, err
-			}
-		}
-		stale = true
+	place := s.threads.RunPlace(t)
+	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (Run, record.Outbox, error) {
 		if s.clearsFirst(t, request) {
+			var err error
 			if t, _, err = s.seal(ctx, t); err != nil {
-				return Run{}, o, err
+				return Run{}, record.Outbox{}, err
 			}
 		}
 		return s.plan(ctx, t, request, place)
+	})
+}
+
+// decideOn is record.DecideValue for a decision on a thread that was just read. The first try uses
+// t. Each later try reads the thread again.
+func decideOn[T any](
+	ctx context.Context, s *Store, t thread.Thread, decide func(ctx context.Context, t thread.Thread, first bool) (T, record.Outbox, error),
+) (T, error) {
+	first := true
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (T, record.Outbox, error) {
+		if first {
+			first = false
+			return decide(ctx, t, true)
+		}
+		read, err := s.threads.Get(ctx, t.Ref)
+		if err != nil {
+			var none T
+			return none, record.Outbox{}, err
+		}
+		return decide(ctx, read, false)
 	})
 }
 
@@ -303,8 +320,8 @@ func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key 
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.lease))}
 }
 
-// noLease takes a run from where reconcile looks.
-var noLease = map[table.Index]table.Key{table.ByDue: {}}
+// noLease returns the change of the index that takes a run off reconcile's list.
+func noLease() map[table.Index]table.Key { return map[table.Index]table.Key{table.ByDue: {}} }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -328,6 +345,6 @@ func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Upd
 // another. It will need another workflow.
 func (s *Store) displace(run Run, now time.Time) table.Update {
 	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, fence(run))
-	change.Index = noLease
+	change.Index = noLease()
 	return change
 }

@@ -274,3 +274,24 @@ func TestAClientThatLeavesItsRunBehind(t *testing.T) {
 		t.Errorf("started workflows (-want +got):\n%s", diff)
 	}
 }
+
+// TestARequestStaysAsItsCallerMadeIt, so that the caller may create another run with it.
+func TestARequestStaysAsItsCallerMadeIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("x")
+	f.answer(a, "m", "answer")
+	f.finish(a)
+	at, err := f.threads.State(t.Context(), f.ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := run.Request{Strategy: run.Enqueue, Fork: &run.Fork{ID: at.At.ID}}
+	created, err := f.runs.Create(t.Context(), f.ref, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created.Fork.Number != at.At.Number || request.Fork.Number != 0 {
+		t.Errorf("the run goes on from checkpoint %d, and its request says %d: want %d and 0", created.Fork.Number, request.Fork.Number, at.At.Number)
+	}
+}

@@ -102,7 +102,7 @@ func (a *Attempt) dropOriginal(writes []table.Write) []table.Write {
 // over is where a run that has ended is looked for: nowhere, unless its thread goes with it.
 func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 	if !run.Temporary {
-		return noLease
+		return noLease()
 	}
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run.Run, now.Add(s.linger))}
 }
@@ -155,17 +155,11 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 }
 
 // release writes the end of a run together with the lock of its thread, which passes to the next
-// queued run. It returns that run, nil for none. It supposes first that nobody changed the lock
-// since the run was taken up, which is the rule.
+// queued run. It returns that run, nil for none. The first try uses the lock that was read when the
+// run was taken up, because other requests rarely change it meanwhile.
 func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox, outcome Outcome) (*Run, error) {
-	s, t, stale := a.store, a.thread, false
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ *Run, o record.Outbox, err error) {
-		if stale {
-			if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
-				return nil, o, err
-			}
-		}
-		stale = true
+	s := a.store
+	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread, _ bool) (_ *Run, o record.Outbox, err error) {
 		if t.Lock.Run != a.Run.Run {
 			return nil, o, ErrFenced
 		}

@@ -135,7 +135,7 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 		}
 		return nil
 	}
-	_, err = record.Try(ctx, s.table, table.Update{Key: run.Key(), Index: noLease})
+	_, err = record.Try(ctx, s.table, table.Update{Key: run.Key(), Index: noLease()})
 	return err
 }
 

@@ -56,16 +56,12 @@ func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thre
 // sealMore removes or seals the thread's next batch of runs. It adds runs to lost if the state
 // cannot hold their leftovers.
 func (s *Store) sealMore(ctx context.Context, now sealed, lost map[string]*TooLargeError) (sealed, error) {
-	removing, stale := now.thread.Lock.Cut != "", false
-	next, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (_ sealed, o record.Outbox, err error) {
-		t, st := now.thread, now.state
-		if stale {
-			if t, err = s.threads.Get(ctx, t.Ref); err != nil {
-				return sealed{}, o, err
-			}
+	removing := now.thread.Lock.Cut != ""
+	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread, first bool) (_ sealed, o record.Outbox, err error) {
+		st := now.state
+		if !first {
 			st = nil // the batch that failed has changed it
 		}
-		stale = true
 		if removing = t.Lock.Cut != ""; removing {
 			o, err = s.remove(ctx, t)
 			return sealed{thread: t}, o, err
