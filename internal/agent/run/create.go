@@ -198,7 +198,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, plac
 	t.Belong(&change, run.AssistantID, run.Graph)
 	var counted record.Outbox
 	if !t.Lock.Busy {
-		err = t.Count(ctx, &counted, &change, place, request.Temporary)
+		err = t.CountRun(ctx, &counted, &change, place, request.Temporary)
 	}
 	o.Add(change)
 	o.Add(s.put(run, active)...)

@@ -235,7 +235,7 @@ func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, status 
 	if next == nil {
 		t.Leave(change, status)
 		t.Ask(change, interrupts)
-		return append([]table.Write{*change}, t.Uncount()...)
+		return append([]table.Write{*change}, t.UncountRun()...)
 	}
 	t.Occupy(change, next.Run, next.Due)
 	t.Ask(change, nil) // the next run passes over the questions

@@ -78,15 +78,15 @@ func (s *Store) releasePermit(run Run) (o record.Outbox) {
 	return o
 }
 
-// occupancy is who sits in a row, and who is the first to wait for a permit, nil for nobody.
+// occupancy holds the permits of a row that are taken, and the first waiting run, or nil.
 type occupancy struct {
 	taken map[table.Key]Ref
 	first *Ref
-	// size is how many permits the row had for the first who waits.
+	// size is how many permits the row had when the first waiting run began to wait.
 	size int
 }
 
-// look reads a row: at most its permits, and the first who waits.
+// look reads the taken permits of a row and its first waiting run.
 func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
 	query := keys.Permits(r.workspace, r.deployment, r.number)
 	query.Limit = keys.RowPermits + 1
@@ -110,8 +110,8 @@ func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
 	return o, nil
 }
 
-// choose gives a run a permit that is free, if the row has one. Runs that look at the same time
-// choose different ones, mostly.
+// choose gives the run a free permit, if the row has one. Runs that look at the same time mostly
+// choose different permits.
 func (o occupancy) choose(run *Run, r row, size int) bool {
 	if len(o.taken) >= size {
 		return false
@@ -135,11 +135,12 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	if err != nil {
 		return err
 	}
-	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // which a permit that was given to it changes
+	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // fillNext changes it when it gives the run a permit
 	if seen.first == nil && seen.choose(&a.Run, r, size) {
 		return a.keep(putPermit(a.Run, a.store.now()))
 	}
-	if seen.first != nil && *seen.first == a.Run.Ref { // it waits since long: those before it may have left without a word
+	// The run has waited long. The runs that held the permits may have been deleted.
+	if seen.first != nil && *seen.first == a.Run.Ref {
 		if err := a.store.evict(ctx, seen); err != nil {
 			return err
 		}
@@ -147,9 +148,9 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	return a.await(ctx, r, size)
 }
 
-// await has the run wait for a permit of the row. A leaving run publishes its free permit before it
-// looks for waiters. A waiter registers before it looks for a free permit. So one of them sees the
-// other.
+// await has the run wait for a permit of the row. A run that ends first releases its permit and then
+// looks for waiting runs. A waiting run first registers and then looks for a free permit. So one of
+// them sees the other.
 func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	s, run := a.store, a.Run
 	now := s.now()
@@ -185,8 +186,7 @@ func (s *Store) giveOn(ctx context.Context, r row) {
 	}
 }
 
-// fill gives the free permits of a row to the runs that wait for one, the oldest first, and starts
-// them.
+// fill gives the free permits of a row to its waiting runs, the oldest first, and starts these runs.
 func (s *Store) fill(ctx context.Context, r row) (err error) {
 	for more := true; more && err == nil; {
 		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.fillNext(ctx, r) })
@@ -194,8 +194,8 @@ func (s *Store) fill(ctx context.Context, r row) (err error) {
 	return err
 }
 
-// fillNext gives a permit to the first run that waits, or drops a run that needs none any more.
-// There is more to do unless no run waits or no permit is free.
+// fillNext gives a permit to the first waiting run, or drops a waiting run that no longer needs a
+// permit. more is false if no run waits or no permit is free.
 func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox, err error) {
 	seen, err := s.look(ctx, r)
 	if err != nil || seen.first == nil {
@@ -217,8 +217,8 @@ func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox
 	return true, o, nil
 }
 
-// first returns the first run that waits for a permit, and the write with which it is sent another
-// worker; none when it needs no permit any more.
+// first returns the first waiting run, and the write that prepares the start of its next workflow.
+// Both are nil if the run no longer needs a permit.
 func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
 	t, run, err := s.read(ctx, *seen.first)
 	if fault.Is(err, fault.NotFound) {
@@ -238,8 +238,8 @@ func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update,
 	return &run, &change, nil
 }
 
-// evict frees the permits of a row whose runs are gone: they went with their threads, and with
-// nobody to see to it.
+// evict frees the permits of deleted runs. Such a run was deleted with its thread and did not
+// release its permit.
 func (s *Store) evict(ctx context.Context, seen occupancy) error {
 	for permit, holder := range seen.taken {
 		if _, err := s.free(ctx, permit, holder); err != nil {
@@ -249,7 +249,7 @@ func (s *Store) evict(ctx context.Context, seen occupancy) error {
 	return nil
 }
 
-// free takes a permit from a run if that is gone, and reports whether it was.
+// free releases the permit of a run that no longer exists, and reports whether it did.
 func (s *Store) free(ctx context.Context, permit table.Key, holder Ref) (bool, error) {
 	_, err := s.table.Get(ctx, holder.Key())
 	if err == nil {
@@ -274,13 +274,13 @@ func (a *Attempt) Abandon(ctx context.Context) error {
 	return err
 }
 
-// Permits are what the deployments' runs sit on, for who clears up after a deployment.
-type Permits struct{ Table table.Table }
+// PermitEraser erases the permits of a deleted deployment.
+type PermitEraser struct{ Table table.Table }
 
-// Erase removes the permits of a deployment, and who waits for them.
-func (s Permits) Erase(ctx context.Context, workspace, deployment string) error {
+// Erase removes the permits of a deployment, and the entries of the runs that wait for a permit.
+func (e PermitEraser) Erase(ctx context.Context, workspace, deployment string) error {
 	for number := range keys.PermitRows {
-		if err := table.Erase(ctx, s.Table, keys.Permits(workspace, deployment, number), nil); err != nil {
+		if err := table.Erase(ctx, e.Table, keys.Permits(workspace, deployment, number), nil); err != nil {
 			return fmt.Errorf("erase permits: %w", err)
 		}
 	}

@@ -184,14 +184,13 @@ func canonical(value json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// Member is one of an object.
+// Member is a name and its value in a JSON object.
 type Member struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// Members returns those of a JSON object in the order in which they stand in it. What the values
-// hold is not checked.
+// Members returns the members of a JSON object in their order. It does not check the values.
 func Members(object json.RawMessage) ([]Member, error) {
 	s := scanner{text: object}
 	var all []Member

@@ -105,8 +105,8 @@ func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawM
 	return nil, fmt.Errorf("state is not a JSON object: %w", err)
 }
 
-// channel reads the value that follows old. Of lists it keeps the elements from the first on that
-// are the same.
+// channel reads the value that follows old. If the value is a list, channel reuses the leading
+// elements that are unchanged.
 func (s *scanner) channel(old channel, form func(json.RawMessage) (json.RawMessage, error)) (c channel, err error) {
 	if s.space(); s.at == len(s.text) || s.text[s.at] != '[' {
 		if s.takeText(old.raw) {

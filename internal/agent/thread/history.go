@@ -93,7 +93,7 @@ func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*ta
 	return page.Items, nil
 }
 
-// history is where a reading of it is.
+// history is the state of one reading of a thread's history.
 type history struct {
 	newest bool
 	// top is the number of the first checkpoint that was read.

@@ -18,9 +18,9 @@ func (s *Store) RunPlace(t Thread) *quota.Place {
 	return s.pool.Place(t.Workspace, t.Thread, quota.Runs, t.Part)
 }
 
-// Count makes a change that occupies a thread nobody occupied one that counts its run. A thread
-// that an older version has made is counted with it; one of a temporary run is not.
-func (t Thread) Count(ctx context.Context, o *record.Outbox, change *table.Update, place *quota.Place, temporary bool) error {
+// CountRun adds the new run to the workspace's quota. It also counts the thread if an older version
+// created the thread without counting it. It does not count the thread of a temporary run.
+func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, place *quota.Place, temporary bool) error {
 	var along []quota.Name
 	if t.Part == 0 && !temporary {
 		along = append(along, quota.Threads)
@@ -35,15 +35,15 @@ func (t Thread) Count(ctx context.Context, o *record.Outbox, change *table.Updat
 	return nil
 }
 
-// Uncount returns the write that gives back the place of a thread's run, which has ended with
-// nobody behind it.
-func (t Thread) Uncount() []table.Write {
+// UncountRun returns the writes that take the thread's last run off the workspace's quota. No run
+// is queued behind that run.
+func (t Thread) UncountRun() []table.Write {
 	freed := quota.Freed{}
 	freed.Add(t.RunPart, quota.Runs)
 	return freed.Writes(t.Workspace)
 }
 
-// uncountAll returns the writes that give back the places of a thread that is deleted.
+// uncountAll returns the writes that take a deleted thread, and its run, off the workspace's quota.
 func (t Thread) uncountAll() []table.Write {
 	freed := quota.Freed{}
 	freed.Add(t.Part, quota.Threads)

@@ -9,13 +9,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// recentBytes bounds what the states take that a store remembers.
+// recentBytes bounds the memory of the states that a store remembers.
 const recentBytes = 12 << 20
 
-// recent remembers the newest states that were read or written, one of each thread, so that a step
-// of a long thread does not cost a reading of its whole log. What is remembered is not taken on
-// trust: a state counts only as that of a checkpoint whose stored item still is the very one that
-// it was made of. What is before a checkpoint that stands in the log does not change.
+// recent remembers the newest state of each thread that was read or written, so that a step of a
+// long thread does not read the thread's whole log. A remembered state is used only if the stored
+// item of its checkpoint is unchanged. Earlier checkpoints never change while that item exists.
 type recent struct{ *lru.Cache[Ref, remembered] }
 
 func newRecent() recent { return recent{lru.New[Ref, remembered](recentBytes)} }
@@ -30,7 +29,7 @@ type remembered struct {
 // provoked.
 var sums = maphash.MakeSeed()
 
-// keep remembers a state of a thread, unless a newer one is.
+// keep remembers the state, unless a newer state of the thread is remembered.
 func (r recent) keep(ref Ref, key table.Key, s *State) {
 	if s.At.Number < 0 || s.Forks() {
 		return
@@ -43,8 +42,9 @@ func (r recent) keep(ref Ref, key table.Key, s *State) {
 	r.Put(ref, remembered{key, s.clone()}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as its parts and as a whole
 }
 
-// find returns the state that is remembered at one of a thread's checkpoints, which are given
-// newest first, and those that follow it; nil if there is none.
+// find returns the remembered state of a thread at one of the given checkpoints, and the
+// checkpoints that follow it. The checkpoints are given newest first. The state is nil if no state
+// at these checkpoints is remembered.
 func (r recent) find(ref Ref, items []*table.Item) (*State, []*table.Item) {
 	found, ok := r.Get(ref)
 	if !ok {
@@ -70,6 +70,6 @@ func (s *State) clone() *State {
 	return &copied
 }
 
-// Remember notes that a state was stored, so that who reads it next in this process need not read
-// it all.
+// Remember notes that a state was stored, so that the next reader in this process does not read the
+// whole log.
 func (s *Store) Remember(ref Ref, st *State) { s.recent.keep(ref, keyOf(ref, st.At.Number), st) }

@@ -25,7 +25,7 @@ type Subgraph struct {
 }
 
 // Subgraphs returns the newest checkpoints of the subgraphs since an agent's own checkpoint, by
-// namespace. Of those that last, only what came since is known.
+// namespace. A lasting subgraph is included only if it has made a checkpoint since then.
 func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
 	found := map[string]Subgraph{}
 	err := s.behind(ctx, ref, number, nil, func(c Subgraph) error {

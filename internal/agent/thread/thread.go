@@ -191,8 +191,7 @@ func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
 	return change
 }
 
-// Occupy makes a change of the lock one that gives it to a run, which waits for its time if due is
-// not zero.
+// Occupy makes run the active run. If due is not zero, the run is delayed until due.
 func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 	change.Set[AttrRun], change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = run, true, string(StatusBusy), ""
 	if !due.IsZero() {
@@ -203,7 +202,7 @@ func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 	}
 }
 
-// Leave makes a change of the lock one that leaves the thread to nobody.
+// Leave makes the thread idle and sets its status.
 func (t Thread) Leave(change *table.Update, status Status) {
 	change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = false, string(status), ""
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}

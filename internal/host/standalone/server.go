@@ -314,7 +314,7 @@ func (s *Server) assemble() error {
 	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Permits{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
 		Images:       s.pushed,
 		Integrations: repositories.integrations,
 		Uploads:      s.uploads,

@@ -24,20 +24,20 @@ const (
 	// DeploymentDeleted is the last event of a deployment, unless it is DeploymentUndeleted.
 	DeploymentDeleted   Type = "deployment.deleted"
 	DeploymentUndeleted Type = "deployment.undeleted"
-	// DeploymentRestarted: all of its agents were started anew, without a revision.
-	// DeploymentRestartFailed: that came to nothing, and those before serve on.
+	// DeploymentRestarted: all agents of the deployment were restarted without a new revision.
+	// DeploymentRestartFailed: the restart failed and the previous agents still serve.
 	DeploymentRestarted     Type = "deployment.restarted"
 	DeploymentRestartFailed Type = "deployment.restart_failed"
 	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
 	RevisionCanary Type = "revision.canary"
-	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told
-	// until it has recovered.
+	// AgentCrashed: a healthy agent ended. Slipway restarts it and reports no further crash until it
+	// has recovered.
 	AgentCrashed Type = "agent.crashed"
-	// AgentRecovered: it has not ended for a while.
+	// AgentRecovered: a crashed agent has run for a while without ending again.
 	AgentRecovered Type = "agent.recovered"
-	// ListenerOffline: it has called, and is not heard of any more. ListenerOnline follows.
+	// ListenerOffline: a listener that had connected no longer calls. ListenerOnline follows.
 	ListenerOffline Type = "listener.offline"
-	// ListenerOnline: one that was told to be offline calls again.
+	// ListenerOnline: a listener that was reported offline calls again.
 	ListenerOnline Type = "listener.online"
 	// WebhookTest is no event, but what a webhook is tested with.
 	WebhookTest Type = "webhook.test"

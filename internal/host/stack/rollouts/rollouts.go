@@ -80,7 +80,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	uploaded := uploads.Of(r.Stack)
-	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.Permits{Table: r.Table()}, upload.Whole{Store: uploaded}}
+	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.PermitEraser{Table: r.Table()}, upload.Whole{Store: uploaded}}
 	pushed, err := images.Of(r.Stack)
 	if err != nil {
 		return nil, err
