@@ -9,7 +9,7 @@ import (
 func (t *Table) Waiting() int {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	return len(t.queue.txs)
+	return t.queue.count()
 }
 
 // Statements returns the SQL of all queries and point reads.

@@ -180,3 +180,39 @@ func wantError(t *testing.T, got, want error) {
 		t.Errorf("got error %v, want %v", got, want)
 	}
 }
+
+// TestAttackHeavyTransactions wait in any number and size: a light one waits for one of them at
+// most, and light ones keep no heavy one out.
+func TestAttackHeavyTransactions(t *testing.T) {
+	t.Parallel()
+	const heavies = 6
+	gate := newGate()
+	tb := openTable(t, newPath(t), sqlite.WithClock(gate.now))
+	first := gate.stopWriter(t, tb, put("first", "a"))
+	ended := make(chan string, 2*heavies)
+	waiting := 0
+	write := func(name string, size int) {
+		go func() {
+			item := put(name, "a")
+			item.Item.Body = make([]byte, size)
+			if err := tb.Transact(context.Background(), item); err != nil {
+				t.Error(err)
+			}
+			ended <- name
+		}()
+		waiting++
+		awaitWaiting(tb, waiting)
+	}
+	for i := range heavies {
+		write(fmt.Sprint("heavy ", i), 5<<20)
+	}
+	write("light", 10)
+	close(gate.open)
+	wantError(t, <-first, nil)
+	if one, two := <-ended, <-ended; one != "light" && two != "light" {
+		t.Errorf("%s and %s came before the light one", one, two)
+	}
+	for range heavies - 1 {
+		<-ended
+	}
+}

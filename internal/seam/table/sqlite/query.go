@@ -75,7 +75,7 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	if query.Limit == 0 {
 		query.Limit = table.MaxLimit
 	}
-	rd, err := t.readers.take(ctx)
+	rd, err := t.readers.take(ctx, query.PK)
 	if err != nil {
 		return table.Page{}, err
 	}

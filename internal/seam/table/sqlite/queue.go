@@ -2,15 +2,26 @@ package sqlite
 
 import "sync"
 
-// queue hands transactions to the writer. It has no bound of its own: each entry is a caller that
-// waits.
+const (
+	// maxGroup and maxGroupBytes bound the transactions that share a commit, and so how long the
+	// first one waits for the last. A transaction that is larger is committed all the same.
+	maxGroup      = 256
+	maxGroupBytes = 4 << 20
+	// heavyBytes is what makes a transaction a heavy one, for which no light one waits in a group.
+	heavyBytes = 256 << 10
+)
+
+// queue hands transactions to the writer, light ones and heavy ones in groups of their own. It has
+// no bound of its own: each entry is a caller that waits.
 type queue struct {
 	// filled holds a token while there may be something to take.
 	filled chan struct{}
 
-	mu     sync.Mutex
-	txs    []*transaction
-	closed bool
+	mu           sync.Mutex
+	light, heavy []*transaction
+	// isHeavy tells that the group that was begun last is of heavy transactions.
+	isHeavy bool
+	closed  bool
 }
 
 func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
@@ -21,8 +32,12 @@ func (q *queue) add(tx *transaction) error {
 		q.mu.Unlock()
 		return ErrClosed
 	}
-	q.txs = append(q.txs, tx)
-	first := len(q.txs) == 1
+	if tx.bytes > heavyBytes {
+		q.heavy = append(q.heavy, tx)
+	} else {
+		q.light = append(q.light, tx)
+	}
+	first := q.count() == 1
 	q.mu.Unlock()
 	if first {
 		q.signal()
@@ -30,15 +45,44 @@ func (q *queue) add(tx *transaction) error {
 	return nil
 }
 
-// take appends up to n waiting transactions to group, in the order in which they came.
-func (q *queue) take(group []*transaction, n int) []*transaction {
+// count is for who holds q.mu.
+func (q *queue) count() int { return len(q.light) + len(q.heavy) }
+
+// begin takes the next group. When both wait, groups of light and of heavy transactions take turns,
+// so that a light one waits for the commit of one group of heavy ones at most.
+func (q *queue) begin(group []*transaction) []*transaction {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = min(n, len(q.txs))
-	group = append(group, q.txs[:n]...)
-	left := copy(q.txs, q.txs[n:])
-	clear(q.txs[left:])
-	q.txs = q.txs[:left]
+	q.isHeavy = len(q.heavy) > 0 && (len(q.light) == 0 || !q.isHeavy)
+	return q.fill(group)
+}
+
+// extend appends transactions that have come meanwhile to the group that was begun last.
+func (q *queue) extend(group []*transaction) []*transaction {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.fill(group)
+}
+
+// fill appends waiting transactions of the group's kind, in the order in which they came, as far as
+// the group may grow. The caller holds q.mu.
+func (q *queue) fill(group []*transaction) []*transaction {
+	from := &q.light
+	if q.isHeavy {
+		from = &q.heavy
+	}
+	size, n := 0, 0
+	for _, tx := range group {
+		size += tx.bytes
+	}
+	for n < len(*from) && len(group) < maxGroup && (len(group) == 0 || size+(*from)[n].bytes <= maxGroupBytes) {
+		size += (*from)[n].bytes
+		group = append(group, (*from)[n])
+		n++
+	}
+	left := copy(*from, (*from)[n:])
+	clear((*from)[left:])
+	*from = (*from)[:left]
 	return group
 }
 
@@ -46,7 +90,7 @@ func (q *queue) take(group []*transaction, n int) []*transaction {
 func (q *queue) drained() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed && len(q.txs) == 0
+	return q.closed && q.count() == 0
 }
 
 // close refuses transactions from now on; those that wait can still be taken.

@@ -16,7 +16,8 @@ import (
 // last is used next, so that a quiet server has one.
 type readers struct {
 	path  string
-	slots chan struct{} // holds one token for each connection in use
+	turns *turns
+	count int
 
 	mu   sync.Mutex
 	idle []*reader
@@ -30,26 +31,21 @@ type reader struct {
 }
 
 func newReaders(path string) *readers {
-	return &readers{path: path, slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	count := 2 * runtime.GOMAXPROCS(0)
+	return &readers{path: path, turns: newTurns(count), count: count}
 }
 
-// take waits for a connection; give must hand it back.
-func (r *readers) take(ctx context.Context) (*reader, error) {
+// take waits for a connection to read a partition; give must hand it back.
+func (r *readers) take(ctx context.Context, partition string) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	select {
-	case r.slots <- struct{}{}:
-	default:
-		select {
-		case r.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := r.turns.take(ctx, partition); err != nil {
+		return nil, err
 	}
 	rd, err := r.next()
 	if err != nil {
-		<-r.slots
+		r.turns.give()
 		return nil, err
 	}
 	return rd, nil
@@ -79,7 +75,7 @@ func (r *readers) give(rd *reader) {
 	r.mu.Lock()
 	r.idle = append(r.idle, rd)
 	r.mu.Unlock()
-	<-r.slots
+	r.turns.give()
 }
 
 // close waits for the connections in use and closes all.
@@ -87,15 +83,15 @@ func (r *readers) close() error {
 	r.mu.Lock()
 	r.shut = true
 	r.mu.Unlock()
-	for range cap(r.slots) {
-		r.slots <- struct{}{}
-	}
 	var errs []error
+	for range r.count {
+		errs = append(errs, r.turns.take(context.Background(), ""))
+	}
 	for _, rd := range r.idle {
 		errs = append(errs, rd.conn.Close())
 	}
-	for range cap(r.slots) {
-		<-r.slots
+	for range r.count {
+		r.turns.give()
 	}
 	return errors.Join(errs...)
 }
@@ -107,7 +103,7 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	if err := table.ValidateKey(key); err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	rd, err := t.readers.take(ctx)
+	rd, err := t.readers.take(ctx, key.PK)
 	if err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
@@ -127,7 +123,10 @@ func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item,
 	if err := table.ValidateKeys(keys); err != nil {
 		return nil, fmt.Errorf("get items: %w", err)
 	}
-	rd, err := t.readers.take(ctx)
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	rd, err := t.readers.take(ctx, keys[0].PK)
 	if err != nil {
 		return nil, fmt.Errorf("get items: %w", err)
 	}

@@ -37,7 +37,7 @@ func (t *Table) Scan(ctx context.Context, take func(*table.Item) error) error {
 
 // scanAfter returns the page behind a key, empty at the end.
 func (t *Table) scanAfter(ctx context.Context, after table.Key) (items []*table.Item, err error) {
-	r, err := t.readers.take(ctx)
+	r, err := t.readers.take(ctx, after.PK)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type transaction struct {
 	ctx    context.Context
 	writes []write
 	attrs  []byte // backs the rows of writes
+	bytes  int    // of the bodies, which make a transaction heavy
 
 	state atomic.Int32
 	done  chan error
@@ -74,7 +75,10 @@ func newTransaction(ctx context.Context, writes []table.Write) (*transaction, er
 func (tx *transaction) prepare(w table.Write) error {
 	prepared := write{Write: w, key: w.Target()}
 	switch w := w.(type) {
+	case table.Update:
+		tx.bytes += len(w.Body)
 	case table.Put:
+		tx.bytes += len(w.Item.Body)
 		start := len(tx.attrs)
 		var err error
 		if tx.attrs, err = appendAttrs(tx.attrs, w.Item.Attrs); err != nil {
@@ -129,7 +133,7 @@ func (tx *transaction) takeUp() bool {
 func (tx *transaction) recycle() {
 	const keep = 64 << 10
 	clear(tx.writes)
-	tx.writes, tx.attrs, tx.ctx = tx.writes[:0], tx.attrs[:0], nil
+	tx.writes, tx.attrs, tx.bytes, tx.ctx = tx.writes[:0], tx.attrs[:0], 0, nil
 	if cap(tx.attrs) <= keep {
 		transactions.Put(tx)
 	}

@@ -13,10 +13,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxGroup bounds how many transactions share a commit, and so how long the first one waits for the
-// last.
-const maxGroup = 256
-
 const (
 	beginSQL    = `BEGIN IMMEDIATE`
 	commitSQL   = `COMMIT`
@@ -62,7 +58,7 @@ func (w *writer) run() {
 
 func (w *writer) commitWaiting() {
 	for {
-		w.group = w.queue.take(w.group[:0], maxGroup)
+		w.group = w.queue.begin(w.group[:0])
 		if len(w.group) == 0 {
 			return
 		}
@@ -113,8 +109,8 @@ func (w *writer) applyGroup() error {
 		if err != nil {
 			return err
 		}
-		if i == len(w.group)-1 && len(w.group) < maxGroup {
-			w.group = w.queue.take(w.group, maxGroup-len(w.group))
+		if i == len(w.group)-1 {
+			w.group = w.queue.extend(w.group)
 			w.dropGivenUp(i + 1)
 		}
 	}
