@@ -106,6 +106,15 @@ func TestSDKsStreamSynchronously(t *testing.T) {
 	}
 }
 
+// TestSDKStreamsManyThreads has a client of its own server follow 200 threads at once.
+func TestSDKStreamsManyThreads(t *testing.T) {
+	t.Parallel()
+	agent := newServer(t).deploy(t, agentRepository(t), "main")
+	for _, transport := range transports() {
+		t.Run(transport, func(t *testing.T) { agent.lives(t, "JavaScript streaming", "many", transport) })
+	}
+}
+
 // TestSDKsRemoteGraph has graphs that call the agent, as if it were a graph in their process.
 func TestSDKsRemoteGraph(t *testing.T) {
 	t.Parallel()
@@ -148,11 +157,12 @@ func TestSDKsQuestions(t *testing.T) {
 // TestSDKHookOfThreads opens pages with the newest React hook.
 func TestSDKHookOfThreads(t *testing.T) {
 	t.Parallel()
-	agent := shared(t)
+	weather, follower := shared(t), scripted(t)
 	for _, transport := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
-			agent.lives(t, "JavaScript hooks", "hook-threads", transport)
+			weather.lives(t, "JavaScript hooks", "hook-threads", transport)
+			follower.lives(t, "JavaScript hooks", "hook-threads", transport, "asked")
 		})
 	}
 }
@@ -252,9 +262,20 @@ func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 		errs bytes.Buffer
 	}
 	var readers []*reader
-	for _, sdk := range []string{"Python", "JavaScript streaming"} {
+	for _, client := range []struct {
+		sdk, script string
+		alone       []string
+	}{
+		{"Python", "killed", nil},
+		{"Python", "sync", []string{"killed"}},
+		{"JavaScript streaming", "killed", nil},
+		{"JavaScript hooks", "hook-threads", []string{"killed"}},
+	} {
 		for _, transport := range transports() {
-			r := &reader{Cmd: agent.client(t, sdk, "killed", transport), name: sdk + " " + transport}
+			r := &reader{
+				Cmd:  agent.client(t, client.sdk, client.script, append([]string{transport}, client.alone...)...),
+				name: client.sdk + " " + client.script + " " + transport,
+			}
 			r.Stderr = &r.errs
 			output, err := r.StdoutPipe()
 			if err != nil {

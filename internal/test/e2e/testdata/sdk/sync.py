@@ -1,6 +1,7 @@
 """Drives threads.stream, the thread-centric streaming protocol, through the synchronous client of the Python SDK.
 
-Arguments: the agent's URL, the key, the transport of events, and "asked" for the story that needs an agent that follows scripts."""
+Arguments: the agent's URL, the key, the transport of events, and a story to tell alone: "asked", for which the agent follows scripts,
+or "killed", which says "shown" when the server may be killed."""
 
 import os
 import sys
@@ -145,6 +146,24 @@ def asked(client):
             expect("the answer", two.output["messages"][-1]["content"], "Done")
 
 
+def killed(client):
+    """The server is killed in the middle of the answer: each event comes once, in its order."""
+    with stream(client) as thread:
+        thread.run.start(input=ask("sf"), config={"configurable": {"token_delay_ms": 30, "node_delay_ms": 20, "answer_words": 400}})
+        said_so = []
+
+        def shown(event, seen):
+            if not said_so and len(text(seen)) > 40:
+                said_so.append(print("shown", flush=True))
+            return root(event) and said(event) == "completed"
+
+        seen = up_to(thread.subscribe(CHANNELS), shown)
+    expect("the numbers", [event["seq"] for event in seen], sorted({event["seq"] for event in seen}))
+    messages = client.threads.get_state(thread.thread_id)["values"]["messages"]
+    expect("the thread", [m["type"] for m in messages], ANSWERED)
+    assert text(seen).endswith(messages[3]["content"]), text(seen)
+
+
 def tell(*stories):
     """Tells stories beside each other, each with a client of its own."""
 
@@ -161,7 +180,5 @@ def tell(*stories):
     os._exit(any(failures.values()))  # the SDK may leave a WebSocket open, which the interpreter would wait for
 
 
-if sys.argv[4:] == ["asked"]:
-    tell(asked)
-else:
-    tell(started, interrupted, two_tabs, failing, cancelled, forked)
+alone = {"asked": asked, "killed": killed}
+tell(*([alone[name] for name in sys.argv[4:]] or [started, interrupted, two_tabs, failing, cancelled, forked]))
