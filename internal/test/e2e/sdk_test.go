@@ -185,10 +185,17 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
-// TestSDKHook opens pages with the React hook. TestAgents has them ask a person.
+// TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs. TestAgents
+// has them ask a person.
 func TestSDKHook(t *testing.T) {
 	t.Parallel()
-	shared(t).lives(t, "JavaScript", "hook")
+	agent := shared(t)
+	for _, sdk := range []string{"JavaScript", "JavaScript streaming"} {
+		t.Run(sdk, func(t *testing.T) {
+			t.Parallel()
+			agent.lives(t, sdk, "hook")
+		})
+	}
 }
 
 // TestSDKExamples runs the programs that the README points to, which interrupt an answer.
