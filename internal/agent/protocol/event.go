@@ -35,7 +35,7 @@ const (
 func Seq(position int64, index int) int64 { return position<<seqBits | int64(min(index, last)) }
 
 // SeqOf is the number of the last event at a place, or a number between it and the next event.
-func SeqOf(place run.Place) int64 {
+func SeqOf(place run.ReaderPosition) int64 {
 	switch {
 	case place.Ended, place.Early > 0:
 		return Seq(place.Position, ended+2*place.Early)
@@ -46,8 +46,8 @@ func SeqOf(place run.Place) int64 {
 }
 
 // PlaceOf is the place in the log to which a number belongs. Runs that never began are read again.
-func PlaceOf(seq int64) run.Place {
-	return run.Place{Position: seq >> seqBits, Ended: seq&last >= ended}
+func PlaceOf(seq int64) run.ReaderPosition {
+	return run.ReaderPosition{Position: seq >> seqBits, Ended: seq&last >= ended}
 }
 
 // Event is an event of the protocol.

@@ -36,7 +36,7 @@ func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, s
 
 // place returns where to begin, and sets the filter accordingly. A number behind the end, as a
 // reader of an earlier thread of the same id has it, is the end: what comes next is shown.
-func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter, since *int64) (*run.Place, error) {
+func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter, since *int64) (*run.ReaderPosition, error) {
 	if since == nil {
 		return nil, nil
 	}

@@ -64,7 +64,7 @@ func TestRunsThatNeverBegan(t *testing.T) {
 	f.must(f.runs.Fail(t.Context(), second.Ref, run.Failure{Name: "E", Message: "no agent"}))
 	third := f.create(run.Request{})
 	afterThird := f.before(third)
-	f.must(f.runs.Cancel(t.Context(), third.Ref, run.Keep))
+	f.must(f.runs.Cancel(t.Context(), third.Ref, run.ActionInterrupt))
 	all := f.read(everything(), afterFirst, 4)
 	f.wantRoots(all, first.Run+" running", first.Run+" interrupted", queued.Run+" running", queued.Run+" interrupted",
 		second.Run+" running", second.Run+" failed", third.Run+" running", third.Run+" interrupted")
@@ -161,7 +161,7 @@ func TestANumberOfARunThatWasRolledBack(t *testing.T) {
 	for len(all) == 0 || all[len(all)-1].Method != "custom" {
 		all = append(all, <-present.events)
 	}
-	f.must(f.runs.Cancel(t.Context(), a.Run.Ref, run.Undo))
+	f.must(f.runs.Cancel(t.Context(), a.Run.Ref, run.ActionRollback))
 	all = append(all, present.next(1)...)
 	late := f.reads(everything(), &all[len(all)-1].Seq)
 	next := f.does(run.Request{})
@@ -198,14 +198,14 @@ func TestADelayedRunThatWasCancelled(t *testing.T) {
 	present := f.reads(everything(), new(int64))
 	a := f.claim(f.create(run.Request{}))
 	delayed := f.create(run.Request{After: time.Hour})
-	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.Keep))
+	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.ActionInterrupt))
 	f.finish(a, run.Outcome{})
 	all := present.next(1)
 	followed := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- f.runs.Follow(ctx, f.ref, run.Place{}, func(part run.Part) error {
+		done <- f.runs.Follow(ctx, f.ref, run.ReaderPosition{}, func(part run.Part) error {
 			if part.Ended {
 				followed <- part.Run.Run
 			}
@@ -242,7 +242,7 @@ func TestTheEndOfADelayedRunThatWasCancelled(t *testing.T) {
 	f := newFixture(t)
 	a := f.claim(f.create(run.Request{}))
 	delayed := f.create(run.Request{After: time.Second})
-	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.Keep))
+	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.ActionInterrupt))
 	f.finish(a, run.Outcome{})
 	f.wantRoots(f.read(everything(), new(int64), 2), a.Run.Run+" running", a.Run.Run+" completed", delayed.Run+" running", delayed.Run+" interrupted")
 }

@@ -108,8 +108,8 @@ type Attempt struct {
 
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
 // It first seals the thread. The first attempt also adds the run's input to the state and takes one
-// of the deployment's permits; permits is 0 if there is no limit. Claim returns ErrWaits if no
-// permit is free.
+// of the deployment's permits; permits is 0 if there is no limit. Claim returns ErrWaitsForPermit
+// if no permit is free.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.take(ctx, ref)
@@ -160,7 +160,7 @@ func (a *Attempt) count() error {
 // take seals the thread, and reads its active run and its state. The attempt that it returns has
 // the run's current number; its fence holds until the run changes.
 func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
-	t, run, err := s.read(ctx, ref)
+	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, ErrNothingToDo // it was removed
 	}
@@ -170,7 +170,7 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if run.Status.Final() || run.Run != t.Lock.Run {
 		return nil, ErrNothingToDo
 	}
-	if err := s.load(ctx, &run); err != nil {
+	if err := s.loadBulk(ctx, &run); err != nil {
 		return nil, err
 	}
 	var left *thread.State
@@ -240,8 +240,9 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 // Checkpoints returns the agent's own checkpoints to continue from, nil before its first.
 func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
 
-// keeps reports whether the state comes from the agent's own checkpoints instead of its updates.
-func (a *Attempt) keeps() bool { return a.State.At.Agent != nil }
+// agentHasCheckpoints reports whether the agent keeps its own checkpoints on this thread. The state
+// comes then from these checkpoints, not from the agent's updates.
+func (a *Attempt) agentHasCheckpoints() bool { return a.State.At.Agent != nil }
 
 // fence is the condition that the stored run still has the given status, attempt number, position
 // and last handover.
@@ -277,8 +278,8 @@ func (a *Attempt) begin(ctx context.Context) error {
 	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
 	if a.Run.Attempt == 1 {
 		a.Run.Started = now
-		a.Run.Mark, a.Run.Place = a.frame.Place()
-		set[attrStarted], set[attrMark], set[attrPlace] = clock.Format(now), a.Run.Mark, a.Run.Place
+		a.Run.AgentCheckpoint, a.Run.AgentItems = a.frame.End()
+		set[attrStarted], set[attrAgentCheckpoint], set[attrAgentItems] = clock.Format(now), a.Run.AgentCheckpoint, a.Run.AgentItems
 		if a.Run.Permit != 0 {
 			set[attrPermit] = a.Run.Permit
 		}
@@ -290,7 +291,7 @@ func (a *Attempt) begin(ctx context.Context) error {
 // checkpoints applies a command's update itself.
 func (a *Attempt) foldInput() error {
 	input := a.Run.Input
-	if !state.IsObject(input) && !a.keeps() {
+	if !state.IsObject(input) && !a.agentHasCheckpoints() {
 		input = commandUpdate(a.Run.Command)
 	}
 	if state.IsObject(input) {
@@ -340,7 +341,7 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 		return fmt.Errorf("updates are not an object by node: %.40s", data)
 	}
 	a.finishNodes(updates)
-	if a.keeps() {
+	if a.agentHasCheckpoints() {
 		if a.Run.Unfolded == 0 {
 			a.Run.Unfolded = position - 1
 		}
@@ -365,7 +366,7 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 
 // Values makes the state what the agent says it is, unless its own checkpoints do.
 func (a *Attempt) Values(data json.RawMessage) error {
-	if a.keeps() {
+	if a.agentHasCheckpoints() {
 		return nil
 	}
 	a.reveal()
@@ -406,14 +407,14 @@ func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node stri
 
 // checkpoint records a change of the state, and shows it to readers of values.
 func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) error {
-	if !patch.Empty() || a.State.Forks() || (a.keeps() && len(pending) > 0) {
+	if !patch.Empty() || a.State.Forks() || (a.agentHasCheckpoints() && len(pending) > 0) {
 		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch, Pending: pending})
-		if err := a.keep(put); err != nil {
+		if err := a.addWrite(put); err != nil {
 			return err
 		}
 		a.passed(source, patch)
 	}
-	if source == thread.SourceInput && (a.keeps() || !a.State.At.Folded) {
+	if source == thread.SourceInput && (a.agentHasCheckpoints() || !a.State.At.Folded) {
 		a.unshown = true
 		return nil
 	}
@@ -425,7 +426,7 @@ func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []
 // checkpoints: their first checkpoint contains the input. The first event of an agent that is new
 // to the thread shows whether it keeps checkpoints.
 func (a *Attempt) reveal() {
-	if a.unshown && !a.keeps() {
+	if a.unshown && !a.agentHasCheckpoints() {
 		a.showValues()
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attend is Follow for a reader who may come before the thread does, and who gets the ends of runs
-// that never began, too. A nil place is the beginning of the active run, or of the newest if the
-// thread is idle. Attend returns nil when the thread is gone: a thread that is made anew has
-// another log.
-func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *Place, emit func(Part) error) error {
+// Attend is Follow for a reader that may come before the thread exists, and that also gets the ends
+// of runs that never began. If from is nil, Attend starts with the active run, or with the newest
+// run of an idle thread. Attend returns nil when the thread is deleted: a new thread with the same
+// id has another log.
+func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition, emit func(Part) error) error {
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
 	t, err := s.await(ctx, ref, w)
@@ -96,29 +96,30 @@ func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit
 	}
 }
 
-// Behind is the place before a run's first event, as far as it is known: behind the newest event of
-// the runs before it that a worker took up, and behind the ends of those since then that never
-// began. With "" for the run it is the place behind all that the thread has shown.
-func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (Place, error) {
+// Behind returns the reader's position before the first event of a run, as far as it is known. It
+// is behind the newest event of the earlier runs that a worker claimed, and behind the ends of the
+// later runs that never began. If run is "", Behind returns the position behind all that the thread
+// has shown.
+func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderPosition, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
-		return Place{}, err
+		return ReaderPosition{}, err
 	}
-	f, place := follower{Store: s, ref: ref}, Place{}
+	f, position := follower{Store: s, ref: ref}, ReaderPosition{}
 	err = f.back(ctx, t.Lock, run, func(before Run) bool {
 		switch {
 		case before.Status == Removed:
 			return true
 		case before.Attempt > 0 && before.Status.Final():
-			place.Position, place.Ended = before.Position, true
+			position.Position, position.Ended = before.Position, true
 		case before.Attempt > 0:
-			place = Place{Position: before.Position} // what waits behind it ends after it
+			position = ReaderPosition{Position: before.Position} // the runs that are queued behind it end after it
 		case before.Status.Final():
-			place.Early++
+			position.Early++
 		}
 		return before.Attempt == 0
 	})
-	return place, err
+	return position, err
 }
 
 // Reached is the position of the newest event that the thread has shown, also if its run was rolled

@@ -17,16 +17,16 @@ import (
 type Action string
 
 const (
-	// Keep ends a run as Interrupted: what it has shown, and its input, stay in the state. The
-	// input of a run that nobody took up leaves with it: the client took the input back.
-	Keep Action = "interrupt"
-	// Undo removes a run with everything that it wrote.
-	Undo Action = "rollback"
+	// ActionInterrupt ends the run as Interrupted. The state keeps what the run has shown and its
+	// input. If no worker had claimed the run, the state does not get its input.
+	ActionInterrupt Action = "interrupt"
+	// ActionRollback removes the run with everything that it wrote.
+	ActionRollback Action = "rollback"
 )
 
 // status is what a run becomes.
 func (a Action) status() Status {
-	if a == Undo {
+	if a == ActionRollback {
 		return Removed
 	}
 	return Interrupted
@@ -57,22 +57,23 @@ func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
 	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
 }
 
-// Abandon is Cancel of a run for whose end nobody waits any more. What it did is kept.
-func (s *Store) Abandon(ctx context.Context, ref Ref) error {
-	return s.cancel(ctx, ref, Keep, byDisconnect, Pending, Running)
+// CancelOnDisconnect cancels a run whose client has disconnected. The state keeps what the run has
+// shown.
+func (s *Store) CancelOnDisconnect(ctx context.Context, ref Ref) error {
+	return s.cancel(ctx, ref, ActionInterrupt, byDisconnect, Pending, Running)
 }
 
 // cancel is Cancel for a run in one of the statuses.
 func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		t, run, err := s.read(ctx, ref)
+		t, run, err := s.getWithThread(ctx, ref)
 		if err != nil {
 			return o, missing(ref, err)
 		}
 		if !slices.Contains(in, run.Status) {
 			return o, NothingToCancel()
 		}
-		if action == Undo && t.Lock.Cut != "" {
+		if action == ActionRollback && t.Lock.Cut != "" {
 			return o, s.clearFirst(ctx, ref.Ref)
 		}
 		if run.Run == t.Lock.Run {
@@ -98,7 +99,7 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	}
 	now := s.now()
 	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
-	if action == Undo {
+	if action == ActionRollback {
 		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = run.Run, run.Run
 	}
 	status, asked, err := s.rests(ctx, t, run, action, why)
@@ -114,7 +115,7 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 // rests is what a thread shows when its active run was cancelled and no other run follows.
 func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Status, []byte, error) {
 	switch {
-	case action == Undo, active.takenBack(why):
+	case action == ActionRollback, active.takenBack(why):
 		return s.before(ctx, t, active)
 	case active.Attempt == 0:
 		return thread.StatusIdle, nil, nil
@@ -152,7 +153,7 @@ func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread
 // come.
 func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason) (o record.Outbox) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
-	if action == Undo {
+	if action == ActionRollback {
 		o.Add(table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
 	} else {
 		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits))
@@ -184,10 +185,10 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil || !t.Lock.Busy {
 			return false, o, err
 		}
-		if (action == Undo && t.Lock.Cut != "") || (action == Keep && t.Lock.Overtook()) {
+		if (action == ActionRollback && t.Lock.Cut != "") || (action == ActionInterrupt && t.Lock.Overtook()) {
 			return false, o, s.clearFirst(ctx, ref)
 		}
-		active, err := s.get(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
+		active, err := s.getUnderLock(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
 		if fault.Is(err, fault.NotFound) {
 			return false, o, record.ErrLost // it was rolled back meanwhile, and another run may have the thread
 		}
@@ -211,7 +212,7 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 	if err != nil {
 		return nil, err
 	}
-	if action == Undo {
+	if action == ActionRollback {
 		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = active.Run, t.Lock.Last
 	} else {
 		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken], change.Set[thread.AttrOvertakenWhy] = t.Lock.Last, t.Lock.Last, string(byRequest)
@@ -219,14 +220,15 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
 }
 
-// Only is which runs of a deployment are cancelled.
-type Only string
+// CancelScope says which runs of a deployment are cancelled.
+type CancelScope string
 
 // What CancelDeployment may be asked for.
 const (
-	OnlyPending Only = "pending"
-	OnlyRunning Only = "running"
-	All         Only = "all"
+	// The scopes of CancelDeployment.
+	CancelPending CancelScope = "pending"
+	CancelRunning CancelScope = "running"
+	CancelAll     CancelScope = "all"
 )
 
 // cancelPage is how many runs or threads are looked at at a time.
@@ -234,7 +236,7 @@ const cancelPage = 64
 
 // CancelDeployment ends the unfinished runs of a deployment, on all its threads whose metadata
 // matches a filter, and reports whether there were any. It looks at the busy threads only.
-func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only Only, action Action, filter match.Filter) (found bool, err error) {
+func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
 	for _, query := range keys.BusyThreads(workspace, deployment) {
 		query.Limit = cancelPage
 		for {
@@ -260,7 +262,7 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 }
 
 // cancelMatching is cancelOn where the thread's metadata matches the filter.
-func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only Only, action Action, filter match.Filter) (found bool, err error) {
+func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
 	if !filter.Empty() {
 		t, err := s.threads.Get(ctx, ref)
 		if err != nil {
@@ -274,8 +276,8 @@ func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only Only, a
 }
 
 // cancelOn ends the runs of a thread that are asked for.
-func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only Only, action Action) (found bool, err error) {
-	if only == All {
+func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, action Action) (found bool, err error) {
+	if only == CancelAll {
 		return s.CancelThread(ctx, ref, action)
 	}
 	t, err := s.threads.Get(ctx, ref)
@@ -291,7 +293,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only Only, action 
 		}
 		return err
 	}
-	if only == OnlyRunning {
+	if only == CancelRunning {
 		return found, one(t.Lock.Run, Running)
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)

@@ -22,7 +22,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	now := a.store.now()
 	if c.NS != "" {
 		write, err := a.frame.Subgraph(now, a.State, c)
-		return errors.Join(err, a.keep(write))
+		return errors.Join(err, a.addWrite(write))
 	}
 	a.unshown = false
 	if err := a.keepOriginal(c); err != nil {
@@ -30,7 +30,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	}
 	if put, same := a.State.Amend(a.Run.Ref.Ref, c); same {
 		a.amended = true
-		return a.keep(put)
+		return a.addWrite(put)
 	}
 	if agent := a.State.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints lie behind it: there it stays as it was
@@ -50,7 +50,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 		return err
 	}
 	for _, write := range writes {
-		if err := a.keep(write); err != nil {
+		if err := a.addWrite(write); err != nil {
 			return err
 		}
 	}
@@ -68,18 +68,18 @@ func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
 		return nil
 	}
 	a.Run.Amended = true
-	return a.keep(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
+	return a.addWrite(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
 }
 
 // Writes adds the results of a task of an agent that keeps checkpoints.
 func (a *Attempt) Writes(w graph.Writes) error {
 	write, err := a.frame.Writes(a.store.now(), w)
-	return errors.Join(err, a.keep(write))
+	return errors.Join(err, a.addWrite(write))
 }
 
-// keep adds a write to the next flush and replaces a waiting write with the same key, because an
-// agent may send a name twice. It ignores nil.
-func (a *Attempt) keep(write table.Write) error {
+// addWrite adds a write to the next flush and replaces an unflushed write with the same key,
+// because an agent may send a name twice. It ignores nil.
+func (a *Attempt) addWrite(write table.Write) error {
 	put, ok := write.(table.Put)
 	if !ok {
 		return nil

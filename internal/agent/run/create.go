@@ -92,15 +92,15 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 	if err := s.threads.Room(ctx, t.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
-	place := s.threads.RunPlace(t)
+	slot := s.threads.RunSlot(t)
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (Run, record.Outbox, error) {
-		if s.clearsFirst(t, request) {
+		if s.mustSealFirst(t, request) {
 			var err error
 			if t, _, err = s.seal(ctx, t); err != nil {
 				return Run{}, record.Outbox{}, err
 			}
 		}
-		return s.plan(ctx, t, request, place)
+		return s.plan(ctx, t, request, slot)
 	})
 }
 
@@ -124,11 +124,11 @@ func decideOn[T any](
 	})
 }
 
-// clearsFirst reports whether what earlier runs left behind must be cleared up before a new run is
-// decided on: a rollback and a fork need to know what is there, a run that goes before the active
-// one must not go before those that this has overtaken, and the lock says of one overtaking only
-// why it happened.
-func (s *Store) clearsFirst(t thread.Thread, request Request) bool {
+// mustSealFirst reports whether the thread must be sealed before the new run is planned. A rollback
+// and a fork need the final log. The lock holds one reason for overtaken runs, so runs with an
+// earlier reason must be settled first. A run that goes before a delayed run must not go before
+// superseded runs.
+func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true
 	}
@@ -156,11 +156,11 @@ func (s *Store) stop(ctx context.Context, run Run, why string) {
 }
 
 // plan decides what a new run does to the thread as it was read.
-func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, place *quota.Place) (run Run, o record.Outbox, err error) {
+func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Place) (run Run, o record.Outbox, err error) {
 	if t.Lock.Busy && request.Strategy == Reject {
 		return run, o, thread.BusyFault(t.Ref)
 	}
-	waiting, err := s.waiting(ctx, t)
+	waiting, err := s.delayedActive(ctx, t)
 	if err != nil {
 		return run, o, err
 	}
@@ -198,7 +198,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, plac
 	t.Belong(&change, run.AssistantID, run.Graph)
 	var counted record.Outbox
 	if !t.Lock.Busy {
-		err = t.CountRun(ctx, &counted, &change, place, request.Temporary)
+		err = t.CountRun(ctx, &counted, &change, slot, request.Temporary)
 	}
 	o.Add(change)
 	o.Add(s.put(run, active)...)
@@ -226,14 +226,14 @@ func (s *Store) takeOver(t thread.Thread, by Run, now time.Time) (table.Write, t
 	return s.end(active, Removed, "", now), lock, nil
 }
 
-// waiting returns the thread's active run if that waits for its time, nil if it does not. What the
-// lock says of it ends with the time; the run itself tells whether a worker whose clock is ahead
-// has taken it up.
-func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
+// delayedActive returns the thread's active run if the run is delayed and no worker has claimed it,
+// otherwise nil. The lock says until when the run is delayed. The run itself says whether a worker
+// with a fast clock has claimed it already.
+func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error) {
 	if !t.Lock.Busy || !t.Lock.Due.After(s.now()) {
 		return nil, nil
 	}
-	run, err := s.get(ctx, Ref{Ref: t.Ref, Run: t.Lock.Run}, t.Lock)
+	run, err := s.getUnderLock(ctx, Ref{Ref: t.Ref, Run: t.Lock.Run}, t.Lock)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil // it was rolled back meanwhile: the lock that was read is not the present one
 	}

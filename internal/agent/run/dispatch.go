@@ -36,7 +36,7 @@ func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
 	if !id.Time(ref.Run).After(now) {
 		return time.Time{}, false, nil
 	}
-	t, run, err := s.read(ctx, ref)
+	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return time.Time{}, false, nil
 	}
@@ -96,7 +96,7 @@ func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 }
 
 func (s *Store) rescue(ctx context.Context, ref Ref) error {
-	t, run, err := s.read(ctx, ref)
+	t, run, err := s.getWithThread(ctx, ref)
 	if run.Run != "" && run.Status.Final() {
 		return s.clear(ctx, t, run)
 	}

@@ -24,9 +24,13 @@ func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 		"by an interrupt, whose run is over": func(f *fixture, _ run.Run, _ *run.Attempt) {
 			f.finish(f.claim(f.create("next", run.Interrupt)))
 		},
-		"by a cancel":             func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.Keep)) },
-		"by a cancel that undoes": func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.Undo)) },
-		"by a rollback":           func(f *fixture, _ run.Run, _ *run.Attempt) { f.create("next", run.Rollback) },
+		"by a cancel": func(f *fixture, r run.Run, _ *run.Attempt) {
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt))
+		},
+		"by a cancel that undoes": func(f *fixture, r run.Run, _ *run.Attempt) {
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionRollback))
+		},
+		"by a rollback": func(f *fixture, _ run.Run, _ *run.Attempt) { f.create("next", run.Rollback) },
 		"by a rollback, erased": func(f *fixture, _ run.Run, _ *run.Attempt) {
 			f.create("next", run.Rollback)
 			f.messages()
@@ -339,7 +343,7 @@ func TestAnAttemptIsFull(t *testing.T) {
 		t.Error("256 events do not fill an attempt")
 	}
 	f.flush(a)
-	if a.Full() || a.Waiting() {
+	if a.Full() || a.HasUnflushed() {
 		t.Error("an attempt is full after its flush")
 	}
 	a.Show("custom", []byte(`"`+string(make([]byte, 1<<20))+`"`))

@@ -61,7 +61,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	a.forget(func(Unfinished) bool { return true })
 	a.Run.Unfolded = 0
 	events := a.events
-	writes := a.waiting(now)
+	writes := a.takeUnflushed(now)
 	if a.Run.Amended {
 		writes = a.dropOriginal(writes)
 	}
@@ -74,7 +74,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
 	own.Join(a.store.tell(ended, a.State.Values, now))
 	own.Then(func(context.Context) {
-		a.store.tail.keep(a.Run.Ref, events, now)
+		a.store.tail.remember(a.Run.Ref, events, now)
 		a.store.threads.Remember(a.Run.Ref.Ref, a.State)
 	})
 	own.Join(a.store.releasePermit(a.Run))
@@ -111,7 +111,7 @@ func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 // something other than the agent has ended it, the agent has failed before any task took the input,
 // or an agent that keeps no checkpoints answered on a thread of one that does.
 func (a *Attempt) leavesSomething(outcome Outcome) bool {
-	if outcome.ByAgent && waits(a.State, a.Run) {
+	if outcome.ByAgent && inputNotStepped(a.State, a.Run) {
 		return !slices.ContainsFunc(thread.TasksOf(a.State.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
 	}
 	return (outcome.Failure != nil && !outcome.ByAgent) || (a.Run.Unfolded != 0 && !a.followed())

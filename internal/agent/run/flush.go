@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Waiting reports whether anything waits for the next flush.
-func (a *Attempt) Waiting() bool { return len(a.events) > 0 || len(a.writes) > 0 }
+// HasUnflushed reports whether there are events or writes for the next flush.
+func (a *Attempt) HasUnflushed() bool { return len(a.events) > 0 || len(a.writes) > 0 }
 
 // Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of
 // a run needs five and one for the message that it leaves unfinished: together they are within
@@ -39,7 +39,7 @@ func (a *Attempt) append(event Event) int64 {
 // is over. An agent that was silent until now does not keep its readers waiting for the values with
 // their input.
 func (a *Attempt) Flush(ctx context.Context) error {
-	if !a.Waiting() {
+	if !a.HasUnflushed() {
 		a.reveal()
 	}
 	now := a.store.now()
@@ -47,7 +47,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	if now.Sub(a.renewed) > a.store.lease/3 {
 		lease = a.store.leaseEntry(a.Run.Run, now)
 	}
-	if !a.Waiting() && lease == nil {
+	if !a.HasUnflushed() && lease == nil {
 		return nil
 	}
 	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
@@ -85,8 +85,9 @@ func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]t
 	return change
 }
 
-// waiting takes the writes that wait, with the batch of events among them.
-func (a *Attempt) waiting(now time.Time) []table.Write {
+// takeUnflushed returns the writes of the next transaction, with the batch of events among them. It
+// empties the buffers.
+func (a *Attempt) takeUnflushed(now time.Time) []table.Write {
 	writes := a.writes
 	if len(a.events) > 0 {
 		writes = append(writes, putEvents(a.Run.Ref.Ref, now, a.Run.Attempt, a.events))
@@ -100,7 +101,7 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 		return a.unsure
 	}
 	events := a.events
-	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
+	writes := append([]table.Write{a.change(now, set, index)}, a.takeUnflushed(now)...)
 	applied, err := record.Try(ctx, a.store.table, writes...)
 	if err != nil {
 		a.unsure = fmt.Errorf("write run: %w", err)
@@ -110,6 +111,6 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 		return ErrFenced
 	}
 	a.fence, a.unfinishedChanged = fence(a.Run), false
-	a.store.tail.keep(a.Run.Ref, events, now)
+	a.store.tail.remember(a.Run.Ref, events, now)
 	return nil
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Place is how far a reader of a thread is.
-type Place struct {
-	// Position is that of the last event that it has.
+// ReaderPosition says how much of a thread a reader has.
+type ReaderPosition struct {
+	// Position is that of the last event that the reader has.
 	Position int64
-	// Ended says that it knows that the run of that event has ended.
+	// Ended says that the reader knows the end of the run of that event.
 	Ended bool
-	// Early is how many of the runs that never began it knows to have ended since then.
+	// Early is the number of later runs that never began and whose end the reader knows.
 	Early int
 }
 
-// Now is the place of a reader who wants what comes next: behind the newest event, and not behind
-// the end of the run in flight.
-func (s *Store) Now(ctx context.Context, ref thread.Ref) (Place, error) {
+// Now returns the position of a reader that wants new events only. It is behind the newest event,
+// but before the end of the active run.
+func (s *Store) Now(ctx context.Context, ref thread.Ref) (ReaderPosition, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil || !t.Lock.Busy {
-		return Place{Position: t.Lock.Position, Ended: true}, err
+		return ReaderPosition{Position: t.Lock.Position, Ended: true}, err
 	}
-	active, err := s.head(ctx, Ref{Ref: ref, Run: t.Lock.Run})
+	active, err := s.getWithoutBulk(ctx, Ref{Ref: ref, Run: t.Lock.Run})
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return Place{}, err
+		return ReaderPosition{}, err
 	}
 	if active.Attempt == 0 {
-		return Place{Position: t.Lock.Position, Ended: true}, nil
+		return ReaderPosition{Position: t.Lock.Position, Ended: true}, nil
 	}
-	return Place{Position: active.Position}, nil
+	return ReaderPosition{Position: active.Position}, nil
 }
 
 // Part is what a reader of a thread gets at a time: events of a run, or its end.
@@ -53,10 +53,10 @@ type Part struct {
 }
 
 // Follow hands the events of a thread's runs to emit, one run after the other, and goes on with
-// those that are yet to come, until ctx ends or the thread is gone. It begins with the run in which
-// the place is, from its first event on. A run that is rolled back ends. Errors of emit end it and
-// are returned as they are.
-func (s *Store) Follow(ctx context.Context, ref thread.Ref, from Place, emit func(Part) error) error {
+// later runs until ctx ends or the thread is deleted. It begins with the run in which the position
+// lies, from that run's first event on. A run that is rolled back ends. An error of emit ends
+// Follow and is returned as it is.
+func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition, emit func(Part) error) error {
 	f := follower{Store: s, ref: ref, emit: emit}
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
@@ -153,8 +153,8 @@ type follower struct {
 // followPage is how many runs are read at a time.
 const followPage = 32
 
-// find looks for the last run before a place, from the newest on.
-func (f *follower) find(ctx context.Context, from Place) error {
+// find sets done to the last run before the position. It looks from the newest run back.
+func (f *follower) find(ctx context.Context, from ReaderPosition) error {
 	if from.Position == 0 {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (f *follower) atItsEnd(ctx context.Context, run Run) (Run, error) {
 	if run.Status.Final() {
 		return run, nil
 	}
-	ended, err := f.head(ctx, run.Ref)
+	ended, err := f.getWithoutBulk(ctx, run.Ref)
 	if fault.Is(err, fault.NotFound) {
 		run.Status, err = Removed, nil
 		return run, err

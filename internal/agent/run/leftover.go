@@ -37,9 +37,9 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 	}
 }
 
-// waits reports whether a state is the one in which an agent has taken a run's input but not made a
-// step of it: its values are as they were before.
-func waits(s *thread.State, run Run) bool {
+// inputNotStepped reports whether the agent has taken the run's input but has made no step with it.
+// The values of the state are then as they were before the run.
+func inputNotStepped(s *thread.State, run Run) bool {
 	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
 }
 
@@ -67,8 +67,8 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	return l, nil
 }
 
-// keeping is how leftovers come into the state.
-type keeping struct {
+// leftoverFold adds leftovers to a state.
+type leftoverFold struct {
 	state *thread.State
 	newID func() string
 	// stored says which tasks have their results at the agent's checkpoint already; the agent has
@@ -83,7 +83,7 @@ type keeping struct {
 
 // fold puts the leftovers into the state and returns the change, and the updates that the agent has
 // to make itself.
-func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
+func (k *leftoverFold) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	before := k.state.Values.Clone()
 	if state.IsObject(l.input) {
 		if err := k.take(state.Member{Name: nodeInput, Value: l.input}, true, true); err != nil {
@@ -123,7 +123,7 @@ func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	return patch, k.pending, err
 }
 
-func (k *keeping) reduce(update json.RawMessage) error {
+func (k *leftoverFold) reduce(update json.RawMessage) error {
 	patch, err := k.state.Values.Reduce(update, k.newID)
 	if err == nil && !patch.Empty() {
 		k.patches = append(k.patches, patch)
@@ -133,7 +133,7 @@ func (k *keeping) reduce(update json.RawMessage) error {
 
 // take folds in what a node has returned. What its graph's own reducers would make of it only the
 // graph knows, where that is not plain.
-func (k *keeping) take(update state.Member, pending, whole bool) error {
+func (k *leftoverFold) take(update state.Member, pending, whole bool) error {
 	value, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
 		return err
@@ -147,9 +147,9 @@ func (k *keeping) take(update state.Member, pending, whole bool) error {
 	return k.reduce(value)
 }
 
-// left returns the keeping of leftovers of a run in a state.
-func (s *Store) left(ctx context.Context, ref thread.Ref, st *thread.State, l *leftover) (*keeping, error) {
-	k := &keeping{state: st, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
+// newLeftoverFold returns the fold of the leftovers of a run into a state.
+func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st *thread.State, l *leftover) (*leftoverFold, error) {
+	k := &leftoverFold{state: st, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
 	if len(l.updates) == 0 || !st.At.Own() {
 		return k, nil
 	}
@@ -168,10 +168,10 @@ func (a *Attempt) keepLeftovers(ctx context.Context) error {
 	for _, event := range a.events {
 		l.collect(a.Run, event, a.Run.Attempt)
 	}
-	if waits(a.State, a.Run) {
+	if inputNotStepped(a.State, a.Run) {
 		l.input = a.Run.Input
 	}
-	k, err := a.store.left(ctx, a.Run.Ref.Ref, a.State, l)
+	k, err := a.store.newLeftoverFold(ctx, a.Run.Ref.Ref, a.State, l)
 	if err != nil {
 		return err
 	}
@@ -191,5 +191,5 @@ func (a *Attempt) keepLeftovers(ctx context.Context) error {
 
 // followed reports whether the agent has made a checkpoint of its own in this run.
 func (a *Attempt) followed() bool {
-	return a.amended || (a.keeps() && a.State.At.Agent.Number > a.Run.Before)
+	return a.amended || (a.agentHasCheckpoints() && a.State.At.Agent.Number > a.Run.Before)
 }

@@ -148,7 +148,7 @@ func (l lock) step(c call, a answer) (bool, lock) {
 	panic(c.verb)
 }
 
-var ends = map[run.Action]run.Status{run.Keep: run.Interrupted, run.Undo: run.Removed}
+var ends = map[run.Action]run.Status{run.ActionInterrupt: run.Interrupted, run.ActionRollback: run.Removed}
 
 func (l lock) create(c call, a answer) (bool, lock) {
 	if !a.done {
@@ -401,7 +401,9 @@ func (a *actor) some() (run.Ref, bool) {
 	return a.known[len(a.known)-1-a.rng.IntN(min(len(a.known), 4))], true
 }
 
-func (a *actor) action() run.Action { return []run.Action{run.Keep, run.Undo}[a.rng.IntN(2)] }
+func (a *actor) action() run.Action {
+	return []run.Action{run.ActionInterrupt, run.ActionRollback}[a.rng.IntN(2)]
+}
 
 func (a *actor) cancel() {
 	ref, ok := a.some()

@@ -123,9 +123,9 @@ func (m *model) act() {
 	case 24:
 		m.delayed([]run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt, run.Rollback}[m.pick(4)])
 	case 25, 26:
-		m.cancel(run.Keep)
+		m.cancel(run.ActionInterrupt)
 	case 27:
-		m.cancel(run.Undo)
+		m.cancel(run.ActionRollback)
 	case 28:
 		m.cancelThread()
 	case 29, 30:
@@ -153,21 +153,21 @@ func (m *model) cancel(action run.Action) {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		m.t.Fatal(err)
 	}
-	if err == nil && action == run.Undo {
+	if err == nil && action == run.ActionRollback {
 		m.mayGo[r.Run] = true
 		m.wantRemoved(r)
 	}
-	if err == nil && action == run.Keep && m.claims[r.Run] == 0 {
+	if err == nil && action == run.ActionInterrupt && m.claims[r.Run] == 0 {
 		m.takenBack[r.Run] = true
 	}
 }
 
 // cancelThread ends all runs in flight.
 func (m *model) cancelThread() {
-	action := []run.Action{run.Keep, run.Undo}[m.pick(2)]
+	action := []run.Action{run.ActionInterrupt, run.ActionRollback}[m.pick(2)]
 	_, err := m.fixture.runs.CancelThread(m.t.Context(), m.ref, action)
 	m.must(err)
-	if action == run.Undo {
+	if action == run.ActionRollback {
 		m.rollBack()
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// ErrWaits is returned by Claim for a run that has to wait for a permit. Its worker ends. Another
-// worker is started when the run has the permit.
-var ErrWaits = errors.New("the run waits for a permit")
+// ErrWaitsForPermit is returned by Claim for a run that has to wait for a permit. Its worker ends.
+// Another worker is started when the run has the permit.
+var ErrWaitsForPermit = errors.New("the run waits for a permit")
 
 // waitLeases is how many leases a run waits before a worker looks after it, in case the process
 // that released a permit died before it gave the permit to a waiting run.
@@ -124,8 +124,8 @@ func (o occupancy) choose(run *Run, r row, size int) bool {
 	}
 }
 
-// takePermit takes a permit for the run with the claim, or returns ErrWaits. ErrFenced says that
-// the run was changed meanwhile.
+// takePermit takes a permit for the run with the claim, or returns ErrWaitsForPermit. It returns
+// ErrFenced if the run was changed meanwhile.
 func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	if permits == 0 || a.Run.Permit != 0 || a.Run.Attempt > 0 {
 		return nil
@@ -137,7 +137,7 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	}
 	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // fillNext changes it when it gives the run a permit
 	if seen.first == nil && seen.choose(&a.Run, r, size) {
-		return a.keep(putPermit(a.Run, a.store.now()))
+		return a.addWrite(putPermit(a.Run, a.store.now()))
 	}
 	// The run has waited long. The runs that held the permits may have been deleted.
 	if seen.first != nil && *seen.first == a.Run.Ref {
@@ -148,9 +148,9 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	return a.await(ctx, r, size)
 }
 
-// await has the run wait for a permit of the row. A run that ends first releases its permit and then
-// looks for waiting runs. A waiting run first registers and then looks for a free permit. So one of
-// them sees the other.
+// await has the run wait for a permit of the row. A run that ends first releases its permit and
+// then looks for waiting runs. A waiting run first registers and then looks for a free permit. So
+// at least one of them sees the other.
 func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	s, run := a.store, a.Run
 	now := s.now()
@@ -168,7 +168,7 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 		return ErrFenced
 	}
 	s.giveOn(ctx, r)
-	return ErrWaits
+	return ErrWaitsForPermit
 }
 
 // vacated gives the permit that a run has released to the first waiting run.
@@ -186,7 +186,7 @@ func (s *Store) giveOn(ctx context.Context, r row) {
 	}
 }
 
-// fill gives the free permits of a row to its waiting runs, the oldest first, and starts these runs.
+// fill gives the free permits of a row to its waiting runs, the oldest first, and starts them.
 func (s *Store) fill(ctx context.Context, r row) (err error) {
 	for more := true; more && err == nil; {
 		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.fillNext(ctx, r) })
@@ -220,7 +220,7 @@ func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox
 // first returns the first waiting run, and the write that prepares the start of its next workflow.
 // Both are nil if the run no longer needs a permit.
 func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
-	t, run, err := s.read(ctx, *seen.first)
+	t, run, err := s.getWithThread(ctx, *seen.first)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, nil
 	}
@@ -261,9 +261,9 @@ func (s *Store) free(ctx context.Context, permit table.Key, holder Ref) (bool, e
 	return record.Try(ctx, s.table, table.Delete{Key: permit, If: table.Equals(attrHolder, holder.Run)})
 }
 
-// Abandon gives up the permit of a run that was taken from this worker with its thread, which was
-// deleted. A run that is still there sees to that itself.
-func (a *Attempt) Abandon(ctx context.Context) error {
+// FreePermitOfDeletedRun frees the permit of a run that was deleted with its thread. It does
+// nothing if the run still exists.
+func (a *Attempt) FreePermitOfDeletedRun(ctx context.Context) error {
 	if a.Run.Permit == 0 {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (f *fixture) sit(r run.Run, permits int) *run.Attempt {
 // wait has a run wait for one of some permits. Its workflow ends.
 func (f *fixture) wait(r run.Run, permits int) {
 	f.t.Helper()
-	if _, err := f.runs.Claim(f.t.Context(), r.Ref, permits); !errors.Is(err, run.ErrWaits) {
+	if _, err := f.runs.Claim(f.t.Context(), r.Ref, permits); !errors.Is(err, run.ErrWaitsForPermit) {
 		f.t.Fatalf("got %v, want ErrWaits", err)
 	}
 	f.engine.end(r.Run, workflow.Succeeded)
@@ -126,17 +126,17 @@ func TestAPermitIsLeftInEveryWay(t *testing.T) {
 		"its worker gives up": func(f *fixture, a *run.Attempt) error {
 			return f.runs.Fail(ctx, a.Run.Ref, run.Failure{Name: "E"})
 		},
-		"it is cancelled":   func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.Keep) },
-		"it is rolled back": func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.Undo) },
+		"it is cancelled":   func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.ActionInterrupt) },
+		"it is rolled back": func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.ActionRollback) },
 		"its thread is cancelled": func(f *fixture, _ *run.Attempt) error {
-			_, err := f.runs.CancelThread(ctx, f.ref, run.Undo)
+			_, err := f.runs.CancelThread(ctx, f.ref, run.ActionRollback)
 			return err
 		},
 		"it is interrupted": func(f *fixture, _ *run.Attempt) error {
 			next := f.create("next", run.Interrupt)
 			_, err := f.runs.Claim(ctx, next.Ref, 1)
-			if errors.Is(err, run.ErrWaits) {
-				err = f.runs.Cancel(ctx, next.Ref, run.Undo)
+			if errors.Is(err, run.ErrWaitsForPermit) {
+				err = f.runs.Cancel(ctx, next.Ref, run.ActionRollback)
 			}
 			return err
 		},
@@ -144,7 +144,7 @@ func TestAPermitIsLeftInEveryWay(t *testing.T) {
 			if err := f.threads.Delete(ctx, f.ref); err != nil {
 				return err
 			}
-			return a.Abandon(ctx)
+			return a.FreePermitOfDeletedRun(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestManyPermitsLieInRows(t *testing.T) {
 		a, err := f.runs.Claim(t.Context(), f.elsewhere(fmt.Sprint(i)).Ref, permits)
 		if err == nil {
 			sitting = append(sitting, a)
-		} else if !errors.Is(err, run.ErrWaits) {
+		} else if !errors.Is(err, run.ErrWaitsForPermit) {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ type crowd struct {
 func (c *crowd) work(runs *run.Store, rng *rand.Rand) {
 	for task := range c.tasks {
 		a, err := runs.Claim(c.t.Context(), task.Ref(), c.permits)
-		if errors.Is(err, run.ErrWaits) || errors.Is(err, run.ErrNothingToDo) {
+		if errors.Is(err, run.ErrWaitsForPermit) || errors.Is(err, run.ErrNothingToDo) {
 			continue
 		}
 		if err != nil {

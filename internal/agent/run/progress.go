@@ -37,9 +37,10 @@ type Progress struct {
 	Before int64
 	// Checkpoint is the thread's newest checkpoint when the run, or its sealing, last wrote.
 	Checkpoint int64
-	// Mark and Place are where the results of tasks are kept behind those of earlier runs: the
-	// agent's checkpoint when the run was taken up first, and how many items lie behind it.
-	Mark, Place int64
+	// AgentCheckpoint is the number of the agent's own checkpoint at the run's first claim, -1 for
+	// none. AgentItems is the number of items that were stored after that checkpoint then. A
+	// rollback erases the items that follow.
+	AgentCheckpoint, AgentItems int64
 	// Amended says that the run said anew what became of the tasks of an earlier checkpoint. That
 	// checkpoint is kept as it was until the run is over, so that a rollback restores it.
 	Amended bool
@@ -47,45 +48,45 @@ type Progress struct {
 
 // Names of the attributes of the progress in the run's item.
 const (
-	attrAttempt    = "attempt"
-	attrHanded     = "handed"
-	attrFailures   = "failures"
-	attrIdle       = "idle"
-	attrDispatches = "dispatches"
-	attrPermit     = "seat"
-	attrStart      = "start"
-	attrPosition   = "position"
-	attrUnfinished = "unfinished"
-	attrUnfolded   = "unfolded"
-	attrBefore     = "before"
-	attrCheckpoint = "checkpoint"
-	attrMark       = "mark"
-	attrPlace      = "place"
-	attrAmended    = "amended"
+	attrAttempt         = "attempt"
+	attrHanded          = "handed"
+	attrFailures        = "failures"
+	attrIdle            = "idle"
+	attrDispatches      = "dispatches"
+	attrPermit          = "seat"
+	attrStart           = "start"
+	attrPosition        = "position"
+	attrUnfinished      = "unfinished"
+	attrUnfolded        = "unfolded"
+	attrBefore          = "before"
+	attrCheckpoint      = "checkpoint"
+	attrAgentCheckpoint = "mark"
+	attrAgentItems      = "place"
+	attrAmended         = "amended"
 )
 
 // notBegun is the progress of a run that was just created.
 func notBegun() Progress {
-	return Progress{Dispatches: 1, Before: -1, Checkpoint: -1, Mark: -1}
+	return Progress{Dispatches: 1, Before: -1, Checkpoint: -1, AgentCheckpoint: -1}
 }
 
 // progressOf decodes the progress of a run.
 func progressOf(r *record.Reader) Progress {
 	p := Progress{
-		Attempt:    r.Int(attrAttempt),
-		Handed:     r.IntOr(attrHanded, -1),
-		Failures:   r.Int(attrFailures),
-		Idle:       r.Int(attrIdle),
-		Dispatches: r.Int(attrDispatches),
-		Permit:     r.Int(attrPermit),
-		Start:      r.Int(attrStart),
-		Position:   r.Int(attrPosition),
-		Unfolded:   r.Int(attrUnfolded),
-		Before:     r.IntOr(attrBefore, -1),
-		Checkpoint: r.Int(attrCheckpoint),
-		Mark:       r.IntOr(attrMark, -1),
-		Place:      r.Int(attrPlace),
-		Amended:    r.Bool(attrAmended),
+		Attempt:         r.Int(attrAttempt),
+		Handed:          r.IntOr(attrHanded, -1),
+		Failures:        r.Int(attrFailures),
+		Idle:            r.Int(attrIdle),
+		Dispatches:      r.Int(attrDispatches),
+		Permit:          r.Int(attrPermit),
+		Start:           r.Int(attrStart),
+		Position:        r.Int(attrPosition),
+		Unfolded:        r.Int(attrUnfolded),
+		Before:          r.IntOr(attrBefore, -1),
+		Checkpoint:      r.Int(attrCheckpoint),
+		AgentCheckpoint: r.IntOr(attrAgentCheckpoint, -1),
+		AgentItems:      r.Int(attrAgentItems),
+		Amended:         r.Bool(attrAmended),
 	}
 	r.JSON(attrUnfinished, &p.Unfinished)
 	return p

@@ -19,36 +19,38 @@ func notFound(ref Ref) error {
 // Get returns a run; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (run Run, nothing record.Outbox, err error) {
-		if run, err = s.head(ctx, ref); err == nil {
-			err = s.load(ctx, &run)
+		if run, err = s.getWithoutBulk(ctx, ref); err == nil {
+			err = s.loadBulk(ctx, &run)
 		}
 		return run, nothing, err
 	})
 }
 
-// head returns a run without the large part of its request.
-func (s *Store) head(ctx context.Context, ref Ref) (Run, error) {
-	run, err := s.get(ctx, ref, thread.Lock{})
+// getWithoutBulk returns a run without the large part of its request.
+func (s *Store) getWithoutBulk(ctx context.Context, ref Ref) (Run, error) {
+	run, err := s.getUnderLock(ctx, ref, thread.Lock{})
 	if err != nil || run.Status != Pending {
 		return run, err
 	}
-	// Only of a pending run does the thread's lock say more.
-	_, run, err = s.read(ctx, ref)
+	// Only a pending run needs the thread's lock: the lock can supersede it.
+	_, run, err = s.getWithThread(ctx, ref)
 	return run, err
 }
 
-// read returns a run and its thread. The thread is read first: a run that is still pending when its
-// thread has passed it by stays so.
-func (s *Store) read(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
+// getWithThread returns a run and its thread. It reads the thread first. So a run that is pending,
+// and that the lock supersedes, stays superseded.
+func (s *Store) getWithThread(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
 	t, err := s.threads.Get(ctx, ref.Ref)
 	if err != nil {
 		return thread.Thread{}, Run{}, err
 	}
-	run, err := s.get(ctx, ref, t.Lock)
+	run, err := s.getUnderLock(ctx, ref, t.Lock)
 	return t, run, err
 }
 
-func (s *Store) get(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
+// getUnderLock returns a run with the status that it has under the given lock. A removed run is a
+// fault.NotFound.
+func (s *Store) getUnderLock(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
 	item, err := s.table.Get(ctx, ref.Key())
 	if errors.Is(err, table.ErrNotFound) {
 		return Run{}, notFound(ref)
@@ -107,34 +109,34 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 		}
 		all = append(all, &found[i])
 	}
-	return found[:len(all)], len(all) < len(found), s.load(ctx, all...)
+	return found[:len(all)], len(all) < len(found), s.loadBulk(ctx, all...)
 }
 
 // Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that
 // is rolled back meanwhile has the status Removed. An unknown one is a fault.NotFound.
 func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
-	w, err := s.Waiting(ctx, ref)
+	w, err := s.WatchEnd(ctx, ref)
 	if err != nil {
 		return Run{}, err
 	}
 	return w.End(ctx)
 }
 
-// Waiting is a run, as it was read, whose end somebody waits for.
-type Waiting struct {
+// EndWatch waits for the end of a run.
+type EndWatch struct {
 	store *Store
 	run   Run
 	watch *watch
-	// stay takes back that the watch ends with the context.
+	// stay stops the release of the watch at the end of the context.
 	stay func() bool
 }
 
-// Waiting begins to wait for the end of a run; what that takes is given back when ctx ends at the
-// latest. An unknown run is a fault.NotFound.
-func (s *Store) Waiting(ctx context.Context, ref Ref) (*Waiting, error) {
-	w := &Waiting{store: s, watch: s.watch(ref)}
+// WatchEnd begins to watch for the end of a run. The watch is released when ctx ends, or by End. An
+// unknown run is a fault.NotFound.
+func (s *Store) WatchEnd(ctx context.Context, ref Ref) (*EndWatch, error) {
+	w := &EndWatch{store: s, watch: s.watch(ref)}
 	var err error
-	if w.run, err = s.head(ctx, ref); err != nil {
+	if w.run, err = s.getWithoutBulk(ctx, ref); err != nil {
 		w.watch.Stop()
 		return nil, err
 	}
@@ -142,15 +144,15 @@ func (s *Store) Waiting(ctx context.Context, ref Ref) (*Waiting, error) {
 	return w, nil
 }
 
-// End waits as Await does. It is called once.
-func (w *Waiting) End(ctx context.Context) (Run, error) {
+// End waits as Await does. Call it once.
+func (w *EndWatch) End(ctx context.Context) (Run, error) {
 	defer w.watch.Stop()
 	defer w.stay()
 	for !w.run.Status.Final() {
 		if err := w.watch.wait(ctx, w.run); err != nil {
 			return w.run, err
 		}
-		next, err := w.store.head(ctx, w.run.Ref)
+		next, err := w.store.getWithoutBulk(ctx, w.run.Ref)
 		if fault.Is(err, fault.NotFound) {
 			next, err = Run{Ref: w.run.Ref, Status: Removed}, nil
 		}
@@ -221,7 +223,7 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
 		return run, err
 	}
-	return s.head(ctx, run.Ref)
+	return s.getWithoutBulk(ctx, run.Ref)
 }
 
 // Result returns the state that a finished run left behind: its last checkpoint, for an interrupted

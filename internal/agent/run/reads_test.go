@@ -106,7 +106,7 @@ func TestAReaderOfARunThatWasTakenUp(t *testing.T) {
 	show(a, "m", "x")
 	f.flush(a)
 	live.until(run.EventMessages)
-	waiting, err := f.runs.Waiting(t.Context(), r.Ref)
+	waiting, err := f.runs.WatchEnd(t.Context(), r.Ref)
 	f.must(err)
 	go func() {
 		found, err := waiting.End(t.Context())

@@ -71,9 +71,9 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 // written returns the writes that erase the next part of what a run has written, none when nothing
 // is left, and how much that is as far as it is known.
 func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
-	found, err := s.threads.Behind(ctx, run.Ref.Ref, run.Before, eraseBatch)
-	if err == nil && len(found) == 0 && run.Mark >= 0 {
-		found, err = s.threads.KeptBehind(ctx, run.Ref.Ref, run.Mark, run.Place, eraseBatch)
+	found, err := s.threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.Before, eraseBatch)
+	if err == nil && len(found) == 0 && run.AgentCheckpoint >= 0 {
+		found, err = s.threads.FrameKeysAfter(ctx, run.Ref.Ref, run.AgentCheckpoint, run.AgentItems, eraseBatch)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -143,7 +143,7 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 // of one that was cancelled while it waited, which would be kept when its turn has come, goes with
 // it. A run that has not ended is a fault.Conflict.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
-	run, err := s.head(ctx, ref)
+	run, err := s.getWithoutBulk(ctx, ref)
 	if err != nil {
 		return missing(ref, err)
 	}
@@ -156,7 +156,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	if err != nil {
 		return missing(ref, err)
 	}
-	if run, err = s.head(ctx, ref); err != nil {
+	if run, err = s.getWithoutBulk(ctx, ref); err != nil {
 		return missing(ref, err)
 	}
 	size := int(run.Bulk)

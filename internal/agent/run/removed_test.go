@@ -39,7 +39,7 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 	}{
 		"a cancel of all runs": {
 			request: func(s *run.Store, ref thread.Ref) error {
-				_, err := s.CancelThread(t.Context(), ref, run.Keep)
+				_, err := s.CancelThread(t.Context(), ref, run.ActionInterrupt)
 				return err
 			},
 			want: []run.Status{run.Interrupted},
@@ -95,7 +95,7 @@ func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	defer cancel()
 	ends := map[int64]string{}
 	var last int64
-	err := other.Follow(ctx, f.ref, run.Place{}, func(part run.Part) error {
+	err := other.Follow(ctx, f.ref, run.ReaderPosition{}, func(part run.Part) error {
 		for _, event := range part.Events {
 			last = event.Position
 		}
@@ -134,7 +134,7 @@ func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
 	f.must(err)
 	var next run.Run
 	f.table.afterNext(func() { next = f.create("next", run.Enqueue) })
-	found, err := f.runs.CancelThread(t.Context(), f.ref, run.Undo)
+	found, err := f.runs.CancelThread(t.Context(), f.ref, run.ActionRollback)
 	f.must(err)
 	if !found || next.Run == "" {
 		t.Fatal("nothing was cancelled")

@@ -65,9 +65,9 @@ func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 	}
 }
 
-// load completes the requests of runs. It returns record.ErrLost if a run was removed since it was
-// read: its request goes in the same transaction.
-func (s *Store) load(ctx context.Context, runs ...*Run) error {
+// loadBulk completes the requests of runs. It returns record.ErrLost if a run was removed since it
+// was read: the same transaction removes its request.
+func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 	var detached []*Run
 	for _, run := range runs {
 		if run.Detached {

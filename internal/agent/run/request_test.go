@@ -72,7 +72,7 @@ func TestARunIsRemovedWhileItIsRead(t *testing.T) {
 	removedInBetween := func() run.Ref {
 		second, err := f.runs.Create(t.Context(), f.ref, large)
 		f.must(err)
-		f.table.beforeBatch(func() { f.must(f.runs.Cancel(t.Context(), second.Ref, run.Undo)) })
+		f.table.beforeBatch(func() { f.must(f.runs.Cancel(t.Context(), second.Ref, run.ActionRollback)) })
 		return second.Ref
 	}
 	if _, err := f.runs.Get(t.Context(), removedInBetween()); !fault.Is(err, fault.NotFound) {

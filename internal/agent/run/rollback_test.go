@@ -92,7 +92,7 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	checkpoint(b, at("c2", "c1", `{"n":2}`, []string{"more"}, `[]`))
 	f.must(b.Writes(graph.Writes{CheckpointID: "c2", TaskID: "t2", Data: []byte("more")}))
 	f.flush(b)
-	f.must(f.runs.Cancel(t.Context(), resumed.Ref, run.Undo))
+	f.must(f.runs.Cancel(t.Context(), resumed.Ref, run.ActionRollback))
 
 	if diff := cmp.Diff(before, contents(f.items())); diff != "" {
 		t.Errorf("items (-before +after):\n%s", diff)
@@ -117,9 +117,9 @@ func TestAnAnswerThatIsTakenBackLeavesTheQuestion(t *testing.T) {
 	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"t1":[{"id":"i","value":"?"}]}`)}))
 	before := f.thread()
 	for name, cancel := range map[string]func(run.Run) error{
-		"the run": func(r run.Run) error { return f.runs.Cancel(t.Context(), r.Ref, run.Keep) },
+		"the run": func(r run.Run) error { return f.runs.Cancel(t.Context(), r.Ref, run.ActionInterrupt) },
 		"all runs": func(run.Run) error {
-			_, err := f.runs.CancelThread(t.Context(), f.ref, run.Keep)
+			_, err := f.runs.CancelThread(t.Context(), f.ref, run.ActionInterrupt)
 			return err
 		},
 	} {
@@ -147,7 +147,7 @@ func contents(items []*table.Item) map[string]string {
 // status.
 func TestCancelRacesWithTheEnd(t *testing.T) {
 	t.Parallel()
-	for _, action := range []run.Action{run.Keep, run.Undo} {
+	for _, action := range []run.Action{run.ActionInterrupt, run.ActionRollback} {
 		f := newFixture(t)
 		r, a := f.started("x")
 		f.table.beforeNext(func() { f.finish(a) })
@@ -166,7 +166,7 @@ func TestCancelRacesWithTheEnd(t *testing.T) {
 // TestTheEndOfACancelIsFoundByRescue when its process died in between.
 func TestTheEndOfACancelIsFoundByRescue(t *testing.T) {
 	t.Parallel()
-	for _, action := range []run.Action{run.Keep, run.Undo} {
+	for _, action := range []run.Action{run.ActionInterrupt, run.ActionRollback} {
 		f := newFixture(t)
 		r, a := f.started("x")
 		show(a, "m", "shown")

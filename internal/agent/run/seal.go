@@ -15,11 +15,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// sealBatch is the largest number of runs sealed in one transaction. Each run needs up to four
+// maxSealedRuns is the largest number of runs sealed in one transaction. Each run needs up to four
 // writes, the lock needs one write, and so does a permit. At most one of the runs has a permit,
 // because a run seals everything before it when it takes a permit. Large inputs make batches
 // smaller.
-const sealBatch = 24
+const maxSealedRuns = 24
 
 // Seal adds the leftovers of the superseded runs before the active run to the thread's state, in
 // the order of the runs: the unfinished messages of a run that had started, and the input of a run
@@ -34,8 +34,8 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	return t, err
 }
 
-// sealed is a thread and its state after a batch. The state is nil if it must be read again.
-type sealed struct {
+// sealResult is a thread and its state after a batch. The state is nil if it must be read again.
+type sealResult struct {
 	thread thread.Thread
 	state  *thread.State
 }
@@ -43,33 +43,33 @@ type sealed struct {
 // seal is Seal for a thread that was just read. It also returns the resulting state, nil if the
 // caller must read it.
 func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.State, error) {
-	now, lost := sealed{thread: t}, map[string]*TooLargeError{}
+	now, lost := sealResult{thread: t}, map[string]*TooLargeError{}
 	for now.thread.Lock.Cut != "" || now.thread.Lock.Unsealed {
 		var err error
-		if now, err = s.sealMore(ctx, now, lost); err != nil {
+		if now, err = s.sealNextBatch(ctx, now, lost); err != nil {
 			return thread.Thread{}, nil, err
 		}
 	}
 	return now.thread, now.state, nil
 }
 
-// sealMore removes or seals the thread's next batch of runs. It adds runs to lost if the state
+// sealNextBatch removes or seals the thread's next batch of runs. It adds runs to lost if the state
 // cannot hold their leftovers.
-func (s *Store) sealMore(ctx context.Context, now sealed, lost map[string]*TooLargeError) (sealed, error) {
+func (s *Store) sealNextBatch(ctx context.Context, now sealResult, lost map[string]*TooLargeError) (sealResult, error) {
 	removing := now.thread.Lock.Cut != ""
-	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread, first bool) (_ sealed, o record.Outbox, err error) {
+	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread, first bool) (_ sealResult, o record.Outbox, err error) {
 		st := now.state
 		if !first {
 			st = nil // the batch that failed has changed it
 		}
 		if removing = t.Lock.Cut != ""; removing {
 			o, err = s.remove(ctx, t)
-			return sealed{thread: t}, o, err
+			return sealResult{thread: t}, o, err
 		}
 		if !t.Lock.Unsealed {
-			return sealed{thread: t}, o, nil
+			return sealResult{thread: t}, o, nil
 		}
-		return s.sealBatch(ctx, t, st, lost)
+		return s.planSeal(ctx, t, st, lost)
 	})
 	_, full := errors.AsType[*TooLargeError](err)
 	if full {
@@ -81,8 +81,8 @@ func (s *Store) sealMore(ctx context.Context, now sealed, lost map[string]*TooLa
 	return next, err
 }
 
-// sealing builds one batch.
-type sealing struct {
+// sealPlan collects the writes of one batch.
+type sealPlan struct {
 	*Store
 	thread thread.Thread
 	state  *thread.State
@@ -97,9 +97,9 @@ type sealing struct {
 	position int64
 }
 
-// sealBatch returns the writes that seal the next runs, and the thread and state that result. It
+// planSeal returns the writes that seal the next runs, and the thread and state that result. It
 // reads the state if st is nil, and changes st: do not use st again if the commit fails.
-func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (next sealed, o record.Outbox, err error) {
+func (s *Store) planSeal(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (next sealResult, o record.Outbox, err error) {
 	if st == nil {
 		if st, err = s.threads.State(ctx, t.Ref); err != nil {
 			return next, o, err
@@ -109,7 +109,7 @@ func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State
 	if err != nil {
 		return next, o, err
 	}
-	b := sealing{Store: s, thread: t, state: st, now: s.now(), lost: lost, sealed: t.Lock.Sealed, position: t.Lock.Position}
+	b := sealPlan{Store: s, thread: t, state: st, now: s.now(), lost: lost, sealed: t.Lock.Sealed, position: t.Lock.Position}
 	for i, run := range runs {
 		if err := b.add(ctx, run); err != nil {
 			return next, o, err
@@ -128,14 +128,14 @@ func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State
 	}
 	t.Lock.Epoch++
 	t.Lock.Sealed, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealed, b.position, b.state.At.Number, !complete
-	return sealed{t, st}, b.out, nil
+	return sealResult{t, st}, b.out, nil
 }
 
 // unsealed returns the next superseded runs to seal, oldest first. complete means that no more
 // follow.
 func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, complete bool, err error) {
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Sealed)
-	query.Limit = sealBatch
+	query.Limit = maxSealedRuns
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
 		return nil, false, fmt.Errorf("query runs to seal: %w", err)
@@ -161,11 +161,11 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 			waited = append(waited, &runs[i])
 		}
 	}
-	return s.load(ctx, waited...)
+	return s.loadBulk(ctx, waited...)
 }
 
 // add adds one run to the batch.
-func (b *sealing) add(ctx context.Context, run Run) error {
+func (b *sealPlan) add(ctx context.Context, run Run) error {
 	before := b.state.At.Number
 	if run.Attempt > 0 {
 		before, b.position = run.Before, run.Position
@@ -205,7 +205,7 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 
 // fold adds one run's leftovers to the state, or adds the run to lost if the state cannot hold
 // them.
-func (b *sealing) fold(ctx context.Context, run Run) error {
+func (b *sealPlan) fold(ctx context.Context, run Run) error {
 	var err error
 	switch {
 	case run.takenBack(run.CancelReason):
@@ -224,7 +224,7 @@ func (b *sealing) fold(ctx context.Context, run Run) error {
 }
 
 // addInput adds the input of a run that never started.
-func (b *sealing) addInput(run Run) error {
+func (b *sealPlan) addInput(run Run) error {
 	if !state.IsObject(run.Input) {
 		return nil
 	}
@@ -241,18 +241,18 @@ func (b *sealing) addInput(run Run) error {
 }
 
 // addLeftovers adds what a started run had shown but not finished.
-func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
+func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	l, err := b.leftovers(ctx, run)
 	if err != nil {
 		return err
 	}
-	if waits(b.state, run) {
-		if err := b.load(ctx, &run); err != nil {
+	if inputNotStepped(b.state, run) {
+		if err := b.loadBulk(ctx, &run); err != nil {
 			return err
 		}
 		l.input = run.Input
 	}
-	k, err := b.left(ctx, b.thread.Ref, b.state, l)
+	k, err := b.newLeftoverFold(ctx, b.thread.Ref, b.state, l)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
 	return err
 }
 
-func (b *sealing) advance(run Run, source thread.Source, patch state.Patch, pending []graph.StateUpdate) error {
+func (b *sealPlan) advance(run Run, source thread.Source, patch state.Patch, pending []graph.StateUpdate) error {
 	put := b.state.Advance(b.thread.Ref, b.now, thread.Change{Run: run.Run, Graph: run.Graph, Source: source, Patch: patch, Pending: pending})
 	b.out.Add(put)
 	b.size += len(put.Item.Body)

@@ -32,7 +32,7 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	defer w.Stop()
 	defer s.tail.follow(ref)()
 	for read := false; ; {
-		run, err := s.head(ctx, ref)
+		run, err := s.getWithoutBulk(ctx, ref)
 		if read && fault.Is(err, fault.NotFound) {
 			return nil // it was removed meanwhile
 		}

@@ -12,29 +12,28 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
-// tailBytes bounds what the batches of events take that a store remembers.
+// tailBytes bounds the memory of the batches that a store remembers.
 const tailBytes = 4 << 20
 
-// tail remembers the batches of events that were written last in this process, of runs that
-// somebody follows here, so that readers do not each read and parse them again. Only who owns a run
-// writes its events, each position once: a batch that is durable is what stands behind its place,
-// for as long as there is the run.
+// tail remembers the batches of events that this process wrote last, for the runs that have readers
+// here. So each reader need not read and parse them again. Only the owner of a run writes its
+// events, and each position is written once: a durable batch never changes while the run exists.
 type tail struct {
-	batches *lru.Cache[place, []Event]
+	batches *lru.Cache[batchKey, []Event]
 
 	mu sync.Mutex
 	// readers counts those who follow a run.
 	readers map[Ref]int
 }
 
-// place is a position of a run.
-type place struct {
+// batchKey names a batch of events: a run, and the position before its first event.
+type batchKey struct {
 	ref      Ref
 	position int64
 }
 
 func newTail() *tail {
-	return &tail{batches: lru.New[place, []Event](tailBytes), readers: map[Ref]int{}}
+	return &tail{batches: lru.New[batchKey, []Event](tailBytes), readers: map[Ref]int{}}
 }
 
 // follow has batches of a run remembered until stop is called.
@@ -60,9 +59,9 @@ func (t *tail) isFollowed(ref Ref) bool {
 // eventOverhead is about what an event takes beside its data, in bytes.
 const eventOverhead = 160
 
-// keep remembers a batch that is durable, and that nobody changes any more, if anybody follows the
-// run.
-func (t *tail) keep(ref Ref, events []Event, written time.Time) {
+// remember keeps a durable batch for the readers of the run, if there are any. The caller must not
+// change the batch any more.
+func (t *tail) remember(ref Ref, events []Event, written time.Time) {
 	if len(events) == 0 || !t.isFollowed(ref) {
 		return
 	}
@@ -71,7 +70,7 @@ func (t *tail) keep(ref Ref, events []Event, written time.Time) {
 		events[i].At, events[i].Data = at, compacted(events[i].Data)
 		size += len(events[i].Data)
 	}
-	t.batches.Put(place{ref, events[0].Position - 1}, events, size)
+	t.batches.Put(batchKey{ref, events[0].Position - 1}, events, size)
 }
 
 // compacted is a text as it is stored: without the space between its tokens, so that who reads it
@@ -95,7 +94,7 @@ const freeBatch = 16 << 10
 // memory for itself, so each takes it from its budget.
 func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
 	for after < upTo {
-		events, err := t.take(ctx, place{ref, after})
+		events, err := t.take(ctx, batchKey{ref, after})
 		if err != nil || len(events) == 0 {
 			return after, err
 		}
@@ -108,7 +107,7 @@ func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([
 }
 
 // take returns a batch, none if it is not remembered. It holds none while it waits for room.
-func (t *tail) take(ctx context.Context, at place) ([]Event, error) {
+func (t *tail) take(ctx context.Context, at batchKey) ([]Event, error) {
 	events, ok := t.batches.Get(at)
 	if !ok {
 		return nil, nil

@@ -131,8 +131,10 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 		"error": func(f *fixture, _ run.Run, a *run.Attempt) {
 			f.must(a.Finish(f.t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E", Message: "m"}}))
 		},
-		"interrupted": func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.Keep)) },
-		"superseded":  func(f *fixture, _ run.Run, _ *run.Attempt) { f.claim(f.create("next", run.Interrupt)) },
+		"interrupted": func(f *fixture, r run.Run, _ *run.Attempt) {
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt))
+		},
+		"superseded": func(f *fixture, _ run.Run, _ *run.Attempt) { f.claim(f.create("next", run.Interrupt)) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {

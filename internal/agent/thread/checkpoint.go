@@ -255,8 +255,8 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, err
 	if number < 0 {
 		return Empty(), nil
 	}
-	place := func(base int64) string { return keyOf(ref, base).SK }
-	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), place: place}
+	sortKey := func(base int64) string { return keyOf(ref, base).SK }
+	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
 	newest, err := c.look(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("query checkpoints: %w", err)
@@ -319,9 +319,9 @@ const firstLook = 8
 type chained struct {
 	*Store
 	query table.Query
-	// place is where the item with a number is.
-	place func(number int64) string
-	page  table.Page
+	// sortKey returns the sort key of the item with a number.
+	sortKey func(number int64) string
+	page    table.Page
 }
 
 // look reads the first few.
@@ -338,7 +338,7 @@ func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 	if len(page.Items) == 0 {
 		return nil, nil
 	}
-	base := c.place(page.Items[0].Int(attrBase))
+	base := c.sortKey(page.Items[0].Int(attrBase))
 	for i, item := range page.Items {
 		if item.Key.SK <= base {
 			return page.Items[:i+1], nil

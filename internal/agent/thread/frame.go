@@ -31,8 +31,8 @@ type Frame struct {
 	since map[string]*subgraph
 	// writes are the results of tasks since, in the order in which they came.
 	writes []graph.Writes
-	// place is that of the last item since.
-	place int64
+	// items is the number of items since.
+	items int64
 }
 
 // chain is a series of checkpoints of which each is stored as a delta of the one before.
@@ -113,9 +113,9 @@ func (f *Frame) Checkpoints() *graph.Checkpoints {
 	return all
 }
 
-// Place returns the number of the agent's checkpoint, -1 without one, and how many items lie behind
-// it.
-func (f *Frame) Place() (mark, place int64) { return f.at, f.place }
+// End returns the number of the agent's checkpoint, -1 for none, and the number of items that were
+// stored since.
+func (f *Frame) End() (checkpoint, items int64) { return f.at, f.items }
 
 // Tasks returns the tasks of which results are kept.
 func (f *Frame) Tasks() map[string]bool {
@@ -218,7 +218,7 @@ func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkp
 	for _, ns := range slices.Sorted(maps.Keys(f.kept)) {
 		keep = append(keep, Kept{NS: ns, Number: f.kept[ns].number})
 	}
-	f.at, f.since, f.writes, f.place = number, map[string]*subgraph{}, nil, 0
+	f.at, f.since, f.writes, f.items = number, map[string]*subgraph{}, nil, 0
 	return writes, keep, nil
 }
 
@@ -340,9 +340,9 @@ func (f *Frame) take(w graph.Writes) {
 }
 
 func (f *Frame) put(now time.Time, attrs table.Attrs, body sinceBody) table.Write {
-	f.place++
+	f.items++
 	return table.Put{Item: table.Item{
-		Key:   keys.FrameSince(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.at, f.place),
+		Key:   keys.FrameSince(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.at, f.items),
 		Attrs: record.Attrs(sinceKind, now, attrs),
 		Body:  record.Encode(body),
 	}, If: table.Absent()}
@@ -397,7 +397,7 @@ func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]
 }
 
 func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (*chain, error) {
-	chained := chained{Store: s, query: query, place: func(base int64) string { return key(base).SK }}
+	chained := chained{Store: s, query: query, sortKey: func(base int64) string { return key(base).SK }}
 	_, err := chained.look(ctx)
 	var items []*table.Item
 	if err == nil {
@@ -431,7 +431,7 @@ func (f *Frame) read(item *table.Item) error {
 	if err != nil {
 		return err
 	}
-	f.place++
+	f.items++
 	if task := item.Text(attrTask); b.Shown == nil {
 		f.take(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data})
 		return nil

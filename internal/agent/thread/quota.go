@@ -8,29 +8,29 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// place is the wish of a new thread to be counted.
-func (s *Store) place(ref Ref) *quota.Place {
+// threadSlot returns the request for a slot of the thread quota.
+func (s *Store) threadSlot(ref Ref) *quota.Place {
 	return s.pool.Place(ref.Workspace, ref.Thread, quota.Threads, 0)
 }
 
-// RunPlace is the wish of a thread to have a run in flight.
-func (s *Store) RunPlace(t Thread) *quota.Place {
+// RunSlot returns the request for a slot of the run quota.
+func (s *Store) RunSlot(t Thread) *quota.Place {
 	return s.pool.Place(t.Workspace, t.Thread, quota.Runs, t.Part)
 }
 
 // CountRun adds the new run to the workspace's quota. It also counts the thread if an older version
 // created the thread without counting it. It does not count the thread of a temporary run.
-func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, place *quota.Place, temporary bool) error {
+func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, slot *quota.Place, temporary bool) error {
 	var along []quota.Name
 	if t.Part == 0 && !temporary {
 		along = append(along, quota.Threads)
 	}
-	if err := place.Take(ctx, o, along...); err != nil {
+	if err := slot.Take(ctx, o, along...); err != nil {
 		return err
 	}
-	change.Set[attrRunPart] = int64(place.Part())
+	change.Set[attrRunPart] = int64(slot.Part())
 	if len(along) > 0 {
-		change.Set[attrPart] = int64(place.Part())
+		change.Set[attrPart] = int64(slot.Part())
 	}
 	return nil
 }

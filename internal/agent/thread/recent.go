@@ -30,7 +30,7 @@ type remembered struct {
 var sums = maphash.MakeSeed()
 
 // keep remembers the state, unless a newer state of the thread is remembered.
-func (r recent) keep(ref Ref, key table.Key, s *State) {
+func (r recent) remember(ref Ref, key table.Key, s *State) {
 	if s.At.Number < 0 || s.Forks() {
 		return
 	}
@@ -72,4 +72,4 @@ func (s *State) clone() *State {
 
 // Remember notes that a state was stored, so that the next reader in this process does not read the
 // whole log.
-func (s *Store) Remember(ref Ref, st *State) { s.recent.keep(ref, keyOf(ref, st.At.Number), st) }
+func (s *Store) Remember(ref Ref, st *State) { s.recent.remember(ref, keyOf(ref, st.At.Number), st) }

@@ -12,10 +12,10 @@ import (
 // AttrNumber is where a checkpoint is that was kept as it had been.
 const AttrNumber = attrNumber
 
-// Behind returns the keys of some checkpoints behind one, at most limit, with those of everything
-// that was kept with them. The keys of a checkpoint are together; what is kept behind it comes
-// first.
-func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([]table.Key, error) {
+// CheckpointKeysAfter returns the keys of checkpoints with higher numbers, at most limit keys,
+// together with the keys of everything that was stored with these checkpoints. The keys of one
+// checkpoint stay together. The items that follow a checkpoint are returned before it.
+func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, limit int) ([]table.Key, error) {
 	query := keys.CheckpointsAfter(ref.Workspace, ref.Deployment, ref.Thread, number)
 	query.Limit = max(limit/(maxKept+3), 1)
 	page, err := s.table.Query(ctx, query)
@@ -34,7 +34,7 @@ func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([
 		}
 		own := []table.Key{item.Key}
 		if at.Own() {
-			kept, err := s.KeptBehind(ctx, ref, at.Number, 0, limit)
+			kept, err := s.FrameKeysAfter(ctx, ref, at.Number, 0, limit)
 			if err != nil {
 				return nil, err
 			}
@@ -57,11 +57,11 @@ func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([
 	return found, nil
 }
 
-// KeptBehind returns the keys of what was kept behind an agent's checkpoint after a place, at most
-// limit.
-func (s *Store) KeptBehind(ctx context.Context, ref Ref, mark, place int64, limit int) ([]table.Key, error) {
+// FrameKeysAfter returns the keys of the items that were stored since the agent's checkpoint mark,
+// except for the first ones. It returns at most limit keys.
+func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, limit int) ([]table.Key, error) {
 	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark)
-	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, place+1).SK
+	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, first+1).SK
 	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, 99_999_999).SK
 	query.Limit = limit
 	page, err := s.table.Query(ctx, query)

@@ -75,7 +75,7 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 		n.besides = append(n.besides, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
 	}
 	if counted {
-		n.place = s.place(ref)
+		n.slot = s.threadSlot(ref)
 	}
 	standing, err := s.putNew(ctx, ref, n)
 	switch {
@@ -93,25 +93,25 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 // graveWait is how long the deletion of a thread may keep a new one of its id waiting.
 const graveWait = 5 * time.Second
 
-// newThread is what creates a thread: its item, what is written besides, and the place that counts
+// newThread is what creates a thread: its item, what is written besides, and the slot that counts
 // it, nil where nothing does.
 type newThread struct {
 	*table.Item
 
 	besides []table.Write
-	place   *quota.Place
+	slot    *quota.Place
 }
 
 // outbox returns the writes of one try.
 func (n newThread) outbox(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
 	var counted record.Outbox
-	if n.place != nil {
-		if err := n.place.Take(ctx, &counted); err != nil {
+	if n.slot != nil {
+		if err := n.slot.Take(ctx, &counted); err != nil {
 			return o, err
 		}
-		n.Attrs[attrPart] = int64(n.place.Part())
+		n.Attrs[attrPart] = int64(n.slot.Part())
 	}
-	o.AddOr(table.Put{Item: *n.Item, If: table.Absent()}, refuse) // first: a thread that stands there needs no place
+	o.AddOr(table.Put{Item: *n.Item, If: table.Absent()}, refuse) // first: a thread that exists needs no slot
 	o.Add(n.besides...)
 	o.Join(counted)
 	return o, nil
@@ -131,7 +131,7 @@ func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *tab
 	up := time.NewTimer(graveWait)
 	defer up.Stop()
 	for {
-		// A lost race is one for the place: the next decision takes another place.
+		// The race was lost for the slot: the next decision takes another slot.
 		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return n.outbox(ctx, refuse) })
 		switch {
 		case err == nil:

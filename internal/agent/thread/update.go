@@ -314,12 +314,12 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 	if !t.StateUpdated.IsZero() {
 		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
 	}
-	place := s.place(ref)
+	slot := s.threadSlot(ref)
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		if err := place.Take(ctx, &o); err != nil {
+		if err := slot.Take(ctx, &o); err != nil {
 			return o, err
 		}
-		item.Attrs[attrPart] = int64(place.Part())
+		item.Attrs[attrPart] = int64(slot.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
 		o.AddOr(t.asRead(), record.Always(changedMeanwhile(t.Ref)))
 		return o, nil

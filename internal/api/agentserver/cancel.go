@@ -30,7 +30,7 @@ func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (
 
 func actionOf(asked *CancelAction) run.Action {
 	if asked == nil {
-		return run.Keep
+		return run.ActionInterrupt
 	}
 	return run.Action(*asked)
 }
@@ -50,7 +50,7 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 		found, err = s.cancelOf(ctx, *asked.ThreadID, asked.RunIds, action)
 	} else {
 		d := served(ctx)
-		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.Only(*asked.Status), action, permitOf(ctx).filter)
+		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.CancelScope(*asked.Status), action, permitOf(ctx).filter)
 	}
 	if err == nil && !found {
 		err = run.NothingToCancel()
@@ -87,7 +87,7 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	}
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
-	if err := s.Runs.Abandon(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := s.Runs.CancelOnDisconnect(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
 		slog.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
 	}
 }

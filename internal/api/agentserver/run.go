@@ -48,7 +48,7 @@ func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (Join
 }
 
 func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (finalValues, error) {
-	waiting, err := s.Runs.Waiting(ctx, ref)
+	waiting, err := s.Runs.WatchEnd(ctx, ref)
 	if err != nil {
 		return finalValues{}, err // before anything is sent
 	}

@@ -34,22 +34,22 @@ const ended = ".end"
 
 // placeIn reads where the client is: behind an event, before all with "-", and at the present
 // without the header.
-func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.Place, error) {
+func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.ReaderPosition, error) {
 	now, err := s.Runs.Now(ctx, ref)
 	if err != nil || header == nil || *header == "" {
 		return now, err
 	}
 	if *header == "-" || *header == "-1" {
-		return run.Place{}, nil
+		return run.ReaderPosition{}, nil
 	}
 	number, isEnd := strings.CutSuffix(*header, ended)
 	position, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || position < 0 {
-		return run.Place{}, fault.Shape(fault.Detail{
+		return run.ReaderPosition{}, fault.Shape(fault.Detail{
 			Loc: []any{"header", "Last-Event-ID"}, Msg: "Input should be the id of an event of this thread, or -", Type: "value_error",
 		})
 	}
-	return run.Place{Position: position, Ended: isEnd}, nil
+	return run.ReaderPosition{Position: position, Ended: isEnd}, nil
 }
 
 // threadStream is the answer of StreamThread.
@@ -60,7 +60,7 @@ type threadStream struct {
 	modes []ThreadStreamMode
 	// chosen are the modes that the client asked for.
 	chosen []ThreadStreamMode
-	from   run.Place
+	from   run.ReaderPosition
 }
 
 // VisitStreamThreadResponse implements StreamThreadResponseObject.

@@ -31,7 +31,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 				return err
 			}
 			events.accepted += got.size
-			if !a.attempt.Waiting() {
+			if !a.attempt.HasUnflushed() {
 				events.stored() // the event is nothing to store
 			}
 			if !a.attempt.Full() {
@@ -39,7 +39,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 			}
 		case <-pace.C:
 		case <-heartbeat.C:
-			if pace.holds(a.attempt.Waiting()) {
+			if pace.holds(a.attempt.HasUnflushed()) {
 				continue
 			}
 		case <-watcher.C():
@@ -50,7 +50,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pace.write(a.attempt.Waiting())
+		pace.write(a.attempt.HasUnflushed())
 		if err := a.attempt.Flush(ctx); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	if err := r.count(a, len(got.event.Data)); err != nil {
 		return err
 	}
-	if !a.attempt.Waiting() {
+	if !a.attempt.HasUnflushed() {
 		pace.begin()
 	}
 	return a.take(got.event)

@@ -224,7 +224,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	// counted and none is for nothing for ever.
 	attempt, err := r.Runs.Claim(ctx, ref, limits.permits)
 	switch {
-	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaits):
+	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
 		return over, nil
 	case errors.Is(err, run.ErrAttemptsExhausted):
 		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: errorAttemptsExhausted, Message: fmt.Sprintf(
@@ -252,7 +252,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
-		return over, attempt.Abandon(ctx)
+		return over, attempt.FreePermitOfDeletedRun(ctx)
 	}
 	return answer, err
 }

@@ -30,8 +30,8 @@ const (
 	DeploymentRestartFailed Type = "deployment.restart_failed"
 	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
 	RevisionCanary Type = "revision.canary"
-	// AgentCrashed: a healthy agent ended. Slipway restarts it and reports no further crash until it
-	// has recovered.
+	// AgentCrashed: a healthy agent ended. Slipway restarts it and reports no further crash until
+	// the agent has recovered.
 	AgentCrashed Type = "agent.crashed"
 	// AgentRecovered: a crashed agent has run for a while without ending again.
 	AgentRecovered Type = "agent.recovered"
