@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
@@ -42,7 +43,8 @@ func callerOf(ctx context.Context) *graph.Caller {
 	if user == nil {
 		user = userOf(auth.Of(ctx), header)
 	}
-	return &graph.Caller{User: user, Headers: publicHeaders(header)}
+	d, _ := ctx.Value(deploymentKey{}).(deployment.Deployment)
+	return &graph.Caller{User: user, Headers: publicHeaders(header, d)}
 }
 
 // headerCaller names the user of the run that an agent acts for, as JSON in base64. What others
@@ -74,15 +76,29 @@ func actingFor(p apikey.Principal, header http.Header) []byte {
 }
 
 // publicHeaders are those that a graph reads in its configuration, and checkpoints repeat. What
-// proxies add is not the client's word: it would put people's addresses into each checkpoint.
-func publicHeaders(header http.Header) map[string]string {
+// proxies add is not the client's word: it would put people's addresses into each checkpoint. The
+// configuration file may choose others; credentials of the platform are never among them.
+func publicHeaders(header http.Header, d deployment.Deployment) map[string]string {
 	public := map[string]string{}
+	if asked := d.Settings.HTTP; asked != nil && len(asked.Include) > 0 {
+		header = header.Clone()
+		withhold(header)
+		if !d.Auth && header.Get(auth.HeaderTenant) != "" {
+			header.Del(auth.HeaderBearer) // it goes with the workspace
+		}
+	}
 	for name, values := range header {
 		lower := strings.ToLower(name)
-		if len(values) == 0 || slices.Contains(credentials, lower) || hasPrefix(lower, ofProxies) || (lower != "user-agent" && !strings.HasPrefix(lower, "x-")) {
+		if len(values) == 0 || slices.Contains(credentials, lower) {
 			continue
 		}
-		public[lower] = values[0]
+		shown, said := d.Settings.HTTP.Header(lower)
+		if !said {
+			shown = !hasPrefix(lower, ofProxies) && (lower == "user-agent" || strings.HasPrefix(lower, "x-"))
+		}
+		if shown {
+			public[lower] = values[0]
+		}
 	}
 	return public
 }

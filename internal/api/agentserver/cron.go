@@ -61,7 +61,7 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 		Config: asked.Config, Context: asked.Context, Durability: durability(asked.Durability, asked.CheckpointDuring), Enabled: asked.Enabled, EndTime: asked.EndTime, Input: asked.Input,
 		InterruptAfter: asked.InterruptAfter, InterruptBefore: asked.InterruptBefore, Metadata: asked.Metadata, MultitaskStrategy: asked.MultitaskStrategy,
 		OnRunCompleted: asked.OnRunCompleted, StreamMode: asked.StreamMode, StreamSubgraphs: asked.StreamSubgraphs, Timezone: asked.Timezone, Webhook: asked.Webhook,
-	}.apply(s, &content)
+	}.apply(ctx, s, &content)
 	if err != nil {
 		return Cron{}, err
 	}
@@ -77,7 +77,7 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 // that is null is taken away.
 type cronChange CronPatch
 
-func (p cronChange) apply(s server, c *cron.Content) error {
+func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error {
 	if err := state.CheckInput(p.Input); err != nil {
 		return fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
 	}
@@ -113,16 +113,12 @@ func (p cronChange) apply(s server, c *cron.Content) error {
 	if p.Durability != nil {
 		request.Durability = string(*p.Durability)
 	}
-	if webhook := text(p.Webhook); webhook != "" {
-		if s.Webhooks == nil {
-			return fault.New(fault.Invalid, "This server does not offer: webhook.")
-		}
-		if err := s.Webhooks.CheckURL("webhook", webhook); err != nil {
-			return err
-		}
-		request.Webhook = webhook
+	if text(p.Webhook) == "" {
+		return nil
 	}
-	return nil
+	var err error
+	request.Webhook, err = s.webhookOf(ctx, p.Webhook)
+	return err
 }
 
 // endTime reads when a cron ends, zero for never.
@@ -146,11 +142,11 @@ func (s server) GetCron(ctx context.Context, request GetCronRequestObject) (GetC
 // PatchCron changes a cron.
 func (s server) PatchCron(ctx context.Context, request PatchCronRequestObject) (PatchCronResponseObject, error) {
 	change := cronChange(*request.Body)
-	if err := change.apply(s, &cron.Content{}); err != nil {
+	if err := change.apply(ctx, s, &cron.Content{}); err != nil {
 		return nil, err
 	}
 	changed, err := s.Crons.Update(ctx, cronRef(ctx, request.CronID), func(c *cron.Content) {
-		_ = change.apply(s, c) // it was checked
+		_ = change.apply(ctx, s, c) // it was checked
 	})
 	return PatchCron200JSONResponse(showCron(changed)), err
 }

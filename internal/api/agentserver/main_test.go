@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
@@ -73,6 +74,8 @@ type fixture struct {
 	deployment    deployment.Ref
 	// auth is the own authentication of what is deployed, "" for none.
 	auth string
+	// settings are what its configuration file asks of the server.
+	settings build.Settings
 	// answers is what keeps the answers of repeated requests.
 	answers *fixtures.Mortal
 	// rescue looks for what was left behind as if it were much later.
@@ -281,7 +284,7 @@ func (f *fixture) deploy(t *testing.T, graphs ...string) string {
 			must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
 			continue
 		}
-		r.Artifact.Graphs, r.Artifact.Auth = graphs, f.auth
+		r.Artifact.Graphs, r.Artifact.Auth, r.Artifact.Settings = graphs, f.auth, f.settings
 		must(t, f.deployments.Promote(t.Context(), d, r))
 		active = r.Revision
 	}

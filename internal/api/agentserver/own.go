@@ -170,33 +170,41 @@ func pathParams(r *http.Request) map[string]string {
 	return params
 }
 
-// ownHeaders are those that a repository's own authentication sees: all but the credentials of the
-// platform, with which a repository could act for those who sent them, and what only the platform
-// says.
-func ownHeaders(r *http.Request) map[string]string {
-	headers := map[string]string{"host": r.Host}
-	for name, values := range r.Header {
-		lower := strings.ToLower(name)
-		if len(values) == 0 || strings.HasPrefix(lower, "x-slipway-") {
-			continue
+// withhold takes out of a request what a repository does not get to see: the credentials of the
+// platform, with which it could act for those who sent them, and what only the platform says.
+func withhold(header http.Header) {
+	for name := range header {
+		if strings.HasPrefix(strings.ToLower(name), "x-slipway-") {
+			header.Del(name)
 		}
-		headers[lower] = strings.Join(values, ", ")
 	}
-	if strings.HasPrefix(r.Header.Get(auth.HeaderKey), apikey.Prefix) {
-		delete(headers, strings.ToLower(auth.HeaderKey))
+	if strings.HasPrefix(header.Get(auth.HeaderKey), apikey.Prefix) {
+		header.Del(auth.HeaderKey)
 	}
-	if token, ok := auth.Bearer(r.Header); ok && strings.HasPrefix(token, apikey.Prefix) {
-		delete(headers, strings.ToLower(auth.HeaderBearer))
+	if token, ok := auth.Bearer(header); ok && strings.HasPrefix(token, apikey.Prefix) {
+		header.Del(auth.HeaderBearer)
 	}
-	delete(headers, "cookie")
 	var cookies []string
-	for _, cookie := range r.Cookies() {
+	for _, cookie := range (&http.Request{Header: header}).Cookies() {
 		if !auth.IsSessionCookie(cookie.Name) {
 			cookies = append(cookies, cookie.Name+"="+cookie.Value)
 		}
 	}
+	header.Del("Cookie")
 	if len(cookies) > 0 {
-		headers["cookie"] = strings.Join(cookies, "; ")
+		header.Set("Cookie", strings.Join(cookies, "; "))
+	}
+}
+
+// ownHeaders are those that a repository's own authentication sees, by name in lower case.
+func ownHeaders(r *http.Request) map[string]string {
+	shown := r.Header.Clone()
+	withhold(shown)
+	headers := map[string]string{"host": r.Host}
+	for name, values := range shown {
+		if len(values) > 0 {
+			headers[strings.ToLower(name)] = strings.Join(values, ", ")
+		}
 	}
 	return headers
 }

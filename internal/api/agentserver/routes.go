@@ -107,8 +107,9 @@ func Register(mux *web.Mux, config Config) error {
 	HandlerWithOptions(strict, StdHTTPServerOptions{
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
-	mux.Handle("GET "+base+"/openapi.json", contract)
-	mux.AllowOrigins("/d/", config.Origins...)
+	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
+	mux.Otherwise(base+"/{rest...}", s.otherwise)
+	mux.AllowOriginsOf("/d/", s.preflight, config.Origins...)
 	return nil
 }
 
@@ -128,6 +129,9 @@ func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			known, err := s.admit(r, o)
+			if s.yield(w, r, o, known, err) {
+				return
+			}
 			if err != nil {
 				mux.Error(w, r, err)
 				return

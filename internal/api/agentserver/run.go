@@ -133,14 +133,9 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	if err != nil {
 		return run.Request{}, err
 	}
-	webhook := text(body.Webhook)
-	if webhook != "" {
-		if s.Webhooks == nil {
-			return run.Request{}, fault.New(fault.Invalid, "This server does not offer: webhook.")
-		}
-		if err := s.Webhooks.CheckURL("webhook", webhook); err != nil {
-			return run.Request{}, err
-		}
+	webhook, err := s.webhookOf(ctx, body.Webhook)
+	if err != nil {
+		return run.Request{}, err
 	}
 	strategy := run.Enqueue
 	if body.MultitaskStrategy != nil {
@@ -153,6 +148,22 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
+}
+
+// webhookOf checks the address that a run is to tell of its end, "" for none. Where the deployment
+// disables webhooks, runs tell nobody.
+func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
+	address := text(asked)
+	switch {
+	case address == "":
+		return "", nil
+	case s.Webhooks == nil:
+		return "", fault.New(fault.Invalid, "This server does not offer: webhook.")
+	}
+	if err := s.Webhooks.CheckURL("webhook", address); err != nil || served(ctx).Settings.HTTP.Disables("webhooks") {
+		return "", err
+	}
+	return address, nil
 }
 
 // durability reads when checkpoints are written, also in the form that was asked for it before; nil

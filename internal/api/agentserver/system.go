@@ -23,6 +23,9 @@ type Metrics interface {
 // have none, so it says no more than that.
 func (s server) GetOK(ctx context.Context, _ GetOKRequestObject) (GetOKResponseObject, error) {
 	d := served(ctx)
+	if d.Settings.HTTP.Disables("meta") {
+		return GetOK200JSONResponse{Ok: true}, nil
+	}
 	if d.Active == "" {
 		return nil, fault.New(fault.Unavailable, "No revision of the deployment has been deployed yet.")
 	}
@@ -55,6 +58,17 @@ func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc
 		}
 		return next(context.WithValue(ctx, deploymentKey{}, d), w, r, request)
 	}
+}
+
+// document shows the contract, where the deployment does not disable that.
+func (s server) document(contract http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d, err := s.anyDeployment(r); err == nil && d.Settings.HTTP.Disables("meta") {
+			s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
+			return
+		}
+		contract.ServeHTTP(w, r)
+	})
 }
 
 // serves reports whether an agent that has ended is there again.

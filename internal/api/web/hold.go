@@ -35,12 +35,24 @@ func (o *operation) holds(r *http.Request) bool {
 	return false
 }
 
-// holding is the middleware before an operation that holds connections. The workspace has a place
-// for each; the connection gives its place back when it ends, also when the client goes. Beyond
-// the quota a request is refused before it does anything.
+// holding is Holding before an operation that holds connections now and then.
 func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
+	held := m.Holding(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.limiter == nil || !o.holds(r) {
+		if o.holds(r) {
+			held.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Holding is the middleware before what holds its connection. The workspace has a place for each;
+// the connection gives its place back when it ends, also when the client goes. Beyond the quota a
+// request is refused before it does anything.
+func (m *Mux) Holding(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.limiter == nil {
 			next.ServeHTTP(w, r)
 			return
 		}

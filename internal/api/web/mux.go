@@ -24,9 +24,11 @@ func Always(m Middleware) Guard { return func(Operation) Middleware { return m }
 
 // Mux routes requests to operations and gives each of them the manners of this package.
 type Mux struct {
-	routes  http.ServeMux
-	log     *slog.Logger
-	origins []origins
+	routes http.ServeMux
+	log    *slog.Logger
+	places []place
+	// others are the patterns of Otherwise.
+	others []string
 	// arrival and refused are how long bodies may take to arrive, before and after their requests
 	// are answered.
 	arrival, refused time.Duration
@@ -52,6 +54,24 @@ func NewMux(log *slog.Logger) *Mux {
 // Handle adds a route that is not an operation of a contract.
 func (m *Mux) Handle(pattern string, handler http.Handler) {
 	m.routes.Handle(pattern, handler)
+}
+
+// Otherwise adds a handler for the requests below a pattern that no other route takes. It reports
+// whether it has answered; a request that it leaves alone is answered as one that nothing takes.
+func (m *Mux) Otherwise(pattern string, handler func(http.ResponseWriter, *http.Request) bool) {
+	m.others = append(m.others, pattern)
+	m.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !handler(w, r) {
+			m.miss(w, r)
+		}
+	}))
+}
+
+// Again routes a request anew, whose path a handler has changed.
+func (m *Mux) Again(w http.ResponseWriter, r *http.Request) {
+	if !m.crossOrigin(w, r) {
+		m.routes.ServeHTTP(w, r)
+	}
 }
 
 // Routes returns what a generated package registers its operations on, as the BaseRouter and with
@@ -172,14 +192,12 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.Error(x, r, fault.New(fault.NotFound, "Not Found"))
 		return
 	}
-	if !m.crossOrigin(x, r) {
-		m.routes.ServeHTTP(x, r)
-	}
+	m.Again(x, r)
 }
 
 // miss answers a request that no route takes: an unknown path, or a known path with another method.
 func (m *Mux) miss(w http.ResponseWriter, r *http.Request) {
-	allowed := m.allowed(r)
+	allowed := m.Allowed(r)
 	if len(allowed) == 0 {
 		m.Error(w, r, fault.New(fault.NotFound, "Not Found"))
 		return
@@ -192,13 +210,13 @@ func (m *Mux) miss(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusMethodNotAllowed, "Method Not Allowed")
 }
 
-// allowed returns the methods that the request's path has routes for.
-func (m *Mux) allowed(r *http.Request) []string {
+// Allowed returns the methods that the request's path has routes for.
+func (m *Mux) Allowed(r *http.Request) []string {
 	var allowed []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		probe := *r
 		probe.Method = method
-		if _, pattern := m.routes.Handler(&probe); pattern != "/" && pattern != "" {
+		if _, pattern := m.routes.Handler(&probe); pattern != "/" && pattern != "" && !slices.Contains(m.others, pattern) {
 			allowed = append(allowed, method)
 		}
 	}

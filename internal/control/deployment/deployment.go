@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -128,6 +129,8 @@ type Deployment struct {
 	// Auth says that the active revision has its repository's own authentication, which the agent
 	// server asks about every request.
 	Auth bool
+	// Settings are what the active revision's configuration file asks of the agent server.
+	Settings build.Settings
 	// Forced says that it was deleted by force: only the teardown still sees it.
 	Forced bool
 	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered
@@ -174,6 +177,7 @@ const (
 	attrGraphs       = "graphs"
 	attrDescriptions = "descriptions"
 	attrAuth         = "auth"
+	attrSettings     = "settings"
 	attrCommit       = "commit"
 	attrEvent        = "event"
 	attrForced       = "forced"
@@ -232,6 +236,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	}
 	r.JSON(attrGraphs, &d.Graphs)
 	r.JSON(attrDescriptions, &d.Descriptions)
+	r.JSON(attrSettings, &d.Settings)
 	return d, r.Err()
 }
 

@@ -118,7 +118,8 @@ func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) 
 // promotion is Promote, in one transaction with other writes.
 func (s *Store) promotion(ctx context.Context, d Deployment, r revision.Revision, besides ...table.Write) (record.Outbox, error) {
 	set := table.Attrs{
-		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrDescriptions: string(record.Encode(r.Artifact.Descriptions)), attrAuth: r.Artifact.Auth != "", attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
+		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrDescriptions: string(record.Encode(r.Artifact.Descriptions)),
+		attrAuth: r.Artifact.Auth != "", attrSettings: string(record.Encode(r.Artifact.Settings)), attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
 	}
 	d.Retiring, d.Crashed = d.Active, time.Time{}
 	promoted := r.Promoted(s.now())

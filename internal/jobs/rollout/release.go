@@ -143,7 +143,10 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
 		// The runtime serves no repository with an authentication of its own that is not the one
 		// which the platform asks.
-		"SLIPWAY_AUTH":                   rev.Artifact.Auth,
+		"SLIPWAY_AUTH": rev.Artifact.Auth,
+		// It serves no repository with other keys that it does not know either, unless the platform
+		// has read them.
+		"SLIPWAY_KEYS":                   strings.Join(rev.Artifact.Settings.Keys(), " "),
 		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
 	}
 	maps.DeleteFunc(settings, func(_, value string) bool { return value == "" })

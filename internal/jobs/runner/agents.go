@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -66,6 +67,23 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	}
 	slog.WarnContext(ctx, "the repository's own authentication gave no answer", "deployment", deployment, "error", err)
 	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
+}
+
+// Visit has the own HTTP application of a deployment's repository answer a request: that of the
+// active release. An error says that nothing was answered; an agent that is not to be had is a
+// fault.Unavailable.
+func (a *Agents) Visit(w http.ResponseWriter, r *http.Request, workspace, deployment string, visit graph.Visit) error {
+	_, endpoint, done, err := a.acquire(r.Context(), workspace, deployment, "")
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = a.Graph.Visit(w, r, endpoint, visit)
+	if _, ended := errors.AsType[*graph.UnavailableError](err); ended {
+		slog.WarnContext(r.Context(), "the repository's own application gave no answer", "deployment", deployment, "error", err)
+		return fault.New(fault.Unavailable, "The agent does not answer at the moment.")
+	}
+	return err
 }
 
 // servesLimit is how long an agent that is being started may take while somebody asks whether it

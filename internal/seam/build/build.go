@@ -50,6 +50,8 @@ type Artifact struct {
 	// Auth is the repository's own authentication, "path:variable", "" for none. The agent server
 	// asks it about every request.
 	Auth string `json:"auth,omitempty"`
+	// Settings are what the file asks of the agent server.
+	Settings Settings `json:"settings,omitzero"`
 }
 
 // State is how far a build is.

@@ -41,6 +41,14 @@ func NewClient(transport http.RoundTripper) *Client {
 // as long as it takes.
 func NewTransport() *http.Transport { return newTransport(&net.Dialer{Timeout: 5 * time.Second}) }
 
+// transportTo is what reaches an agent.
+func (c *Client) transportTo(endpoint compute.Endpoint) http.RoundTripper {
+	if endpoint.Private != nil {
+		return c.guardedTransport(endpoint.Private)
+	}
+	return c.transport
+}
+
 // guardedTransport returns the transport that connects to public addresses and to those of the
 // networks, whatever a name is resolved to.
 func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper {
@@ -209,11 +217,7 @@ func encode(invocation Invocation) ([]byte, error) {
 
 // send returns the response only if its status is 200. Its body is then the caller's to close.
 func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.Response, error) {
-	transport := c.transport
-	if endpoint.Private != nil {
-		transport = c.guardedTransport(endpoint.Private)
-	}
-	response, err := transport.RoundTrip(request)
+	response, err := c.transportTo(endpoint).RoundTrip(request)
 	if err != nil {
 		return nil, classify(request.Context(), err)
 	}

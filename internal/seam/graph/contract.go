@@ -281,6 +281,17 @@ type Event struct {
 // Description is the answer to OperationDescribe: what the agent can run, by graph id.
 type Description struct {
 	Graphs map[string]GraphDescription `json:"graphs"`
+	// Routes are those of the repository's own HTTP application, which are there in the place of
+	// the agent server's.
+	Routes []Route `json:"routes,omitempty"`
+}
+
+// Route is a route of the repository's own HTTP application.
+type Route struct {
+	// Methods are in capital letters, none for all.
+	Methods []string `json:"methods,omitempty"`
+	// Pattern is a regular expression of the paths, as the application sees them.
+	Pattern string `json:"pattern"`
 }
 
 // GraphDescription holds JSON schemas, under the names that the agent server's interface gives

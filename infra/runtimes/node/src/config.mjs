@@ -59,7 +59,9 @@ async function isSame(one, other) {
 
 /** Refuses by name what would be missing: an agent is never served without what its repository asks for. */
 function refuse(file, fields) {
-  const refused = Object.keys(fields).filter((name) => !SERVED.includes(name) && isAsked(fields[name])).sort()
+  // The platform says which other keys it has read from the file and does what they ask for.
+  const served = [...SERVED, ...(process.env.SLIPWAY_KEYS ?? "").split(" ")];
+  const refused = Object.keys(fields).filter((name) => !served.includes(name) && isAsked(fields[name])).sort()
     .map((name) => `${file}: ${name}: is not served, and the agent is not served without it`);
   for (const [id, graph] of Object.entries(fields.graphs)) {
     for (const name of isObject(graph) ? Object.keys(graph) : []) {

@@ -11,6 +11,7 @@ import sys
 import uvicorn
 
 from . import loopback
+from .app import Application, load_application
 from .auth import Authentication, load_auth
 from .bridge import GraphLoop
 from .config import UserError, read_config
@@ -38,25 +39,28 @@ def main() -> None:
             sources = load(config)
             auth = load_auth(config)
             graphs = GraphLoop()
+            app = load_application(config, graphs)
             # A factory that makes no graph is found now, not by the first run.
             checked = {i: graphs.submit(describe(s)).result() for i, s in sources.items() if arguments.check or s.is_factory}
+            if app is not None and not arguments.check:
+                app.start()
     except UserError as e:
         print(e, file=sys.stderr, flush=True)
         _exit(1)
     if arguments.check:
         sys.stdout.buffer.write(encode({"graphs": checked}) + b"\n")
         _exit(0)
-    _serve(sources, graphs, auth)
+    _serve(sources, graphs, auth, app)
 
 
-def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None) -> None:
+def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None, app: Application | None) -> None:
     for graph_id, source in sources.items():
         if not source.is_factory:
             warn_of_own_checkpointer(graph_id, source.value)
     path = os.environ.get("SLIPWAY_SOCKET")
     host, port = os.environ.get("HOST") or "0.0.0.0", int(os.environ.get("PORT") or 8080)  # port 0 picks one
     config = uvicorn.Config(
-        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth),
+        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth, app),
         lifespan="off",
         ws="none",
         access_log=False,
@@ -80,6 +84,8 @@ def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication |
         server.run(sockets=[listener])
     except KeyboardInterrupt:
         pass
+    if app is not None:
+        app.stop()
     _exit(0 if server.started else 1)
 
 

@@ -2,8 +2,9 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 # The second is the public framework's own name of the file; repositories deploy as they are.
 DEFAULT_NAMES = ("framework.json", "langgraph.json")
@@ -15,6 +16,8 @@ _SERVED = (
 )
 # The platform sets it to the authentication that it asks about every request.
 AUTH_VARIABLE = "SLIPWAY_AUTH"
+# The platform sets it to the other keys that it has read from the file and does what they ask for, with spaces between them.
+KEYS_VARIABLE = "SLIPWAY_KEYS"
 _GRAPH_KEYS = ("path", "description")
 # The public server takes keys from these variables, too.
 _SETTINGS = tuple(
@@ -37,6 +40,8 @@ class Config:
     dependencies: list[Path]
     # auth is the import path of the repository's own authentication, None for none.
     auth: str | None = None
+    # http is the key http, of which the runtime serves app.
+    http: dict[str, Any] = field(default_factory=dict)
 
 
 def read_config(path: str | None) -> Config:
@@ -57,7 +62,7 @@ def read_config(path: str | None) -> Config:
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
     dependencies = [directory / d for d in wanted if isinstance(d, str)] if isinstance(wanted, list) else []
-    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")))
+    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")), fields.get("http") or {})
 
 
 def _auth(file: Path, value: object) -> str | None:
@@ -89,7 +94,7 @@ def _same(one: Path, other: Path) -> bool:
 
 def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
     """Refuses by name what would be missing: an agent is never served without what its repository asks for."""
-    served = (*_SERVED, "auth") if os.environ.get(AUTH_VARIABLE) else _SERVED
+    served = (*_SERVED, *os.environ.get(KEYS_VARIABLE, "").split(), *(("auth",) if os.environ.get(AUTH_VARIABLE) else ()))
     refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in served and _asks(fields[name])]
     for graph_id, graph in sorted(graphs.items()):
         for name in sorted(graph) if isinstance(graph, dict) else ():

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from .app import PREFIX, Application
 from .auth import LIMIT, Authentication
 from .bridge import GraphLoop, Outlet
 from .config import UserError
@@ -39,9 +40,10 @@ class _Refused(Exception):
 class Server:
     """An ASGI application."""
 
-    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None) -> None:
+    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None, app: Application | None = None) -> None:
         self._sources = sources
         self._auth = auth
+        self._app = app
         self._graphs = graphs
         self._token = token
         self._stores: dict[str, ServerStore] = {}
@@ -58,6 +60,9 @@ class Server:
                     await _answer(send, 200, {"status": status, "time_of_last_update": self._changed})
                 case "POST", "/invocations":
                     await self._invoke(scope, receive, send)
+                case _, path if self._app is not None and path.startswith(PREFIX + "/"):
+                    self._authorize(scope, b"x-slipway-authorization")
+                    await self._app(scope, receive, send)
                 case _, "/ping" | "/invocations":
                     raise _Refused(405, "the method is not allowed here")
                 case _:
@@ -66,8 +71,7 @@ class Server:
             await _answer(send, e.status, {"error": str(e)})
 
     async def _invoke(self, scope: Message, receive: Receive, send: Send) -> None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        self._authorize(headers)
+        self._authorize(scope, b"authorization")
         body = await _read(receive)
         try:
             if (question := question_of(body)) is not None:
@@ -78,17 +82,18 @@ class Server:
             raise _Refused(400, str(e)) from e
         if invocation.operation == "describe":
             found = {graph_id: await self._describe(source) for graph_id, source in self._sources.items()}
-            await _answer(send, 200, {"graphs": found})
+            await _answer(send, 200, {"graphs": found, "routes": self._app.routes() if self._app is not None else []})
             return
         source = self._sources.get(invocation.graph)
         if source is None:
             raise _Refused(404, f"there is no graph {invocation.graph!r}; there are {', '.join(sorted(self._sources))}")
         await self._stream(Run(source, invocation, self._store(invocation), outlet := Outlet(self._graphs.loop)), outlet, receive, send)
 
-    def _authorize(self, headers: dict[bytes, bytes]) -> None:
+    def _authorize(self, scope: Message, name: bytes) -> None:
         if not self._token:
             return
-        given = headers.get(b"authorization", b"")
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        given = headers.get(name, b"")
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise _Refused(401, "the invoke token is missing or wrong")
         signature = headers.get(b"x-slipway-signature")

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"encoding/json"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,30 +17,15 @@ var authKeys = map[string]string{
 
 // auth reads where the repository's own authentication is, if the platform runs it.
 func (p *parser) auth() {
-	value := p.fields["auth"]
-	if len(value) == 0 || !asks(value) || !slices.Contains(p.offers, OfferAuth) {
+	if !slices.Contains(p.offers, OfferAuth) {
 		return
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(value, &fields) != nil {
-		p.problem(`auth: must be an object, as {"path": "./auth.py:auth"}`)
+	fields := p.object("auth", `{"path": "./auth.py:auth"}`, authKeys)
+	if fields == nil {
 		return
 	}
-	p.authKeys(fields)
 	p.authPath(fields["path"])
 	p.studio(fields["disable_studio_auth"])
-}
-
-// authKeys refuses members of auth by name.
-func (p *parser) authKeys(fields map[string]json.RawMessage) {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch why, known := authKeys[name]; {
-		case !known && asks(fields[name]):
-			p.problem("auth.%s: is not a key of auth", name)
-		case why != "" && asks(fields[name]):
-			p.problem("auth.%s: %s", name, why)
-		}
-	}
 }
 
 // authPath wants a file of the repository that the Python runtime can import.

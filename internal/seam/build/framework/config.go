@@ -50,6 +50,8 @@ type Config struct {
 	Env    map[string]string
 	// Auth is the repository's own authentication, "path:variable", "" for none.
 	Auth string
+	// Settings are what the file asks of the agent server.
+	Settings build.Settings
 	// Remarks go to the build log.
 	Remarks []string
 
@@ -119,6 +121,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.environment()
 	p.keys()
 	p.auth()
+	p.http()
 	if len(p.problems) > 0 {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}

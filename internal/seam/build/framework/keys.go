@@ -30,8 +30,12 @@ type key struct {
 // Offer is a key of the configuration file that works where the platform offers it.
 type Offer string
 
-// OfferAuth is the repository's own authentication.
-const OfferAuth Offer = "auth"
+const (
+	// OfferAuth is the repository's own authentication.
+	OfferAuth Offer = "auth"
+	// OfferHTTP are the repository's own routes and HTTP settings.
+	OfferHTTP Offer = "http"
+)
 
 // ownDistribution is what there is to say of a distribution that an image is not made of.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
@@ -60,7 +64,7 @@ var keys = map[string]key{
 
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth, language: Python},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
-	"http":         {refused: "the repository's own routes and HTTP settings are not served yet"},
+	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: behind this platform's gateway requests reach no agent", offer: OfferHTTP},
 	"store":        {refused: "the store takes no settings from a repository yet; TTLs can be given with each item"},
 	"checkpointer": {refused: "checkpoints take no settings from a repository yet; a TTL can be given with each thread"},
 	"webhooks":     {refused: "webhooks take no settings from a repository yet"},

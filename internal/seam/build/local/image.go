@@ -55,7 +55,7 @@ func (j *job) makeImage(ctx context.Context, tree string, from commit, config fr
 	}
 	j.record = recipe.Record
 	j.record.Image = id
-	return build.Artifact{Image: id, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth}, child.RemoveFiles(tree)
+	return build.Artifact{Image: id, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings}, child.RemoveFiles(tree)
 }
 
 // imageFailure says what has failed in an image, with what that step has printed last.

@@ -41,6 +41,11 @@ type Agent struct {
 	// which is a status of 500. Nil has none.
 	Rule func(ctx context.Context, asked graph.Invocation) (string, error)
 
+	// App is its repository's own HTTP application, with Routes in the place of the agent server's;
+	// nil has none.
+	App    http.Handler
+	Routes []graph.Route
+
 	holder *Holder // nil for an agent that holds no values
 }
 
@@ -53,6 +58,7 @@ func NewAgent(run Func, token string) *Agent {
 	agent := &Agent{run: run, token: token, mux: http.NewServeMux()}
 	agent.mux.HandleFunc("GET /ping", agent.ping)
 	agent.mux.HandleFunc("POST /invocations", agent.invoke)
+	agent.mux.HandleFunc(graph.PathApp+"/", agent.visit)
 	return agent
 }
 
@@ -81,6 +87,19 @@ func (a *Agent) ping(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 1})
 }
 
+// visit hands a request to the application, which sees no header of the platform.
+func (a *Agent) visit(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case a.App == nil:
+		http.NotFound(w, r)
+	case a.token != "" && r.Header.Get("X-Slipway-Authorization") != "Bearer "+a.token:
+		http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+	default:
+		r.Header.Del("X-Slipway-Authorization")
+		http.StripPrefix(graph.PathApp, a.App).ServeHTTP(w, r)
+	}
+}
+
 func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 	if a.token != "" && r.Header.Get("Authorization") != "Bearer "+a.token {
 		http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
@@ -98,7 +117,7 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 	if invocation.Operation == graph.OperationDescribe {
 		schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
 		inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
-		writeJSON(w, graph.Description{Graphs: map[string]graph.GraphDescription{
+		writeJSON(w, graph.Description{Routes: a.Routes, Graphs: map[string]graph.GraphDescription{
 			"agent": {Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner},
 		}})
 		return

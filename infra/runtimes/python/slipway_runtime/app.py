@@ -1,0 +1,161 @@
+"""The repository's own HTTP application: the agent server sends it the requests that are for it, and this module hands them to it.
+
+It runs on the loop of the graphs, with which it may share clients and locks, so that an application that blocks stops no answer to GET /ping.
+"""
+
+import asyncio
+import base64
+import contextlib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from .bridge import GraphLoop
+from .config import Config, UserError
+from .invocation import User
+from .loader import load_variable
+
+Message = MutableMapping[str, Any]
+
+# PREFIX is what the agent server puts before the paths of the application.
+PREFIX = "/app"
+# Headers that begin so are the platform's.
+_OWN = b"x-slipway-"
+# STARTUP is how many seconds the application may take to start, or to stop.
+STARTUP = 60.0
+
+
+class Application:
+    """An ASGI application of the repository's."""
+
+    def __init__(self, path: str, app: Callable[..., Awaitable[None]], prefix: str, graphs: GraphLoop) -> None:
+        self._path = path
+        self._app = app
+        self._root = prefix
+        self._graphs = graphs
+        self._state: dict[str, Any] = {}
+        self._lifespan: _Lifespan | None = None
+
+    def routes(self) -> list[dict[str, Any]]:
+        """What the application has in the place of the agent server's routes."""
+        found = []
+        for route in getattr(self._app, "routes", None) or []:
+            pattern = getattr(getattr(route, "path_regex", None), "pattern", None)
+            # The documents of the agent server's interface stay where they are.
+            if pattern is None or getattr(route, "path", None) == "/openapi.json" or not hasattr(route, "matches") or type(route).__name__ == "WebSocketRoute":
+                continue
+            below = self._root + pattern.removeprefix("^")
+            found.append({"methods": sorted(getattr(route, "methods", None) or ()), "pattern": "^" + below})
+        return found
+
+    def start(self) -> None:
+        self._lifespan = _Lifespan(self._app, self._state)
+        try:
+            self._graphs.submit(self._lifespan.start()).result(STARTUP)
+        except TimeoutError as e:
+            raise UserError(f"http.app: {self._path} has not started within {STARTUP:.0f} s") from e
+
+    def stop(self) -> None:
+        if self._lifespan is not None:
+            with contextlib.suppress(TimeoutError):
+                self._graphs.submit(self._lifespan.stop()).result(STARTUP)
+
+    async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+        here = asyncio.get_running_loop()
+        inner = {**scope, "headers": [(name, value) for name, value in scope["headers"] if not name.lower().startswith(_OWN)], "state": dict(self._state)}
+        inner["path"] = scope["path"].removeprefix(PREFIX)
+        inner["raw_path"] = (scope.get("raw_path") or b"").removeprefix(PREFIX.encode())
+        inner["root_path"] = self._root
+        if (user := _user(scope)) is not None:
+            inner["user"], inner["auth"] = user, _Credentials(user)
+        await asyncio.wrap_future(self._graphs.submit(_run(self._app, inner, _from(here, receive), _from(here, send))))
+
+
+def load_application(config: Config, graphs: GraphLoop) -> Application | None:
+    """Imports the application that the configuration file names; None if it names none."""
+    path = config.http.get("app")
+    if not path:
+        return None
+    app = load_variable(config.directory, "http.app", path)
+    if inspect.isclass(app) or not callable(app):
+        raise UserError(f"http.app: {path} is no application: it must be an ASGI application, such as one of Starlette or FastAPI")
+    refuse_middleware(path, app)
+    return Application(path, app, str(config.http.get("mount_prefix") or "").rstrip("/"), graphs)
+
+
+# Middleware that has nothing to do on the routes of the agent server, which does the same or needs it not.
+_OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware", "HTTPSRedirectMiddleware")
+
+
+def refuse_middleware(path: str, app: Any) -> None:
+    """The public server applies the application's middleware to its own routes, too. What would then be missing there is told by name."""
+    names = [getattr(getattr(m, "cls", None), "__name__", str(m)) for m in getattr(app, "user_middleware", None) or []]
+    if others := [name for name in names if name not in _OWN_ROUTES_ONLY]:
+        raise UserError(
+            f"http.app: {path} has the middleware {', '.join(others)}, which would see requests to the application's own routes only: the agent server's routes run no "
+            "middleware of a repository. Put it on the routes that it is for, as a dependency, a route class or the middleware of a mounted application"
+        )
+
+
+class _Lifespan:
+    """Tells an application that it starts and stops, in one task, as the ASGI specification has it."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], state: dict[str, Any]) -> None:
+        self._app, self._state = app, state
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._asked: asyncio.Queue[Message] = asyncio.Queue()
+        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self._state}
+        self._task = asyncio.create_task(_run(self._app, scope, self._asked.get, self._told.put))
+        if (answer := await self._ask("lifespan.startup")) is not None and answer["type"] == "lifespan.startup.failed":
+            raise UserError(f"http.app: the application has not started: {answer.get('message') or 'its lifespan has failed'}")
+
+    async def stop(self) -> None:
+        if self._task is not None and not self._task.done():
+            await self._ask("lifespan.shutdown")
+
+    async def _ask(self, kind: str) -> Message | None:
+        """The answer of the application; None if it has no lifespan, and ends without a word."""
+        assert self._task is not None
+        await self._asked.put({"type": kind})
+        told = asyncio.create_task(self._told.get())
+        await asyncio.wait((told, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if told.done():
+            return told.result()
+        told.cancel()
+        return None
+
+
+async def _run(app: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    await app(*arguments)
+
+
+def _from(loop: asyncio.AbstractEventLoop, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Lets another loop call what belongs to this one."""
+
+    async def crossing(*arguments: Any) -> Any:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_call(call, *arguments), loop))
+
+    return crossing
+
+
+async def _call(call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    return await call(*arguments)
+
+
+def _user(scope: Message) -> User | None:
+    """Whom the platform has let in."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"x-slipway-caller":
+            return User(json.loads(base64.urlsafe_b64decode(value)))
+    return None
+
+
+class _Credentials:
+    """What Starlette's request.auth has."""
+
+    def __init__(self, user: User) -> None:
+        self.scopes = ["authenticated", *(user.permissions or [])]

@@ -1,0 +1,63 @@
+package agentserver
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// preflight finds the rules of the deployment that the path of a preflight names, nil where it has
+// none of its own. A preflight comes without credentials.
+func (s server) preflight(r *http.Request) (*web.Origins, error) {
+	deploymentID, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/d/"), "/")
+	if s.Agents == nil || !isID(deploymentID) {
+		return nil, nil //nolint:nilnil // it has none
+	}
+	d, err := s.Deployments.HeadWithID(r.Context(), deploymentID)
+	if fault.Is(err, fault.NotFound) || (err == nil && (d.Settings.HTTP == nil || d.Settings.HTTP.CORS == nil)) {
+		return nil, nil //nolint:nilnil // it has none
+	}
+	return originsOf(d.Settings.HTTP), err
+}
+
+// originsOf are the rules for pages of other origins that call a deployment.
+func (s server) originsOf(d deployment.Deployment) *web.Origins {
+	if asked := d.Settings.HTTP; asked != nil && asked.CORS != nil {
+		return originsOf(asked)
+	}
+	return &web.Origins{Allowed: s.Origins}
+}
+
+// originsOf are the rules that a configuration file has.
+func originsOf(asked *build.HTTP) *web.Origins {
+	if asked == nil || asked.CORS == nil {
+		return nil
+	}
+	c := asked.CORS
+	rules := &web.Origins{Allowed: c.Origins, Methods: c.Methods, Headers: c.Headers, Exposed: c.Exposed, Credentials: c.Credentials}
+	if c.MaxAge != nil {
+		rules.MaxAge = strconv.Itoa(*c.MaxAge)
+	}
+	if c.OriginPattern != "" {
+		rules.Pattern = patterns.Make("^(?:"+c.OriginPattern+")$", 1, func() *regexp.Regexp {
+			// The build has refused what cannot be compiled; nil matches nothing.
+			compiled, _ := regexp.Compile("^(?:" + c.OriginPattern + ")$")
+			return compiled
+		})
+	}
+	return rules
+}
+
+// markOrigin marks an answer by the deployment's own rules, where it has some.
+func (s server) markOrigin(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
+	if rules := originsOf(d.Settings.HTTP); rules != nil && !web.IsPreflight(r) {
+		web.Unmark(w.Header())
+		rules.Mark(w.Header(), r)
+	}
+}

@@ -1,0 +1,255 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// A repository may bring an HTTP application of its own. Its routes come before the server's, and
+// it gets every request that no route of the server takes. They are open to everybody, unless the
+// repository asks for credentials there, too. The agent itself always reaches the server's routes.
+
+type mountedKey struct{}
+
+// isMounted tells whether the prefix of all paths was taken from the path of a request.
+func isMounted(ctx context.Context) bool { return ctx.Value(mountedKey{}) != nil }
+
+// anyDeployment finds the deployment that the path names, in any workspace.
+func (s server) anyDeployment(r *http.Request) (deployment.Deployment, error) {
+	if s.Agents == nil || !isID(r.PathValue("deployment_id")) {
+		return deployment.Deployment{}, deployment.NotFound(deployment.Ref{Deployment: r.PathValue("deployment_id")})
+	}
+	return s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))
+}
+
+// yield answers a request to a route of the server that the repository's configuration file takes
+// away, or has put another one in the place of. It reports whether it has. refused is why the
+// request was not let in: that tells nothing about routes of the repository's own.
+func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, known admitted, refused error) bool {
+	d := known.Deployment
+	if refused != nil {
+		var err error
+		if d, err = s.anyDeployment(r); err != nil {
+			return false // the refusal says enough
+		}
+	}
+	asked := d.Settings.HTTP
+	if asked == nil || (refused == nil && known.principal.Role == workspace.Agent) {
+		return false
+	}
+	s.markOrigin(w, r, d)
+	if asked.MountPrefix != "" && !isMounted(r.Context()) {
+		if !s.otherwise(w, r) {
+			s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
+		}
+		return true
+	}
+	if asked.App != "" {
+		shadowed, err := s.shadows(r, d)
+		if err != nil && refused == nil {
+			s.mux.Error(w, r, err)
+			return true
+		}
+		if shadowed {
+			s.visit(w, r, d)
+			return true
+		}
+	}
+	if refused == nil && disabled(asked, o) {
+		s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
+		return true
+	}
+	return false
+}
+
+// disabled tells whether a group of routes that an operation belongs to is not served.
+func disabled(asked *build.HTTP, o web.Operation) bool {
+	_, path, _ := strings.Cut(o.Pattern, " ")
+	words := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	switch first := words[0]; {
+	case slices.Contains(words, "runs") || slices.Contains(words, "commands"):
+		return asked.Disables("runs") || (first == "threads" && asked.Disables("threads"))
+	case first == "info" || first == "metrics":
+		return asked.Disables("meta")
+	default:
+		return asked.Disables(first)
+	}
+}
+
+// otherwise serves what no route of the server takes: paths with the prefix of all, and what the
+// repository's own application has.
+func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
+	d, err := s.anyDeployment(r)
+	if fault.Is(err, fault.NotFound) {
+		return false
+	}
+	if err != nil {
+		s.mux.Error(w, r, err)
+		return true
+	}
+	asked := d.Settings.HTTP
+	if asked == nil {
+		return false
+	}
+	if asked.MountPrefix != "" && !isMounted(r.Context()) {
+		return s.mount(w, r, asked.MountPrefix)
+	}
+	if asked.App == "" {
+		return false
+	}
+	if len(s.mux.Allowed(r)) > 0 && !web.IsPreflight(r) { // the path is the server's, and has another method
+		if shadowed, err := s.shadows(r, d); err != nil || !shadowed {
+			return false
+		}
+	}
+	s.visit(w, r, d)
+	return true
+}
+
+// mount serves a request whose path begins with the prefix of all as one without it.
+func (s server) mount(w http.ResponseWriter, r *http.Request, prefix string) bool {
+	before := strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
+	rest, ok := strings.CutPrefix(ownPath(r.URL.Path), prefix)
+	if !ok || (rest != "" && rest[0] != '/') {
+		return false
+	}
+	again := r.WithContext(context.WithValue(r.Context(), mountedKey{}, true))
+	at := *r.URL
+	at.Path, at.RawPath = before+"/"+strings.TrimPrefix(rest, "/"), ""
+	if r.URL.RawPath != "" {
+		if raw, ok := strings.CutPrefix(ownPath(r.URL.RawPath), prefix); ok {
+			at.RawPath = before + "/" + strings.TrimPrefix(raw, "/")
+		}
+	}
+	again.URL = &at
+	s.mux.Again(w, again)
+	return true
+}
+
+// ownPath is a path below a deployment's URL: "/threads".
+func ownPath(path string) string {
+	parts := strings.SplitN(path, "/", 4) // "", "d", the deployment's id, the rest
+	if len(parts) < 4 {
+		return ""
+	}
+	return "/" + parts[3]
+}
+
+// patterns are the compiled patterns of routes; one that cannot be compiled is nil.
+var patterns = lru.New[string, *regexp.Regexp](10_000)
+
+// shadows tells whether the repository's own application has a route in the place of one of the
+// server's.
+func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) {
+	described, err := s.describe(context.WithValue(r.Context(), deploymentKey{}, d))
+	if err != nil {
+		return false, err
+	}
+	path := d.Settings.HTTP.MountPrefix + ownPath(r.URL.Path)
+	return slices.ContainsFunc(described.Routes, func(route graph.Route) bool {
+		pattern := patterns.Make(route.Pattern, 1, func() *regexp.Regexp {
+			compiled, err := regexp.Compile(route.Pattern)
+			if err != nil {
+				slog.WarnContext(r.Context(), "a route of an agent's own application has a pattern that is not read here", "deployment", d.Deployment, "error", err)
+			}
+			return compiled
+		})
+		return (len(route.Methods) == 0 || slices.Contains(route.Methods, r.Method)) && pattern != nil && pattern.MatchString(path)
+	}), nil
+}
+
+// visit has the repository's own application answer a request.
+func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
+	web.ActsFor(r.Context(), d.Workspace)
+	s.markOrigin(w, r, d)
+	visit := graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath())}
+	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer) }
+	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		if withhold(r.Header); !d.Auth && r.Header.Get(auth.HeaderTenant) != "" || d.Settings.HTTP.RouteAuth && !d.Auth {
+			// A bearer token that goes with a workspace is one of the platform's.
+			for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
+				r.Header.Del(name)
+			}
+		}
+		r.Header.Set("X-Request-Id", web.RequestID(r.Context()))
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		var tooLarge *http.MaxBytesError
+		switch err := s.Agents.Visit(w, r, d.Workspace, d.Deployment, visit); {
+		case r.ContentLength > maxBody, errors.As(err, &tooLarge):
+			s.mux.Error(w, r, fault.New(fault.TooLarge, "The body is larger than %d bytes.", maxBody))
+		case err != nil:
+			s.mux.Error(w, r, err)
+		}
+	})
+	next = s.mux.Counted(nil)(s.mux.Holding(next))
+	if d.Settings.HTTP.RouteAuth && !web.IsPreflight(r) {
+		known, err := s.admit(r, web.Operation{})
+		if err != nil {
+			s.mux.Error(w, r, err)
+			return
+		}
+		if visit.User = known.user; visit.User == nil {
+			visit.User = userOf(known.principal, r.Header)
+		}
+	}
+	if s.Metrics != nil {
+		s.Metrics.Count(d.Deployment, w, r, next)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// ofServer are headers of answers that would concern all that is served at the server's address.
+var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "X-Request-Id"}
+
+// sandbox has browsers take a page of a repository's own application as one of an origin that no
+// other page has: pages of all deployments, and the console, have the server's address in common.
+const sandbox = "sandbox allow-downloads allow-forms allow-modals allow-popups allow-popups-to-escape-sandbox allow-scripts"
+
+// tame keeps what the repository's own application answers to the application's own paths.
+func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response) {
+	header, below := answer.Header, strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
+	for _, name := range ofServer {
+		header.Del(name)
+	}
+	header.Add("Content-Security-Policy", sandbox)
+	if at, err := url.Parse(header.Get("Location")); err == nil && strings.HasPrefix(at.Path, "/") && (at.Host == "" || at.Host == r.Host) {
+		at.Scheme, at.Host, at.Path, at.RawPath = "", "", below+at.Path, ""
+		header.Set("Location", at.String())
+	}
+	cookies := answer.Cookies()
+	header.Del("Set-Cookie")
+	for _, cookie := range cookies {
+		if auth.IsSessionCookie(cookie.Name) {
+			continue
+		}
+		cookie.Path, cookie.Domain = below+"/"+strings.TrimPrefix(cookie.Path, "/"), ""
+		header.Add("Set-Cookie", cookie.String())
+	}
+	switch own := header.Get("Access-Control-Allow-Origin"); {
+	case own != "":
+		web.Unmark(w.Header())
+	case web.IsPreflight(r):
+		rules := s.originsOf(d)
+		web.Unmark(w.Header())
+		rules.Preflight(w.Header(), r, []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+		answer.Body.Close()
+		answer.StatusCode, answer.Header, answer.Body, answer.ContentLength = http.StatusNoContent, http.Header{}, http.NoBody, 0
+	}
+}

@@ -1,0 +1,155 @@
+package framework
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// httpGroups are the groups of routes that a repository may disable, by disable_....
+var httpGroups = []string{"a2a", "assistants", "mcp", "meta", "runs", "store", "threads", "ui", "webhooks"}
+
+// httpKeys are the members of http.
+var httpKeys = func() map[string]string {
+	known := map[string]string{
+		"app": "", "cors": "", "configurable_headers": "", "logging_headers": "", "middleware_order": "", "enable_custom_route_auth": "", "mount_prefix": "",
+	}
+	for _, group := range httpGroups {
+		known["disable_"+group] = ""
+	}
+	return known
+}()
+
+var (
+	corsKeys = map[string]string{
+		"allow_origins": "", "allow_origin_regex": "", "allow_methods": "", "allow_headers": "", "allow_credentials": "", "expose_headers": "", "max_age": "",
+	}
+	headerKeys = map[string]string{"include": "", "includes": "", "exclude": "", "excludes": ""}
+)
+
+// mountPrefix is what a prefix of all paths may be.
+var mountPrefix = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
+
+// http reads what the repository asks of the server's HTTP interface, if the platform serves that.
+func (p *parser) http() {
+	if !slices.Contains(p.offers, OfferHTTP) {
+		return
+	}
+	fields := p.object("http", `{"app": "./app.py:app"}`, httpKeys)
+	if fields == nil {
+		return
+	}
+	asked := &build.HTTP{App: p.app(fields["app"])}
+	for _, group := range httpGroups {
+		var disabled bool
+		if p.member(fields, "http", "disable_"+group, &disabled); disabled {
+			asked.Disabled = append(asked.Disabled, group)
+		}
+	}
+	asked.CORS = p.cors(fields)
+	p.headers(fields, asked)
+	p.member(fields, "http", "enable_custom_route_auth", &asked.RouteAuth)
+	p.member(fields, "http", "mount_prefix", &asked.MountPrefix)
+	if asked.MountPrefix = strings.TrimSuffix(asked.MountPrefix, "/"); asked.MountPrefix != "" && (!mountPrefix.MatchString(asked.MountPrefix) || strings.Contains(asked.MountPrefix+"/", "/./") || strings.Contains(asked.MountPrefix+"/", "/../")) {
+		p.problem(`http.mount_prefix: must be a path that begins with a slash, as "/api"`)
+	}
+	p.httpRemarks(fields)
+	p.config.Settings.HTTP = asked
+}
+
+// app is the repository's own application.
+func (p *parser) app(value json.RawMessage) string {
+	if len(value) == 0 || !asks(value) {
+		return ""
+	}
+	var path string
+	if json.Unmarshal(value, &path) != nil {
+		path = ""
+	}
+	file, variable, ok := cutLast(path)
+	language, known := suffixes[filepath.Ext(file)]
+	if !known && !strings.Contains(file, "/") {
+		language = Python // a module by its dotted name
+	}
+	switch {
+	case !ok || file == "" || variable == "":
+		p.problem(`http.app: must be "path/to/file:variable"`)
+	case p.config.Language == "":
+		p.problem("http.app: only the platform's runtimes serve it; a program with a start command has no such thing")
+	case p.config.Language == Node:
+		p.problem("http.app: the Node runtime does not serve a repository's own application yet")
+	case language != p.config.Language:
+		p.problem("http.app: the runtime of the graphs cannot import %q: the %s runtime hosts them", file, p.config.Language)
+	case filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file)):
+		p.problem("http.app: the path %q leaves the repository", file)
+	}
+	return path
+}
+
+// cors reads the rules for pages of other origins.
+func (p *parser) cors(http map[string]json.RawMessage) *build.CORS {
+	fields := p.objectIn(http, "cors", "http.cors", `{"allow_origins": ["https://app.example.com"]}`, corsKeys)
+	if fields == nil {
+		return nil
+	}
+	asked := &build.CORS{}
+	p.member(fields, "http.cors", "allow_origins", &asked.Origins)
+	p.member(fields, "http.cors", "allow_origin_regex", &asked.OriginPattern)
+	p.member(fields, "http.cors", "allow_methods", &asked.Methods)
+	p.member(fields, "http.cors", "allow_headers", &asked.Headers)
+	p.member(fields, "http.cors", "allow_credentials", &asked.Credentials)
+	p.member(fields, "http.cors", "expose_headers", &asked.Exposed)
+	p.member(fields, "http.cors", "max_age", &asked.MaxAge)
+	if _, err := regexp.Compile(asked.OriginPattern); err != nil {
+		p.problem("http.cors.allow_origin_regex: cannot be used: %v", err)
+	}
+	if asked.MaxAge != nil && *asked.MaxAge < 0 {
+		p.problem("http.cors.max_age: must be 0 or more seconds")
+	}
+	for name, values := range map[string][]string{"allow_origins": asked.Origins, "allow_methods": asked.Methods, "allow_headers": asked.Headers, "expose_headers": asked.Exposed} {
+		if slices.ContainsFunc(values, func(v string) bool { return v == "" || strings.ContainsAny(v, "\r\n,") }) {
+			p.problem("http.cors.%s: must name one thing with each string", name)
+		}
+	}
+	return asked
+}
+
+// headers reads which headers graphs see.
+func (p *parser) headers(http map[string]json.RawMessage, asked *build.HTTP) {
+	const path = "http.configurable_headers"
+	fields := p.objectIn(http, "configurable_headers", path, `{"include": ["x-user-id"], "exclude": ["authorization"]}`, headerKeys)
+	for _, spelling := range []string{"", "s"} {
+		var include, exclude []string
+		p.member(fields, path, "include"+spelling, &include)
+		p.member(fields, path, "exclude"+spelling, &exclude)
+		asked.Include, asked.Exclude = append(asked.Include, include...), append(asked.Exclude, exclude...)
+	}
+}
+
+// httpRemarks say what of http has nothing to apply to.
+func (p *parser) httpRemarks(fields map[string]json.RawMessage) {
+	if asks(orNull(fields["logging_headers"])) {
+		p.remark("http.logging_headers", "the server logs no headers at all")
+	}
+	var order string
+	p.member(fields, "http", "middleware_order", &order)
+	switch order {
+	case "", "auth_first":
+	case "middleware_first":
+		p.remark("http.middleware_order", "credentials are checked before the middleware of the repository's own application, whatever the order")
+	default:
+		p.problem(`http.middleware_order: must be "auth_first" or "middleware_first"`)
+	}
+}
+
+// orNull is a value, or null where there is none.
+func orNull(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}

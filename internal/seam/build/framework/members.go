@@ -1,0 +1,65 @@
+package framework
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// object reads a key whose value is an object with members that are known. A member with a text is
+// refused for that reason. The fields are nil for a key that asks for nothing, or is no such object.
+func (p *parser) object(name, example string, known map[string]string) map[string]json.RawMessage {
+	return p.objectIn(p.fields, name, name, example, known)
+}
+
+// objectIn is object for a member of an object; path is what problems call it.
+func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example string, known map[string]string) map[string]json.RawMessage {
+	value := of[name]
+	if len(value) == 0 || !asks(value) {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil {
+		p.problem("%s: must be an object, as %s", path, example)
+		return nil
+	}
+	for _, member := range slices.Sorted(maps.Keys(fields)) {
+		switch why, isKnown := known[member]; {
+		case !isKnown && asks(fields[member]):
+			p.problem("%s.%s: is not a key of %s", path, member, path)
+		case why != "" && asks(fields[member]):
+			p.problem("%s.%s: %s", path, member, why)
+		}
+	}
+	return fields
+}
+
+// kinds are how problems name the types of members.
+func kindOf(value any) string {
+	switch value.(type) {
+	case *bool:
+		return "true or false"
+	case *string:
+		return "a string"
+	case *[]string:
+		return "a list of strings"
+	case **int:
+		return "a whole number"
+	case **float64:
+		return "a number"
+	case *map[string]string:
+		return "an object of strings"
+	}
+	return "of another type"
+}
+
+// member reads a member of an object into a value, which is left alone where there is none.
+func (p *parser) member(fields map[string]json.RawMessage, path, name string, into any) {
+	value := fields[name]
+	if len(value) == 0 || string(value) == "null" {
+		return
+	}
+	if json.Unmarshal(value, into) != nil {
+		p.problem("%s.%s: must be %s", path, name, kindOf(into))
+	}
+}
