@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -33,15 +31,14 @@ type StrangerLimits struct {
 const (
 	// rememberedFor is how long credentials stay known that a repository has let in.
 	rememberedFor = 10 * time.Minute
-	// mostRemembered is of how many credentials that is known, and of how many addresses and
-	// deployments it is known how many requests were refused.
+	// mostRemembered is of how many credentials that is known.
 	mostRemembered = 20_000
 )
 
 // strangers counts the requests of strangers. Each process counts its own.
 type strangers struct {
 	limits  StrangerLimits
-	refused *lru.Cache[string, *rate.Limiter]
+	refused *web.Buckets
 	// known is when credentials were let in last.
 	known *lru.Cache[[sha256.Size]byte, time.Time]
 
@@ -55,7 +52,7 @@ func newStrangers(l StrangerLimits) *strangers {
 	l.AtOnceOfAddress, l.AtOnce = cmp.Or(l.AtOnceOfAddress, 8), cmp.Or(l.AtOnce, 16)
 	return &strangers{
 		limits: l, asking: map[string]int{},
-		refused: lru.New[string, *rate.Limiter](mostRemembered), known: lru.New[[sha256.Size]byte, time.Time](mostRemembered),
+		refused: web.NewBuckets(), known: lru.New[[sha256.Size]byte, time.Time](mostRemembered),
 	}
 }
 
@@ -66,9 +63,9 @@ type question struct {
 	// remembered tells that there are credentials to remember.
 	remembered bool
 	began      time.Time
-	// taken are taken from what may be refused, until the request is let in.
-	taken  []*rate.Reservation
-	places []string
+	// giveBack gives back what was taken of what may be refused.
+	giveBack []func()
+	places   []string
 }
 
 // begin takes what a request needs for the agent to be asked about it, or refuses the request.
@@ -91,9 +88,12 @@ func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified b
 		rate web.Rate
 		most int
 	}{{from, s.limits.PerAddress, s.limits.AtOnceOfAddress}, {of, s.limits.PerDeployment, s.limits.AtOnce}} {
-		wait := q.take(bound.name, bound.rate)
-		if wait == 0 && !q.occupy(bound.name, bound.most) {
-			wait = time.Second
+		giveBack, wait := s.refused.Take(bound.name, bound.rate, q.began)
+		if wait == 0 {
+			q.giveBack = append(q.giveBack, giveBack)
+			if !q.occupy(bound.name, bound.most) {
+				wait = time.Second
+			}
 		}
 		if wait > 0 {
 			q.end(true)
@@ -103,18 +103,6 @@ func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified b
 		}
 	}
 	return q, nil
-}
-
-// take counts a refusal before it is one, or returns how long to wait for that.
-func (q *question) take(name string, r web.Rate) (wait time.Duration) {
-	bucket := q.of.refused.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
-	taken := bucket.ReserveN(q.began, 1)
-	if wait = taken.DelayFrom(q.began); wait > 0 {
-		taken.CancelAt(q.began)
-		return wait
-	}
-	q.taken = append(q.taken, taken)
-	return 0
 }
 
 // occupy counts a question that is under way.
@@ -139,8 +127,8 @@ func (q *question) end(letIn bool) {
 		}
 	}
 	if letIn {
-		for _, taken := range q.taken {
-			taken.CancelAt(q.began)
+		for _, giveBack := range q.giveBack {
+			giveBack()
 		}
 	}
 }

@@ -33,4 +33,4 @@ func (l *Limiter) Open() int {
 }
 
 // SetMost sets how many buckets are kept, before any request is counted.
-func (l *Limiter) SetMost(most int) { l.buckets = lru.New[string, *rate.Limiter](most) }
+func (l *Limiter) SetMost(most int) { l.buckets = &Buckets{lru.New[string, *rate.Limiter](most)} }

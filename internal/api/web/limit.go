@@ -58,13 +58,36 @@ func newPolicy(name string, r Rate) policy {
 	return policy{Rate: r, name: name, field: fmt.Sprintf("%q;q=%d;w=%d", name, r.Burst, window)}
 }
 
+// Buckets count requests by a name. They are kept in memory for the names that were used last.
+type Buckets struct {
+	cache *lru.Cache[string, *rate.Limiter]
+}
+
+// NewBuckets returns buckets that are full.
+func NewBuckets() *Buckets { return &Buckets{lru.New[string, *rate.Limiter](mostBuckets)} }
+
+// Take takes a request out of a bucket, which is filled at a rate, or says how long to wait for
+// one. What was taken can be given back.
+func (b *Buckets) Take(name string, r Rate, now time.Time) (giveBack func(), wait time.Duration) {
+	taken := b.of(name, r).ReserveN(now, 1)
+	giveBack = func() { taken.CancelAt(now) }
+	if wait = taken.DelayFrom(now); wait > 0 {
+		giveBack()
+	}
+	return giveBack, wait
+}
+
+func (b *Buckets) of(name string, r Rate) *rate.Limiter {
+	return b.cache.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
+}
+
 // Limiter counts the requests of each workspace and of each caller, and the connections of each
 // workspace that wait, in the memory of one process. It is safe for concurrent use.
 type Limiter struct {
 	quotas        Quotas
 	reads, writes policy
 	now           clock.Clock
-	buckets       *lru.Cache[string, *rate.Limiter]
+	buckets       *Buckets
 	open          waiters
 }
 
@@ -73,7 +96,7 @@ type Limiter struct {
 func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 	return &Limiter{
 		quotas: quotas, reads: newPolicy("reads", callers.Reads), writes: newPolicy("writes", callers.Writes),
-		now: now, buckets: lru.New[string, *rate.Limiter](mostBuckets), open: waiters{taken: map[string]int64{}},
+		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}},
 	}
 }
 
@@ -148,7 +171,7 @@ func (l *Limiter) takeOfWorkspace(workspace string) error {
 // take takes a token of a bucket if there is one, and tells how many are left.
 func (l *Limiter) take(name string, r Rate) (allowed bool, left float64) {
 	now := l.now()
-	bucket := l.buckets.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
+	bucket := l.buckets.of(name, r)
 	allowed = bucket.AllowN(now, 1)
 	return allowed, max(0, bucket.TokensAt(now))
 }

@@ -35,7 +35,7 @@
 // run that waits behind another) asks the table when it would count something. What is under way
 // goes on: a run's own bounds end it.
 //
-// Not counted are what other quotas or limits bound (deployments, crons, assistants, logs), and what
+// Not counted is what other quotas or limits bound (deployments, crons, assistants, logs), and what
 // older versions have stored.
 //
 // # Files are measured
