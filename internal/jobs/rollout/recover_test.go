@@ -2,12 +2,16 @@ package rollout_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 // TestAnAgentThatCrashedRecovers when it is healthy, and has not ended for a while, and not before.
@@ -76,5 +80,70 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 		if now := s.get(t, d.Ref); now.Crashed.IsZero() == crashed {
 			t.Errorf("at look %d it crashed at %v", after+1, now.Crashed)
 		}
+	}
+}
+
+// TestAttackAReleaseWhoseStartPanics when a server brings back what runs: the server starts, with
+// the other releases. What happened is told and logged once, and the release is tried again later.
+func TestAttackAReleaseWhoseStartPanics(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := m.start(t, m.table)
+	poisoned, other := first.settle(t, first.create(t, fromGit("poisoned")).Ref), first.settle(t, first.create(t, fromGit("other")).Ref)
+	first.kill()
+	m.target.lose()
+	healthy := m.target.health
+	m.target.health = func(release compute.Release) compute.Status {
+		if release.Revision == poisoned.Active {
+			panic("poison")
+		}
+		return healthy(release)
+	}
+	s := m.start(t, m.table)
+	if err := s.rollout.Restore(t.Context()); err == nil {
+		t.Error("nothing went wrong")
+	}
+	if _, there := m.target.release(other.Active); !there {
+		t.Error("the other release was not brought back")
+	}
+	events, err := s.deployments.Events().Deployment(poisoned.Workspace, poisoned.Deployment).Read(t.Context(), "", 100)
+	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != rollout.ReasonInternal {
+		t.Errorf("got %+v (%v)", last, err)
+	}
+	if logged := strings.Count(m.log.String(), "work panicked"); logged != 1 || !strings.Contains(m.log.String(), "startAgain") {
+		t.Errorf("%d panics are logged:\n%s", logged, m.log.String())
+	}
+	m.target.health = healthy
+	s.rollout.Now = func() time.Time { return clock.System().Add(20 * time.Minute) }
+	s.rescue(t)
+	if _, there := m.target.release(poisoned.Active); !there {
+		t.Error("the release was not tried again")
+	}
+}
+
+// condemned is a server that has died twice with whatever work it is asked for.
+type condemned struct{}
+
+func (condemned) Try(context.Context, string, func() error) error { return workflow.ErrServerDied }
+
+// TestAttackAReleaseThatHasEndedTwoServers is not brought back, and that is told.
+func TestAttackAReleaseThatHasEndedTwoServers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := m.start(t, m.table)
+	d := first.settle(t, first.create(t, fromGit("weather")).Ref)
+	first.kill()
+	m.target.lose()
+	s := m.start(t, m.table)
+	s.rollout.Trials = condemned{}
+	if err := s.rollout.Restore(t.Context()); !errors.Is(err, workflow.ErrServerDied) {
+		t.Errorf("got %v", err)
+	}
+	if _, there := m.target.release(d.Active); there {
+		t.Error("it was started again")
+	}
+	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
+	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != rollout.ReasonInternal || !strings.Contains(last.Message, "ended twice") {
+		t.Errorf("got %+v (%v)", last, err)
 	}
 }

@@ -303,7 +303,7 @@ func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deplo
 // startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue
 // tries it again.
 func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
-	err := r.applyAgain(ctx, target, d, rev)
+	err := guard.Run(r.Log, "start a release again", func() error { return r.applyAgain(ctx, target, d, rev) })
 	if err == nil {
 		return nil
 	}

@@ -94,3 +94,31 @@ func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
 		t.Errorf("%d alarms, want 3", alarms.Load())
 	}
 }
+
+// TestAttackARestartThatPanics fails for a fault of the platform, and the release before it serves
+// on.
+func TestAttackARestartThatPanics(t *testing.T) {
+	t.Parallel()
+	target := replica.New(&fragile{}, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
+	t.Cleanup(func() { target.Close(context.Background()) })
+	ref := compute.Ref{Workspace: "other", Deployment: "d", Revision: id.New(time.Now())}
+	if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Healthy {
+		t.Fatalf("the release is %+v, %v", status, err)
+	}
+	for _, point := range []string{"prepare", "start", "probe"} {
+		poisoned, restart := ref, id.New(time.Now())
+		poisoned.Workspace = point
+		if err := target.Restart(t.Context(), compute.Release{Ref: poisoned}, restart); err != nil {
+			t.Fatal(err)
+		}
+		if status, err := target.AwaitRestart(t.Context(), ref, restart); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
+			t.Errorf("a panic at %s: the restart is %+v, %v; want it failed with %s", point, status, err, compute.ReasonInternal)
+		}
+		if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Healthy {
+			t.Errorf("after a panic at %s the release is %+v, %v; want it healthy", point, status, err)
+		}
+	}
+}
