@@ -70,8 +70,8 @@ func (l inLine) order(readers int, takes func(partition string) time.Duration) m
 	return order
 }
 
-// TestAttackReadersOfOnePartition wait in any number: a reader of another partition waits for few of
-// them, and one of another owner for few of each owner.
+// TestAttackReadersOfOnePartition wait in any number: a reader of another partition waits for few
+// of them, and one of another owner for few of each owner.
 func TestAttackReadersOfOnePartition(t *testing.T) {
 	t.Parallel()
 	const attackers = 50
