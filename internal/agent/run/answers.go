@@ -6,7 +6,35 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
+
+// unasked refuses a request whose command answers a question that its thread does not wait on, if
+// the request is strict. A run that goes on from an earlier checkpoint meets questions that only
+// its graph knows.
+func unasked(t thread.Thread, request Request) error {
+	var command struct{ Resume json.RawMessage }
+	if !request.StrictResume || request.Fork != nil || json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
+		return nil
+	}
+	var asked []string
+	if !t.Lock.Busy {
+		asked = thread.QuestionIDs(t.Interrupts)
+	}
+	if len(asked) == 0 {
+		return fault.New(fault.Conflict, "The thread does not wait for an answer.")
+	}
+	members, err := state.Members(command.Resume)
+	if err != nil {
+		return nil //nolint:nilerr // the answer is no object, so it names no question
+	}
+	for _, member := range members {
+		if !slices.Contains(asked, member.Name) {
+			return fault.New(fault.Conflict, "The thread does not wait for an answer to the interrupt %.64q.", member.Name)
+		}
+	}
+	return nil
+}
 
 // answers returns the ids of the questions that a new run of a thread answers. The command names
 // them in an object, or answers all of them with any other value. A run that goes on from an

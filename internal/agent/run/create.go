@@ -160,6 +160,9 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 	if t.Lock.Busy && request.Strategy == Reject {
 		return run, o, thread.BusyFault(t.Ref)
 	}
+	if err := unasked(t, request); err != nil {
+		return run, o, err
+	}
 	waiting, err := s.delayedActive(ctx, t)
 	if err != nil {
 		return run, o, err

@@ -43,6 +43,8 @@ type Request struct {
 	Durability string `json:"durability,omitempty"`
 	// StreamSubgraphs asks for the events of subgraphs too.
 	StreamSubgraphs bool `json:"stream_subgraphs,omitempty"`
+	// StrictResume refuses an answer to a question that the thread does not wait on.
+	StrictResume bool `json:"-"`
 	// FeedbackKeys are kept for who reads the run.
 	FeedbackKeys []string `json:"feedback_keys,omitempty"`
 	// Webhook is the address that is told of the run's end, "" for none. It was checked.

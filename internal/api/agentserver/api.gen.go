@@ -993,6 +993,10 @@ type RunCreate struct {
 	// StreamSubgraphs Stream events of subgraphs too.
 	StreamSubgraphs *bool `json:"stream_subgraphs,omitempty"`
 
+	// StrictResume Refuse (409) a `command` whose `resume` answers an interrupt that the thread does not wait on. `resume` names interrupts
+	// by the members of an object; without this an unknown one is a part of the answer. `strict_resume` of `/info` announces it.
+	StrictResume *bool `json:"strict_resume,omitempty"`
+
 	// Webhook Called with the run once it has ended.
 	Webhook *string `json:"webhook,omitempty"`
 }

@@ -21,6 +21,7 @@ type respondParams struct {
 	answered
 
 	Responses []answered      `json:"responses"`
+	Strict    bool            `json:"strict_resume"`
 	Update    json.RawMessage `json:"update"`
 	Goto      json.RawMessage `json:"goto"`
 	Config    json.RawMessage `json:"config"`
@@ -43,7 +44,7 @@ func (c command) inputRespond() (any, *int64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	resume, err := c.resume(responses)
+	resume, err := c.resume(responses, p.Strict)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +60,7 @@ func (c command) inputRespond() (any, *int64, error) {
 	}
 	// A client that answers at the same time finds the thread busy.
 	_, before, err := c.start(startParams{
-		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject),
+		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	})
 	if fault.Is(err, fault.Conflict) {
 		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
@@ -68,13 +69,14 @@ func (c command) inputRespond() (any, *int64, error) {
 }
 
 // resume checks answers against the questions that the thread waits on, and returns them by their
-// ids.
-func (c command) resume(responses []answered) (map[string]json.RawMessage, error) {
+// ids. A client that asks for strictness learns that a question is no longer there also where there
+// is none at all.
+func (c command) resume(responses []answered, strict bool) (map[string]json.RawMessage, error) {
 	asked, err := c.pending()
 	if err != nil {
 		return nil, err
 	}
-	if len(asked) == 0 {
+	if len(asked) == 0 && !strict {
 		return nil, refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
 	}
 	resume := map[string]json.RawMessage{}

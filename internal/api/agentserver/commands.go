@@ -146,6 +146,8 @@ type startParams struct {
 	OtherStrategy string `json:"multitaskStrategy"`
 
 	command json.RawMessage
+	// strict refuses a command that answers a question that the thread does not wait on.
+	strict bool
 	// creates says that a thread that is not there is made.
 	creates bool
 }
@@ -196,7 +198,7 @@ func isCommand(input json.RawMessage) bool {
 func (c command) start(p startParams) (run.Run, *int64, error) {
 	body := &RunCreate{
 		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata,
-		StreamMode: shownModes, StreamSubgraphs: new(true),
+		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
 	strategy, asked := p.Strategy, present(p.Config)
 	if strategy == "" {

@@ -156,6 +156,42 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestAStrictAnswer is refused where its question is not there, and nothing changes.
+func TestAStrictAnswer(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	present := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}})
+	f.does(t, thread, "run.start", script(pausing("q1", "q2")))
+	present.runs(t, 1)
+	answering := func(resume any) response {
+		run := script(add("model", "m1", "Done"))
+		delete(run, "input")
+		run["command"], run["strict_resume"] = object{"resume": resume}, true
+		return f.call(t, "POST", thread+"/runs", run)
+	}
+	refused := answering(object{"q1": true, "q9": true})
+	wantStatus(t, refused, http.StatusConflict)
+	if !strings.Contains(string(refused.text), "q9") {
+		t.Errorf("the refusal does not name the question: %s", refused.text)
+	}
+	if runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(runs) != 1 {
+		t.Errorf("there are %d runs", len(runs))
+	}
+	if got := f.call(t, "GET", thread, nil).string("status"); got != "interrupted" {
+		t.Errorf("the thread is %s", got)
+	}
+	wantStatus(t, answering(object{"q1": true, "q2": false}), http.StatusOK)
+	wantLines(t, "the lifecycle", lifecycles(present.runs(t, 1)), "running", "completed")
+	for _, resume := range []any{object{"q1": true}, "yes"} {
+		wantStatus(t, answering(resume), http.StatusConflict)
+	}
+	late := object{"interrupt_id": "q1", "response": true, "strict_resume": true}
+	wantRefusal(t, f.command(t, thread, "input.respond", late), "no_such_interrupt")
+	delete(late, "strict_resume")
+	wantRefusal(t, f.command(t, thread, "input.respond", late), "invalid_argument")
+}
+
 // TestAnInputThatIsACommand is the command of the run, as a graph that calls another one sends it.
 func TestAnInputThatIsACommand(t *testing.T) {
 	t.Parallel()

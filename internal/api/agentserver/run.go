@@ -146,6 +146,7 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
+		StrictResume: isTrue(body.StrictResume),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
 }

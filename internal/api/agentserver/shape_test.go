@@ -209,6 +209,6 @@ func TestInfoTellsTheServerAndTheRevision(t *testing.T) {
 	f := setUpUndeployed(t, nil, 0)
 	revisionID := f.deploy(t, "agent")
 	wantBody(t, f.call(t, "GET", "/info", nil), object{
-		"version": version, "flags": object{"assistants": true, "crons": true, "metrics": true, "store": true, "thread_streaming": true, "thread_streaming_websocket": true}, "metadata": object{"deployment_id": f.deployment.Deployment, "revision_id": revisionID},
+		"version": version, "flags": object{"assistants": true, "crons": true, "metrics": true, "store": true, "strict_resume": true, "thread_streaming": true, "thread_streaming_websocket": true}, "metadata": object{"deployment_id": f.deployment.Deployment, "revision_id": revisionID},
 	})
 }

@@ -87,7 +87,7 @@ func (s server) GetInfo(ctx context.Context, _ GetInfoRequestObject) (GetInfoRes
 		Version: s.Version,
 		Flags: object(map[string]any{
 			"assistants": s.Assistants != nil, "crons": s.Crons != nil, "store": s.Store != nil, "metrics": s.Metrics != nil,
-			"thread_streaming": true, "thread_streaming_websocket": s.WebSockets,
+			"strict_resume": true, "thread_streaming": true, "thread_streaming_websocket": s.WebSockets,
 		}),
 		Metadata: object(map[string]any{"deployment_id": d.Deployment, "revision_id": d.Active}),
 	}, nil
