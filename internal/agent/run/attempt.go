@@ -273,7 +273,7 @@ func (a *Attempt) begin(ctx context.Context) error {
 	}
 	a.renewed = now
 	if a.Run.Attempt == 1 && !a.Run.Due.IsZero() {
-		a.writes = append(a.writes, table.Check{Key: a.thread.Key(), If: table.Equals(thread.AttrEpoch, a.thread.Lock.Epoch)})
+		a.writes = append(a.writes, a.thread.CheckLock())
 	}
 	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
 	if a.Run.Attempt == 1 {

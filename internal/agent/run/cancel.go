@@ -98,9 +98,10 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 		return o, err
 	}
 	now := s.now()
-	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
+	change := t.ChangeLock(now)
+	t.MarkUnsealed(&change)
 	if action == ActionRollback {
-		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = run.Run, run.Run
+		t.CutRuns(&change, run.Run, run.Run)
 	}
 	status, asked, err := s.rests(ctx, t, run, action, why)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason
 	} else {
 		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits))
 	}
-	o.Add(t.ChangeLock(now, table.Attrs{}))
+	o.Add(t.ChangeLock(now))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, nil) })
 	return o
 }
@@ -206,16 +207,18 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 // passed by: the last of them is where the lock is left.
 func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
 	now := s.now()
-	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
+	change := t.ChangeLock(now)
+	t.MarkUnsealed(&change)
 	writes := []table.Write{s.end(active.Ref, action.status(), byRequest, now)}
 	status, asked, err := s.rests(ctx, t, active, action, byRequest)
 	if err != nil {
 		return nil, err
 	}
 	if action == ActionRollback {
-		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = active.Run, t.Lock.Last
+		t.CutRuns(&change, active.Run, t.Lock.Last)
 	} else {
-		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken], change.Set[thread.AttrOvertakenWhy] = t.Lock.Last, t.Lock.Last, string(byRequest)
+		t.PassAll(&change)
+		t.MarkOvertaken(&change, string(byRequest))
 	}
 	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
 }

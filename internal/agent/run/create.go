@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -163,70 +162,96 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 	if err := unasked(t, request); err != nil {
 		return run, o, err
 	}
-	waiting, err := s.delayedActive(ctx, t)
+	delayed, err := s.delayedActive(ctx, t)
 	if err != nil {
 		return run, o, err
 	}
-	now, notes := s.now(), request.Notes
-	request.Notes = nil
-	takes := t.Lock.Busy && request.Strategy.takesOver()
-	if run, err = s.draft(t, request, waiting != nil, takes); err != nil {
+	takesOver := t.Lock.Busy && request.Strategy.takesOver()
+	if run, err = s.draftRun(t, request, delayed != nil, takesOver); err != nil {
 		return run, o, err
 	}
-	run.Answers = answers(t, request)
-	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, run.Run), thread.AttrTail: t.Lock.Tail}
-	if run.Due.IsZero() {
-		set[thread.AttrTail], set[thread.AttrTailAt] = run.Run, clock.Format(run.Created)
+	p, err := s.planLock(t, run, delayed, takesOver)
+	if err != nil {
+		return run, o, err
 	}
-	active := !t.Lock.Busy || takes
-	switch {
-	case takes:
-		end, lock, err := s.takeOver(t, run, now)
-		if err != nil {
-			return run, o, err
-		}
-		maps.Copy(set, lock)
-		o.Add(end)
-	case waiting != nil && run.Run < waiting.Run:
-		active = true
-		o.Add(s.displace(*waiting, now))
-		o.Then(func(ctx context.Context) { s.stop(ctx, *waiting, "another run goes first") })
-	}
-	change := t.ChangeLock(now, set)
-	if active {
-		t.Occupy(&change, run.Run, run.Due)
-		t.Ask(&change, nil) // the new run answers or passes over the questions
-		o.Then(func(ctx context.Context) { s.start(ctx, run) })
-	}
-	t.Belong(&change, run.AssistantID, run.Graph)
-	var counted record.Outbox
-	if !t.Lock.Busy {
-		err = t.CountRun(ctx, &counted, &change, slot, request.Temporary)
-	}
-	o.Add(change)
-	o.Add(s.put(run, active)...)
-	if err == nil {
-		err = record.AddNotes(ctx, &o, run, notes...)
-	}
-	o.Join(counted) // last: another reason to refuse the run comes first
+	o, err = s.planWrites(ctx, t, run, p, slot, request.Notes)
 	return run, o, err
 }
 
-// takeOver returns the write that ends the thread's active run for a new one, and what the lock
-// says from then on of that run and of those behind it.
-func (s *Store) takeOver(t thread.Thread, by Run, now time.Time) (table.Write, table.Attrs, error) {
+// lockPlan is what a new run does to the lock and to the active run.
+type lockPlan struct {
+	// before has the write that ends or displaces the active run, if there is such a write, and
+	// what follows from the plan.
+	before record.Outbox
+	change table.Update
+	// active says that the new run becomes the active run.
+	active bool
+}
+
+// planLock decides whether a new run becomes the active run, and what then happens to the run that
+// is active now.
+func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool) (p lockPlan, err error) {
+	now := s.now()
+	p.change, p.active = t.ChangeLock(now), !t.Lock.Busy || takesOver
+	t.MarkNewest(&p.change, run.Run, run.Created, !run.Due.IsZero())
+	switch {
+	case takesOver:
+		end, err := s.takeOver(t, &p.change, run, now)
+		if err != nil {
+			return p, err
+		}
+		p.before.Add(end)
+		if delayed != nil {
+			p.before.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run took over") })
+		}
+	case delayed != nil && run.Run < delayed.Run:
+		p.active = true
+		p.before.Add(s.displace(*delayed, now))
+		p.before.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run goes first") })
+	}
+	if p.active {
+		t.Occupy(&p.change, run.Run, run.Due)
+		t.Ask(&p.change, nil) // the new run answers or passes over the questions
+		p.before.Then(func(ctx context.Context) { s.start(ctx, run) })
+	}
+	t.Belong(&p.change, run.AssistantID, run.Graph)
+	return p, nil
+}
+
+// planWrites returns the writes that create the run under a plan. The writes of the quota come
+// last, so that another reason to refuse the run comes first.
+func (s *Store) planWrites(
+	ctx context.Context, t thread.Thread, run Run, p lockPlan, slot *quota.Place, notes []record.Note[Run],
+) (o record.Outbox, err error) {
+	var counted record.Outbox
+	if !t.Lock.Busy {
+		if err := t.CountRun(ctx, &counted, &p.change, slot, run.Temporary); err != nil {
+			return o, err
+		}
+	}
+	o.Join(p.before)
+	o.Add(p.change)
+	o.Add(s.put(run, p.active)...)
+	err = record.AddNotes(ctx, &o, run, notes...)
+	o.Join(counted)
+	return o, err
+}
+
+// takeOver returns the write that ends the thread's active run for a new run, and adds to the
+// change of the lock what happens to the active run and to the queued runs.
+func (s *Store) takeOver(t thread.Thread, change *table.Update, by Run, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
-	lock := table.Attrs{thread.AttrUnsealed: true, thread.AttrOvertaken: t.Lock.Last}
 	if by.Strategy != Rollback {
 		why := supersededBy(by.Run)
-		lock[thread.AttrOvertakenWhy] = string(why)
-		return s.end(active, Interrupted, why, now), lock, nil
+		t.MarkOvertaken(change, string(why))
+		return s.end(active, Interrupted, why, now), nil
 	}
 	if by.Fork != nil && by.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
-		return nil, nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
+		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
 	}
-	lock[thread.AttrCut], lock[thread.AttrCutTo] = t.Lock.Run, t.Lock.Last
-	return s.end(active, Removed, "", now), lock, nil
+	t.MarkOvertaken(change, "")
+	t.CutRuns(change, t.Lock.Run, t.Lock.Last)
+	return s.end(active, Removed, "", now), nil
 }
 
 // delayedActive returns the thread's active run if the run is delayed and no worker has claimed it,
@@ -246,11 +271,11 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	return &run, nil
 }
 
-// draft makes a run whose id is behind those of the runs that it follows: a delayed one waits
-// behind what is created before its time has come, and one that takes over is behind all others.
-func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (made Run, err error) {
-	last := predecessor(t.Lock, waiting)
-	if takes {
+// draftRun makes a run whose id follows the ids of the runs that it waits for. A delayed run waits
+// for the runs that are created before it is due. A run that takes over follows all other runs.
+func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bool) (run Run, err error) {
+	last := predecessor(t.Lock, delayed)
+	if takesOver {
 		last = max(last, t.Lock.Last)
 	}
 	order, due := s.after(last), time.Time{}
@@ -260,19 +285,21 @@ func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (ma
 		due = created
 	}
 	if request.Metadata, err = record.Merge(t.Metadata, request.Metadata); err != nil {
-		return made, err
+		return run, err
 	}
+	request.Notes = nil
 	return Run{
-		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due,
+		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due, Answers: answers(t, request),
 		Created: created, Updated: created, Status: Pending, Progress: notBegun(),
 	}, nil
 }
 
-// predecessor returns the newest run that all runs which are yet to be created follow. An active
-// run that waits for its time is not such a run.
-func predecessor(lock thread.Lock, waiting bool) string {
+// predecessor returns the newest run that precedes every run that is created later: the tail, and
+// the runs that were sealed, overtaken or removed. The active run precedes them too, unless it is
+// delayed.
+func predecessor(lock thread.Lock, delayed bool) string {
 	last := max(lock.Tail, lock.Sealed, lock.Overtaken, lock.CutTo)
-	if !waiting {
+	if !delayed {
 		last = max(last, lock.Run)
 	}
 	return last

@@ -207,7 +207,7 @@ func TestConcurrentInterruptsLeaveOneRun(t *testing.T) {
 		defer mu.Unlock()
 		for _, write := range writes {
 			if change, ok := write.(table.Update); ok && change.Key == f.ref.Key() {
-				commits[change.If.Terms()[0].Values[0]] = change.Set[thread.AttrRun].(string)
+				commits[change.If.Terms()[0].Values[0]] = change.Set["run"].(string)
 			}
 		}
 	}
@@ -293,5 +293,29 @@ func TestARequestStaysAsItsCallerMadeIt(t *testing.T) {
 	}
 	if created.Fork.Number != at.At.Number || request.Fork.Number != 0 {
 		t.Errorf("the run goes on from checkpoint %d, and its request says %d: want %d and 0", created.Fork.Number, request.Fork.Number, at.At.Number)
+	}
+}
+
+// TestTheWorkflowOfADelayedRunIsStopped when the run needs it no longer, whatever ended its turn.
+func TestTheWorkflowOfADelayedRunIsStopped(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(f *fixture, delayed run.Run){
+		"another run goes first": func(f *fixture, _ run.Run) { f.create("first", run.Enqueue) },
+		"interrupt":              func(f *fixture, _ run.Run) { f.create("new", run.Interrupt) },
+		"rollback":               func(f *fixture, _ run.Run) { f.create("new", run.Rollback) },
+		"cancel":                 func(f *fixture, delayed run.Run) { f.must(f.runs.Cancel(f.t.Context(), delayed.Ref, run.ActionInterrupt)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			request := say("later", run.Enqueue)
+			request.After = time.Hour
+			delayed, err := f.runs.Create(t.Context(), f.ref, request)
+			f.must(err)
+			end(f, delayed)
+			if diff := cmp.Diff([]string{delayed.Run}, f.engine.stopped); diff != "" {
+				t.Errorf("stopped workflows (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -167,9 +167,8 @@ func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox,
 		if err != nil {
 			return nil, o, err
 		}
-		change := t.ChangeLock(now, table.Attrs{
-			thread.AttrSealed: a.Run.Run, thread.AttrPosition: a.Run.Position, thread.AttrCheckpoint: a.State.At.Number, thread.AttrUnsealed: q.passed,
-		})
+		change := t.ChangeLock(now)
+		t.MarkSealed(&change, a.Run.Run, a.Run.Position, a.State.At.Number, q.passed)
 		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
 		o.Join(own)
 		o.AddOr(pass[0], a.gaveWay)

@@ -29,6 +29,7 @@ import (
 type engine struct {
 	mu       sync.Mutex
 	started  []string
+	stopped  []string
 	statuses map[string]workflow.Status
 	// onStart, when not nil, is told each new execution's input; fails makes Start fail.
 	onStart func(run.Task)
@@ -55,7 +56,12 @@ func (e *engine) Start(ctx context.Context, _ workflow.Machine, name string, inp
 	return nil
 }
 
-func (e *engine) Stop(context.Context, workflow.Machine, string, string) error { return nil }
+func (e *engine) Stop(_ context.Context, _ workflow.Machine, name, _ string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = append(e.stopped, name)
+	return nil
+}
 
 func (e *engine) Describe(_ context.Context, _ workflow.Machine, name string) (workflow.Execution, error) {
 	e.mu.Lock()

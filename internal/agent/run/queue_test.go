@@ -175,7 +175,10 @@ func (f *fixture) enqueueMany(n int) (texts []string) {
 		}
 		texts, writes = append(texts, strconv.Itoa(i)), append(writes, table.Put{Item: item, If: table.Absent()})
 		if len(writes) == table.MaxWrites-1 || i == n-1 {
-			writes = append(writes, f.thread().ChangeLock(f.hand.now(), table.Attrs{thread.AttrLast: last}))
+			read := f.thread()
+			change := read.ChangeLock(f.hand.now())
+			read.MarkNewest(&change, last, f.hand.now(), true)
+			writes = append(writes, change)
 			if err := f.table.Transact(f.t.Context(), writes...); err != nil {
 				f.t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -35,7 +34,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 	if err != nil {
 		return o, fmt.Errorf("query runs to remove: %w", err)
 	}
-	set, rest := table.Attrs{}, t.Lock.CutTo
+	change, rest := t.ChangeLock(s.now()), t.Lock.CutTo
 	for _, item := range page.Items {
 		run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
 		if err != nil {
@@ -51,20 +50,21 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 				return o, err
 			}
 			if len(erase) > 0 {
-				o = record.Write(append(erase, table.Check{Key: t.Key(), If: table.Equals(thread.AttrEpoch, t.Lock.Epoch)})...)
+				o = record.Write(append(erase, t.CheckLock())...)
 				o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
 				return o, nil
 			}
-			set[thread.AttrPosition] = max(t.Lock.Position, run.Position) // no position is used twice: readers may have seen it
+			t.MarkPosition(&change, max(t.Lock.Position, run.Position)) // no position is used twice: readers may have seen it
 		}
 		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
 		o.Join(s.releasePermit(run))
 	}
-	set[thread.AttrCut] = rest
 	if page.Cursor == "" {
-		set[thread.AttrCut], set[thread.AttrCutTo] = "", ""
+		t.CutRuns(&change, "", "")
+	} else {
+		t.CutRuns(&change, rest, t.Lock.CutTo)
 	}
-	o.Add(t.ChangeLock(s.now(), set))
+	o.Add(change)
 	return o, nil
 }
 
@@ -95,24 +95,9 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 		writes = append(writes, table.Delete{Key: key})
 	}
 	if len(writes) == 0 && run.Amended {
-		writes, err = s.restore(ctx, run)
+		writes, err = s.threads.RestoreOriginal(ctx, run.Ref.Ref, amended(run.Ref))
 	}
 	return writes, size, err
-}
-
-// restore returns the writes that make an earlier checkpoint what it was before the run, none when
-// it is that.
-func (s *Store) restore(ctx context.Context, run Run) ([]table.Write, error) {
-	item, err := s.table.Get(ctx, amended(run.Ref))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get checkpoint to restore: %w", err)
-	}
-	before := *item
-	before.Key = keys.Checkpoint(run.Workspace, run.Deployment, run.Thread, item.Int(thread.AttrNumber))
-	return []table.Write{table.Put{Item: before}, table.Delete{Key: item.Key}}, nil
 }
 
 // clear sees to what a run that has ended leaves behind, when nobody has done that: it seals its

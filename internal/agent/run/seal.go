@@ -119,10 +119,9 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, st *thread.State,
 			break
 		}
 	}
-	b.out.Add(t.ChangeLock(b.now, table.Attrs{
-		thread.AttrSealed: b.sealed, thread.AttrPosition: b.position, thread.AttrCheckpoint: b.state.At.Number,
-		thread.AttrUnsealed: !complete,
-	}))
+	change := t.ChangeLock(b.now)
+	t.MarkSealed(&change, b.sealed, b.position, b.state.At.Number, !complete)
+	b.out.Add(change)
 	if t.Updated = b.now; t.Lock.Checkpoint != b.state.At.Number {
 		t.StateUpdated = b.now
 	}

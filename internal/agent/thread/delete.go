@@ -66,7 +66,7 @@ func (s *Store) burial(t Thread) record.Outbox {
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(t.Workspace, t.Deployment, t.Thread, t.Created)},
 	}
 	writes := []table.Write{
-		table.Put{Item: grave, If: table.All(table.Equals(AttrEpoch, t.Lock.Epoch), t.countedAsRead())}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
+		table.Put{Item: grave, If: table.All(t.unchanged(), t.countedAsRead())}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
 	}
 	if t.Lock.Busy { // what its worker wrote from now on could be missed by the erasure
 		writes = append(writes, table.Delete{Key: keys.Run(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)})
@@ -98,7 +98,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 			return t, o, err
 		}
 		now := s.now()
-		change := t.ChangeLock(now, nil) // the body changes under the lock's epoch
+		change := t.ChangeLock(now) // the body changes under the lock's epoch
 		if patch.Metadata != nil {
 			if t.Metadata, err = record.Merge(t.Metadata, patch.Metadata); err == nil {
 				err = checkMetadata(t.Metadata)

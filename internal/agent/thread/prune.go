@@ -38,7 +38,7 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	b.Patch, b.Values, b.ParentID = nil, oldest.Values.JSON(), ""
 	oldest.base = keep
 	item := oldest.item(t.Ref, record.Encode(b))
-	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})); err != nil {
+	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated), table.Put{Item: item, If: table.Present()})); err != nil {
 		return err
 	}
 	size, err := s.forget(ctx, t.Ref, keep, newest.At.Agent)

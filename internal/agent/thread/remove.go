@@ -2,15 +2,13 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
-
-// AttrNumber is where a checkpoint is that was kept as it had been.
-const AttrNumber = attrNumber
 
 // CheckpointKeysAfter returns the keys of checkpoints with higher numbers, at most limit keys,
 // together with the keys of everything that was stored with these checkpoints. The keys of one
@@ -81,6 +79,21 @@ func (s *State) Original(ref Ref, key table.Key) table.Put {
 	item.Key = key
 	item.Attrs[attrNumber] = s.At.Number
 	return table.Put{Item: item}
+}
+
+// RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns none
+// if the checkpoint was restored already.
+func (s *Store) RestoreOriginal(ctx context.Context, ref Ref, key table.Key) ([]table.Write, error) {
+	item, err := s.table.Get(ctx, key)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get checkpoint to restore: %w", err)
+	}
+	before := *item
+	before.Key = keyOf(ref, item.Int(attrNumber))
+	return []table.Write{table.Put{Item: before}, table.Delete{Key: key}}, nil
 }
 
 // ReadOriginal returns a checkpoint that Original kept.

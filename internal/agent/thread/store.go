@@ -66,7 +66,7 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	}
 	item := table.Item{
 		Key:   ref.Key(),
-		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(StatusIdle), AttrEpoch: int64(0), AttrCheckpoint: int64(-1)}),
+		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}),
 		Body:  record.Encode(body{Metadata: metadata}),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}

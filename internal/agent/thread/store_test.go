@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -166,10 +167,15 @@ func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Transact(t.Context(), read.ChangeLock(start, table.Attrs{thread.AttrRun: "r1", thread.AttrBusy: true})); err != nil {
+	occupy := func(run string) table.Write {
+		change := read.ChangeLock(start)
+		read.Occupy(&change, run, time.Time{})
+		return change
+	}
+	if err := m.Transact(t.Context(), occupy("r1")); err != nil {
 		t.Fatal(err)
 	}
-	err = m.Transact(t.Context(), read.ChangeLock(start, table.Attrs{thread.AttrRun: "r2"}))
+	err = m.Transact(t.Context(), occupy("r2"))
 	if _, ok := errors.AsType[*table.ConditionFailed](err); !ok {
 		t.Errorf("got %v, want a failed condition", err)
 	}

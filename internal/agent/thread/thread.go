@@ -108,26 +108,25 @@ func (l Lock) Overtook() bool { return l.Unsealed && l.Overtaken > l.Sealed }
 
 const kind = "thread"
 
-// Names of the thread item's attributes.
+// Names of the attributes in the thread's item.
 const (
-	AttrStatus     = "status"
-	AttrEpoch      = "epoch"
-	AttrRun        = "run"
-	AttrBusy       = "busy"
-	AttrDue        = "due"
-	AttrLast       = "last"
-	AttrOvertaken  = "overtaken"
-	AttrTail       = "tail"
-	AttrTailAt     = "tail_at"
-	AttrCut        = "cut"
-	AttrCutTo      = "cut_to"
-	AttrSealed     = "sealed"
-	AttrUnsealed   = "unsealed"
-	AttrPosition   = "position"
-	AttrCheckpoint = "checkpoint"
+	attrStatus     = "status"
+	attrEpoch      = "epoch"
+	attrRun        = "run"
+	attrBusy       = "busy"
+	attrDue        = "due"
+	attrLast       = "last"
+	attrOvertaken  = "overtaken"
+	attrTail       = "tail"
+	attrTailAt     = "tail_at"
+	attrCut        = "cut"
+	attrCutTo      = "cut_to"
+	attrSealed     = "sealed"
+	attrUnsealed   = "unsealed"
+	attrPosition   = "position"
+	attrCheckpoint = "checkpoint"
 
-	AttrOvertakenWhy = "overtaken_why"
-
+	attrOvertakenWhy = "overtaken_why"
 	attrStateUpdated = "state_updated"
 	attrPart         = "use"
 	attrRunPart      = "use_run"
@@ -147,55 +146,106 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	r.Decode(&b)
 	t := Thread{
 		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
-		Status:     Status(item.Text(AttrStatus)),
+		Status:     Status(item.Text(attrStatus)),
 		Metadata:   b.Metadata,
 		Interrupts: json.RawMessage("{}"),
 		Part:       quota.Part(item.Int(attrPart)),
 		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Stored:     item.Int(attrStored),
 		Lock: Lock{
-			Epoch:        item.Int(AttrEpoch),
-			Run:          item.Text(AttrRun),
-			Busy:         item.Bool(AttrBusy),
-			Due:          r.Time(AttrDue),
-			Last:         item.Text(AttrLast),
-			Overtaken:    item.Text(AttrOvertaken),
-			OvertakenWhy: item.Text(AttrOvertakenWhy),
-			Tail:         item.Text(AttrTail),
-			TailAt:       r.Time(AttrTailAt),
-			Cut:          item.Text(AttrCut),
-			CutTo:        item.Text(AttrCutTo),
-			Sealed:       item.Text(AttrSealed),
-			Unsealed:     item.Bool(AttrUnsealed),
-			Position:     item.Int(AttrPosition),
-			Checkpoint:   item.Int(AttrCheckpoint),
+			Epoch:        item.Int(attrEpoch),
+			Run:          item.Text(attrRun),
+			Busy:         item.Bool(attrBusy),
+			Due:          r.Time(attrDue),
+			Last:         item.Text(attrLast),
+			Overtaken:    item.Text(attrOvertaken),
+			OvertakenWhy: item.Text(attrOvertakenWhy),
+			Tail:         item.Text(attrTail),
+			TailAt:       r.Time(attrTailAt),
+			Cut:          item.Text(attrCut),
+			CutTo:        item.Text(attrCutTo),
+			Sealed:       item.Text(attrSealed),
+			Unsealed:     item.Bool(attrUnsealed),
+			Position:     item.Int(attrPosition),
+			Checkpoint:   item.Int(attrCheckpoint),
 		},
 	}
 	if b.Interrupts != nil {
 		t.Interrupts = b.Interrupts
 	}
-	if _, known := item.Attrs[AttrTail]; !known { // no run was ever delayed
+	if _, known := item.Attrs[attrTail]; !known { // no run was ever delayed
 		t.Lock.Tail = t.Lock.Last
 	}
 	return t, r.Err()
 }
 
-// ChangeLock returns the write that changes a thread's lock under the condition that its epoch is
-// the one that was read; every such change counts the epoch up.
-func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
-	change := record.Change(t.Key(), now, set, table.Equals(AttrEpoch, t.Lock.Epoch))
-	if number, ok := change.Set[AttrCheckpoint].(int64); ok && number != t.Lock.Checkpoint {
-		change.Set[attrStateUpdated] = clock.Format(now)
-	}
-	change.Add[AttrEpoch] = 1
+// ChangeLock returns the write that changes a thread's lock, on the condition that the lock's epoch
+// is the epoch that was read. Every such change increases the epoch.
+func (t Thread) ChangeLock(now time.Time) table.Update {
+	change := record.Change(t.Key(), now, nil, t.unchanged())
+	change.Add[attrEpoch] = 1
 	return change
+}
+
+// CheckLock returns the condition that the thread is still as it was read.
+func (t Thread) CheckLock() table.Write { return table.Check{Key: t.Key(), If: t.unchanged()} }
+
+func (t Thread) unchanged() table.Cond { return table.Equals(attrEpoch, t.Lock.Epoch) }
+
+// MarkNewest makes a new run the newest run of the thread. A run that is not delayed is also the
+// tail.
+func (t Thread) MarkNewest(change *table.Update, run string, created time.Time, delayed bool) {
+	change.Set[attrLast], change.Set[attrTail] = max(t.Lock.Last, run), t.Lock.Tail
+	if !delayed {
+		change.Set[attrTail], change.Set[attrTailAt] = run, clock.Format(created)
+	}
+}
+
+// MarkUnsealed says that the change leaves a run that has to be sealed.
+func (t Thread) MarkUnsealed(change *table.Update) { change.Set[attrUnsealed] = true }
+
+// MarkOvertaken supersedes all runs of the thread for the given reason. If the reason is "", the
+// runs are to be removed, and the reason of the newest interrupt stays.
+func (t Thread) MarkOvertaken(change *table.Update, why string) {
+	t.MarkUnsealed(change)
+	change.Set[attrOvertaken] = t.Lock.Last
+	if why != "" {
+		change.Set[attrOvertakenWhy] = why
+	}
+}
+
+// PassAll makes the newest run the last run that was active, so that no run is queued.
+func (t Thread) PassAll(change *table.Update) { change.Set[attrRun] = t.Lock.Last }
+
+// CutRuns sets the range of runs that are being removed. The range is empty if both are "".
+func (t Thread) CutRuns(change *table.Update, from, to string) {
+	change.Set[attrCut], change.Set[attrCutTo] = from, to
+}
+
+// MarkPosition sets the position of the last event of the sealed runs.
+func (t Thread) MarkPosition(change *table.Update, position int64) {
+	change.Set[attrPosition] = position
+}
+
+// MarkSealed says that the state has the leftovers of all runs up to the given run. position and
+// checkpoint are those that the run has reached. more says whether other runs have to be sealed.
+func (t Thread) MarkSealed(change *table.Update, run string, position, checkpoint int64, more bool) {
+	t.MarkPosition(change, position)
+	t.markCheckpoint(change, checkpoint)
+	change.Set[attrSealed], change.Set[attrUnsealed] = run, more
+}
+
+func (t Thread) markCheckpoint(change *table.Update, number int64) {
+	if change.Set[attrCheckpoint] = number; number != t.Lock.Checkpoint {
+		change.Set[attrStateUpdated] = change.Set[record.Updated]
+	}
 }
 
 // Occupy makes run the active run. If due is not zero, the run is delayed until due.
 func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
-	change.Set[AttrRun], change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = run, true, string(StatusBusy), ""
+	change.Set[attrRun], change.Set[attrBusy], change.Set[attrStatus], change.Set[attrDue] = run, true, string(StatusBusy), ""
 	if !due.IsZero() {
-		change.Set[AttrDue] = clock.Format(due)
+		change.Set[attrDue] = clock.Format(due)
 	}
 	if !t.Lock.Busy {
 		change.Index = map[table.Index]table.Key{table.ByDue: keys.BusyThread(t.Workspace, t.Deployment, t.Thread)}
@@ -204,7 +254,7 @@ func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 
 // Leave makes the thread idle and sets its status.
 func (t Thread) Leave(change *table.Update, status Status) {
-	change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = false, string(status), ""
+	change.Set[attrBusy], change.Set[attrStatus], change.Set[attrDue] = false, string(status), ""
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	change.Unset = append(change.Unset, attrRunPart)
 }

@@ -185,7 +185,8 @@ func (e *Edit) Commit(ctx context.Context) error {
 	if err := e.store.Room(ctx, e.thread.Workspace, size); err != nil {
 		return err
 	}
-	lock := e.thread.ChangeLock(e.store.now(), table.Attrs{AttrCheckpoint: newestOf(e.writes, e.thread.Lock.Checkpoint)})
+	lock := e.thread.ChangeLock(e.store.now())
+	e.thread.markCheckpoint(&lock, newestOf(e.writes, e.thread.Lock.Checkpoint))
 	e.settle(&lock)
 	stored, err := record.Try(ctx, e.store.table, append(e.writes, lock)...)
 	if err == nil && !stored {
@@ -216,7 +217,7 @@ func (e *Edit) settle(lock *table.Update) {
 	if len(e.State.At.Next) > 0 {
 		status = StatusInterrupted
 	}
-	lock.Set[AttrStatus] = string(status)
+	lock.Set[attrStatus] = string(status)
 	e.thread.Ask(lock, InterruptsOf(e.State.At))
 }
 
@@ -264,12 +265,7 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thr
 
 // transactCopy writes a part of a copy under the condition that the thread is still as it was read.
 func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Write) error {
-	return s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.asRead())...))
-}
-
-// asRead is the condition that the thread is still as it was read.
-func (t Thread) asRead() table.Write {
-	return table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)}
+	return s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.CheckLock())...))
 }
 
 // copyItems copies what a query finds, and returns its size.
@@ -307,7 +303,7 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 	}
 	item := table.Item{
 		Key:   ref.Key(),
-		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(t.Status), AttrEpoch: int64(0), AttrCheckpoint: t.Lock.Checkpoint}),
+		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
 		Body:  record.Encode(b),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
@@ -321,7 +317,7 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 		}
 		item.Attrs[attrPart] = int64(slot.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
-		o.AddOr(t.asRead(), record.Always(changedMeanwhile(t.Ref)))
+		o.AddOr(t.CheckLock(), record.Always(changedMeanwhile(t.Ref)))
 		return o, nil
 	})
 	if err != nil {
