@@ -453,14 +453,14 @@ func (a *Attempt) showValues() {
 	a.shown, a.unshown = a.State.Values.Clone(), false
 }
 
-// WatchAttempt wakes a worker when its run may have been taken from it. Taking a run changes the
-// thread's lock; the worker's own flushes do not. If another worker has taken up the same run, the
+// WatchLoss wakes the worker when its run may have been taken from it. Taking a run changes the
+// thread's lock; the worker's own flushes do not. If another worker has claimed the same run, the
 // next write of this worker fails.
-func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Ref.Ref.Key()) }
+func (a *Attempt) WatchLoss() table.Watcher { return a.store.table.Watch(a.Run.Ref.Ref.Key()) }
 
-// Owned returns ErrFenced when the attempt no longer is its worker's.
-func (s *Store) Owned(ctx context.Context, a *Attempt) error {
-	item, err := s.table.Get(ctx, a.Run.Key())
+// CheckOwned returns ErrFenced if the worker no longer owns the attempt.
+func (a *Attempt) CheckOwned(ctx context.Context) error {
+	item, err := a.store.table.Get(ctx, a.Run.Key())
 	if errors.Is(err, table.ErrNotFound) {
 		return ErrFenced
 	}

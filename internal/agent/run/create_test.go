@@ -303,7 +303,9 @@ func TestTheWorkflowOfADelayedRunIsStopped(t *testing.T) {
 		"another run goes first": func(f *fixture, _ run.Run) { f.create("first", run.Enqueue) },
 		"interrupt":              func(f *fixture, _ run.Run) { f.create("new", run.Interrupt) },
 		"rollback":               func(f *fixture, _ run.Run) { f.create("new", run.Rollback) },
-		"cancel":                 func(f *fixture, delayed run.Run) { f.must(f.runs.Cancel(f.t.Context(), delayed.Ref, run.ActionInterrupt)) },
+		"cancel": func(f *fixture, delayed run.Run) {
+			f.must(f.runs.Cancel(f.t.Context(), delayed.Ref, run.ActionInterrupt))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,8 +35,8 @@
 // last handover are those that the worker wrote or read last. An interrupt changes the status.
 // Another worker's Claim changes the attempt. The worker's own HandOver changes the last handover.
 // After each of these, every later write of the old worker fails with ErrFenced. The worker also
-// watches the thread, and Owned tells it early that it has lost the run. Readers trust events up to
-// the run's position only, so they never see an event that the fence refused.
+// watches the thread (WatchLoss), and CheckOwned tells it early that it has lost the run. Readers
+// trust events up to the run's position only, so they never see an event that the fence refused.
 //
 // Leases decide only when another worker tries. No clocks of two hosts are compared for
 // correctness.

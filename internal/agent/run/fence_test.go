@@ -75,7 +75,7 @@ func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 				if diff := cmp.Diff(before, f.items()); diff != "" {
 					t.Errorf("stored items (-before +after):\n%s", diff)
 				}
-				if err := f.runs.Owned(t.Context(), a); !errors.Is(err, run.ErrFenced) {
+				if err := a.CheckOwned(t.Context()); !errors.Is(err, run.ErrFenced) {
 					t.Errorf("Owned: got %v, want ErrFenced", err)
 				}
 			})
@@ -94,12 +94,12 @@ func TestAWorkerOwnsItsRunUntilItLosesIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, a := f.started("x")
-	f.must(f.runs.Owned(t.Context(), a))
-	watcher := f.runs.WatchAttempt(a)
+	f.must(a.CheckOwned(t.Context()))
+	watcher := a.WatchLoss()
 	defer watcher.Stop()
 	f.create("next", run.Interrupt)
 	<-watcher.C()
-	f.wantFenced(f.runs.Owned(t.Context(), a))
+	f.wantFenced(a.CheckOwned(t.Context()))
 }
 
 // TestFinishAndInterrupt forces both orders. Whoever commits first decides, and for good.

@@ -91,7 +91,7 @@ func TestAWorkerIsNotWokenByItsOwnWrites(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, a := f.started("one")
-	watcher := f.runs.WatchAttempt(a)
+	watcher := a.WatchLoss()
 	defer watcher.Stop()
 	for range 3 {
 		show(a, "m", "x")
@@ -104,7 +104,7 @@ func TestAWorkerIsNotWokenByItsOwnWrites(t *testing.T) {
 	}
 	f.create("two", run.Interrupt)
 	<-watcher.C()
-	f.wantFenced(f.runs.Owned(t.Context(), a))
+	f.wantFenced(a.CheckOwned(t.Context()))
 }
 
 // TestARunKnowsTheStateBeforeIt also when it began elsewhere, or never did.

@@ -21,8 +21,8 @@ const (
 	Removed Status = "removed"
 )
 
-// Statuses lists every status that is shown.
-var Statuses = []Status{Pending, Running, Success, Error, Timeout, Interrupted}
+// shownStatuses lists every status that clients see.
+var shownStatuses = []Status{Pending, Running, Success, Error, Timeout, Interrupted}
 
 // transitions lists what may follow each status. A running run may become running again: that is
 // its next attempt.
@@ -37,7 +37,7 @@ func (s Status) Final() bool { return len(transitions[s]) == 0 }
 // sources are the statuses that may precede this one, as condition values.
 func (s Status) sources() []any {
 	var from []any
-	for _, candidate := range Statuses {
+	for _, candidate := range shownStatuses {
 		for _, next := range transitions[candidate] {
 			if next == s {
 				from = append(from, string(candidate))

@@ -2,3 +2,6 @@ package thread
 
 // SetMost sets how many threads a search looks at.
 func (s *Store) SetMost(most int) { s.most = most }
+
+// NewFrame is newFrame for tests.
+var NewFrame = newFrame

@@ -84,8 +84,8 @@ const (
 	fromSelf = "self" // the one of the same namespace before
 )
 
-// NewFrame is that of an agent that has no checkpoint on the thread yet.
-func NewFrame(ref Ref) *Frame {
+// newFrame returns the frame of an agent that has no checkpoint on the thread yet.
+func newFrame(ref Ref) *Frame {
 	return &Frame{ref: ref, at: -1, root: newChain(), kept: map[string]*chain{}, since: map[string]*subgraph{}}
 }
 
@@ -126,8 +126,8 @@ func (f *Frame) Tasks() map[string]bool {
 	return tasks
 }
 
-// CheckNames reports what of a checkpoint's names cannot be stored.
-func CheckNames(c graph.Checkpoint) error {
+// checkNames returns an error if one of the checkpoint's names cannot be stored.
+func checkNames(c graph.Checkpoint) error {
 	if c.ID == "" {
 		return errors.New("checkpoint has no id")
 	}
@@ -141,7 +141,7 @@ func CheckNames(c graph.Checkpoint) error {
 // that store it, under the same rule as State.Advance. Patch is the difference that its values made
 // to s.Values.
 func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoint) ([]table.Write, error) {
-	if err := CheckNames(c); err != nil {
+	if err := checkNames(c); err != nil {
 		return nil, err
 	}
 	branch, number := s.branches(), s.last+1
@@ -287,7 +287,7 @@ func decodeSince(item *table.Item) (sinceBody, error) {
 // Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the
 // graph itself has none. At is the thread's state.
 func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Write, error) {
-	if err := CheckNames(c); err != nil {
+	if err := checkNames(c); err != nil {
 		return nil, err
 	}
 	if f.at < 0 {
@@ -350,7 +350,7 @@ func (f *Frame) put(now time.Time, attrs table.Attrs, body sinceBody) table.Writ
 
 // Frame reads what the agent goes on from at its checkpoint; nil is none.
 func (s *Store) Frame(ctx context.Context, ref Ref, mark *Mark) (*Frame, error) {
-	f := NewFrame(ref)
+	f := newFrame(ref)
 	if mark == nil {
 		return f, nil
 	}

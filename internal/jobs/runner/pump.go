@@ -18,7 +18,7 @@ var errStopped = errors.New("the agent was stopped")
 // the last ones are left for who ends the attempt. Writes have all the time of ctx, as one that is
 // cut off leaves open whether it was applied.
 func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
-	watcher := r.Runs.WatchAttempt(a.attempt)
+	watcher := a.attempt.WatchLoss()
 	defer watcher.Stop()
 	heartbeat := time.NewTicker(r.Heartbeat)
 	defer heartbeat.Stop()
@@ -43,7 +43,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 				continue
 			}
 		case <-watcher.C():
-			if err := r.Runs.Owned(ctx, a.attempt); err != nil {
+			if err := a.attempt.CheckOwned(ctx); err != nil {
 				return err
 			}
 			continue

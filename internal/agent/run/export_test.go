@@ -1,0 +1,4 @@
+package run
+
+// ShownStatuses is shownStatuses for tests.
+var ShownStatuses = shownStatuses
