@@ -81,7 +81,7 @@ func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit
 			return fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
-			before, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, lock)
+			before, err := decodeOn(f.ref, item, lock)
 			if err != nil {
 				return err
 			}

@@ -35,10 +35,28 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
+	if err := a.foldOutcome(ctx, &outcome); err != nil {
+		return err
+	}
+	now := a.store.now()
+	next, err := a.release(ctx, now, a.endWrites(now, outcome), outcome)
+	if err != nil {
+		return err
+	}
+	a.Run.Status = outcome.Status
+	if next == nil {
+		return nil
+	}
+	return a.store.Dispatch(ctx, *next)
+}
+
+// foldOutcome adds to the state and to the events what the end of the run leaves: the leftovers, the
+// last values, the questions of the graph and the failure.
+func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
 	if outcome.ByAgent {
 		a.forget(func(Unfinished) bool { return true })
 	}
-	if a.leavesSomething(outcome) && !a.lossy {
+	if a.leavesSomething(*outcome) && !a.lossy {
 		if err := a.keepLeftovers(ctx); err != nil {
 			return err
 		}
@@ -46,11 +64,15 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.unshown {
 		a.showValues()
 	}
-	outcome.Interrupts = a.asked(outcome)
+	outcome.Interrupts = a.asked(*outcome)
 	if outcome.Failure != nil {
 		a.append(Event{Name: EventError, Data: record.Encode(outcome.Failure)})
 	}
-	now := a.store.now()
+	return nil
+}
+
+// endWrites returns the writes that end the run, and what follows from them. It empties the buffers.
+func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
 	set := table.Attrs{attrStatus: string(outcome.Status)}
 	if outcome.Failure != nil {
 		set[attrFailure] = string(record.Encode(outcome.Failure))
@@ -65,28 +87,19 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.Run.Amended {
 		writes = a.dropOriginal(writes)
 	}
-	var own record.Outbox
-	own.AddOr(a.change(now, set, a.store.over(a.Run, now)), record.Always(ErrFenced))
+	o.AddOr(a.change(now, set, a.store.over(a.Run, now)), record.Always(ErrFenced))
 	for _, write := range writes {
-		own.AddOr(write, a.gaveWay)
+		o.AddOr(write, a.gaveWay)
 	}
 	ended := a.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
-	own.Join(a.store.tell(ended, a.State.Values, now))
-	own.Then(func(context.Context) {
+	o.Join(a.store.tell(ended, a.State.Values, now))
+	o.Then(func(context.Context) {
 		a.store.tail.remember(a.Run.Ref, events, now)
 		a.store.threads.Remember(a.Run.Ref.Ref, a.State)
 	})
-	own.Join(a.store.releasePermit(a.Run))
-	next, err := a.release(ctx, now, own, outcome)
-	if err != nil {
-		return err
-	}
-	a.Run.Status = outcome.Status
-	if next == nil {
-		return nil
-	}
-	return a.store.Dispatch(ctx, *next)
+	o.Join(a.store.releasePermit(a.Run))
+	return o
 }
 
 // dropOriginal takes out the write of a checkpoint as it was before the run, or erases it.
@@ -210,7 +223,7 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 			return q, fmt.Errorf("query queued runs: %w", err)
 		}
 		for _, item := range page.Items {
-			run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+			run, err := decodeOn(t.Ref, item, t.Lock)
 			if err != nil {
 				return q, err
 			}

@@ -35,13 +35,11 @@ func (a *Attempt) append(event Event) int64 {
 	return event.Position
 }
 
-// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt
-// is over. An agent that was silent until now does not keep its readers waiting for the values with
-// their input.
+// Flush makes everything since the last flush durable and visible. If nothing is buffered and
+// readers have not seen the run's input, Flush first emits a values event that contains it.
+// ErrFenced means that the worker has lost the run.
 func (a *Attempt) Flush(ctx context.Context) error {
-	if !a.HasUnflushed() {
-		a.reveal()
-	}
+	a.emitInputIfIdle()
 	now := a.store.now()
 	var lease map[table.Index]table.Key
 	if now.Sub(a.renewed) > a.store.lease/3 {
@@ -57,6 +55,14 @@ func (a *Attempt) Flush(ctx context.Context) error {
 		a.renewed = now
 	}
 	return nil
+}
+
+// emitInputIfIdle emits a values event that contains the run's input if nothing is buffered and
+// readers have not seen the input. So a silent agent does not keep its readers waiting.
+func (a *Attempt) emitInputIfIdle() {
+	if !a.HasUnflushed() {
+		a.reveal()
+	}
 }
 
 // HandOver ends the attempt and leaves the run to the next one, which goes on from the last

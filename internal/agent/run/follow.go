@@ -166,7 +166,7 @@ func (f *follower) find(ctx context.Context, from ReaderPosition) error {
 			return fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
-			run, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, thread.Lock{})
+			run, err := decodeOn(f.ref, item, thread.Lock{})
 			if err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-
 			return nil, nil, fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
-			run, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+			run, err := decodeOn(f.ref, item, t.Lock)
 			switch {
 			case err != nil:
 				return nil, nil, err

@@ -73,7 +73,7 @@ func putPermit(run Run, now time.Time) table.Put {
 func (s *Store) releasePermit(run Run) (o record.Outbox) {
 	if run.Permit != 0 {
 		o.Add(table.Delete{Key: permitKey(run)})
-		o.Then(func(ctx context.Context) { s.vacated(ctx, run) })
+		o.Then(func(ctx context.Context) { s.giveOn(ctx, rowAt(run)) })
 	}
 	return o
 }
@@ -171,13 +171,6 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	return ErrWaitsForPermit
 }
 
-// vacated gives the permit that a run has released to the first waiting run.
-func (s *Store) vacated(ctx context.Context, run Run) {
-	if run.Permit != 0 {
-		s.giveOn(ctx, rowAt(run))
-	}
-}
-
 // giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
 // tries again after waitLeases.
 func (s *Store) giveOn(ctx context.Context, r row) {
@@ -269,7 +262,7 @@ func (a *Attempt) FreePermitOfDeletedRun(ctx context.Context) error {
 	}
 	freed, err := a.store.free(context.WithoutCancel(ctx), permitKey(a.Run), a.Run.Ref)
 	if freed {
-		a.store.vacated(ctx, a.Run)
+		a.store.giveOn(ctx, rowAt(a.Run))
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	window := filter.Window
 	window.Limit++ // one more tells whether there are more
 	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
-		run, err := decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+		run, err := decodeOn(ref, item, t.Lock)
 		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {

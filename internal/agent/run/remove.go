@@ -36,7 +36,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 	}
 	change, rest := t.ChangeLock(s.now()), t.Lock.CutTo
 	for _, item := range page.Items {
-		run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+		run, err := decodeOn(t.Ref, item, t.Lock)
 		if err != nil {
 			return o, err
 		}

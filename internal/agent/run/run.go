@@ -145,6 +145,11 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	return r, read.Err()
 }
 
+// decodeOn is decode for an item of the given thread. The item's key names the run.
+func decodeOn(ref thread.Ref, item *table.Item, lock thread.Lock) (Run, error) {
+	return decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, lock)
+}
+
 // effective is the status that a stored one means: a pending run that was superseded, or rolled
 // back, together with the active one needed no write of its own.
 func effective(stored Status, run string, lock thread.Lock) Status {

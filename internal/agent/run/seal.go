@@ -140,7 +140,7 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 		return nil, false, fmt.Errorf("query runs to seal: %w", err)
 	}
 	for _, item := range page.Items {
-		run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+		run, err := decodeOn(t.Ref, item, t.Lock)
 		if err != nil {
 			return nil, false, err
 		}
@@ -175,17 +175,10 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 			return err
 		}
 	}
-	// Write the effective status: once the lock moves past this run, it can no longer be derived.
-	settle := b.end(run.Ref, Interrupted, run.CancelReason, b.now)
-	settle.Set[attrCheckpoint], settle.Set[attrBefore] = b.state.At.Number, before
-	delete(settle.Set, record.Updated) // readers have seen when it ended
 	if full != nil {
 		run.Failure = full.Failure()
-		settle.Set[attrFailure] = string(record.Encode(run.Failure))
 	}
-	settle.If = table.In(attrStatus, string(Pending), string(Interrupted))
-	settle.Index = b.over(run, b.now)
-	b.out.Add(settle)
+	b.out.Add(b.settle(run, before))
 	if run.Amended {
 		b.out.Add(table.Delete{Key: amended(run.Ref)})
 	}
@@ -200,6 +193,22 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	}
 	b.sealed = run.Run
 	return nil
+}
+
+// settle writes the status that the lock implied: once the lock has moved past the run, the status
+// can no longer be derived. Readers already know the time of the end, so Updated stays.
+func (b *sealPlan) settle(run Run, before int64) table.Update {
+	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.state.At.Number, attrBefore: before}
+	if run.CancelReason != "" {
+		set[attrCancelReason] = string(run.CancelReason)
+	}
+	if run.Failure != nil {
+		set[attrFailure] = string(record.Encode(run.Failure))
+	}
+	return table.Update{
+		Key: run.Key(), Set: set, Add: map[string]int64{record.Version: 1}, Index: b.over(run, b.now),
+		If: table.In(attrStatus, string(Pending), string(Interrupted)),
+	}
 }
 
 // fold adds one run's leftovers to the state, or adds the run to lost if the state cannot hold
