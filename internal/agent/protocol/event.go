@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -93,7 +94,7 @@ func (e Event) JSON() []byte {
 		out = append(out, record.Encode(e.Node)...)
 	}
 	out = append(out, `,"data":`...)
-	out = append(out, orNull(e.Data)...)
+	out = append(out, state.OrNull(e.Data)...)
 	return append(out, `}}`...)
 }
 

@@ -190,7 +190,7 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 		}
 	}
 	var usage map[string]any
-	if json.Unmarshal(orNull(head.Usage), &usage) == nil {
+	if json.Unmarshal(state.OrNull(head.Usage), &usage) == nil {
 		m.usage = addUsage(m.usage, usage)
 	}
 	m.reason = first(head.reason(), m.reason)
@@ -229,7 +229,7 @@ func (h chunkHead) reason() string {
 		FinishReason string `json:"finish_reason"`
 		StopReason   string `json:"stop_reason"`
 	}
-	if json.Unmarshal(orNull(h.Response), &response) != nil {
+	if json.Unmarshal(state.OrNull(h.Response), &response) != nil {
 		return ""
 	}
 	if said := first(response.FinishReason, response.StopReason); said != "" {

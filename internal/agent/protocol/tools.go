@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -72,7 +73,7 @@ func (t *Translator) tool(data json.RawMessage, namespace []string) {
 	case "tool-output-delta":
 		t.emitTool(e.ID, "", namespace, map[string]any{"event": e.Event, "delta": textOf(e.Delta)})
 	case "tool-finished":
-		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "output": orNull(e.Output)})
+		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "output": state.OrNull(e.Output)})
 	case "tool-error":
 		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "message": e.Message})
 	}
@@ -83,13 +84,6 @@ func first(a, b string) string {
 		return a
 	}
 	return b
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
 }
 
 // textOf is a text as it is, and any other value as JSON.
@@ -112,7 +106,7 @@ func (t *Translator) startTool(id, name string, input json.RawMessage, node stri
 	}
 	t.tools.known[id] = true
 	t.tools.open = append(t.tools.open, openCall{id, namespace, node})
-	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": orNull(input)})
+	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": state.OrNull(input)})
 }
 
 // endTool ends a call, once.

@@ -184,6 +184,14 @@ func canonical(value json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
+// OrNull returns the value, or null if there is no value.
+func OrNull(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
 // Member is a name and its value in a JSON object.
 type Member struct {
 	Name  string

@@ -109,7 +109,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 			if err := s.Room(ctx, ref.Workspace, len(t.Metadata)); err != nil {
 				return t, o, err
 			}
-			change.Body = t.encoded()
+			change.Body = t.encodeBody()
 		}
 		o.Add(change)
 		if patch.TTL != nil {

@@ -156,7 +156,7 @@ func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoin
 		next.First = s.At.First // the agent has what the server kept for it
 	}
 	var said struct{ Step *int64 }
-	if json.Unmarshal(orNull(c.Metadata), &said) == nil && said.Step != nil {
+	if json.Unmarshal(state.OrNull(c.Metadata), &said) == nil && said.Step != nil {
 		next.Step = *said.Step
 	} else {
 		next.Step = s.At.Step + 1
@@ -176,13 +176,6 @@ func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoin
 func present(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
-	}
-	return raw
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
 	}
 	return raw
 }
@@ -309,7 +302,7 @@ func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Wr
 		}
 	}
 	var err error
-	if show.Patch, err = next.values.Replace(orNull(c.Values)); err != nil {
+	if show.Patch, err = next.values.Replace(state.OrNull(c.Values)); err != nil {
 		return nil, err
 	}
 	attrs := named(c)

@@ -140,6 +140,15 @@ type body struct {
 	Interrupts json.RawMessage `json:"interrupts,omitempty"`
 }
 
+// encodeBody returns the body of the thread's item.
+func (t Thread) encodeBody() []byte {
+	b := body{Metadata: t.Metadata}
+	if !record.Empty(t.Interrupts) {
+		b.Interrupts = t.Interrupts
+	}
+	return record.Encode(b)
+}
+
 func decode(ref Ref, item *table.Item) (Thread, error) {
 	r := record.Read(item, kind)
 	var b body
@@ -259,8 +268,9 @@ func (t Thread) Leave(change *table.Update, status Status) {
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// Belong makes a change of the lock one that notes in the thread's metadata which assistant and
-// graph its first run was for, where the client has not said so.
+// Belong adds the assistant and the graph of the thread's first run to the thread's metadata,
+// unless the client has set them. Call it after Ask: a new run asks no questions, so Belong
+// supposes that Ask, if it has set the body, has removed them.
 func (t Thread) Belong(change *table.Update, assistant, graph string) {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(t.Metadata, &members) != nil {
@@ -275,18 +285,17 @@ func (t Thread) Belong(change *table.Update, assistant, graph string) {
 	if len(members) == before {
 		return
 	}
-	b := body{Metadata: record.Encode(members)}
-	if string(t.Interrupts) != "{}" && change.Body == nil {
-		b.Interrupts = t.Interrupts
+	t.Metadata = record.Encode(members)
+	if change.Body != nil { // Ask has removed the questions
+		t.Interrupts = json.RawMessage("{}")
 	}
-	change.Body = record.Encode(b)
+	change.Body = t.encodeBody()
 }
 
-// Ask makes a change of the lock one that leaves the thread with the questions of a run that
-// paused: an object of interrupts by task id, or nil. What does not change them does not write the
-// body.
+// Ask sets the questions of a graph that paused, an object of interrupts by task id, or nil. It
+// writes the body only if the questions change.
 func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
-	if interrupts == nil && string(t.Interrupts) == "{}" {
+	if interrupts == nil && record.Empty(t.Interrupts) {
 		return
 	}
 	change.Body = record.Encode(body{Metadata: t.Metadata, Interrupts: interrupts})

@@ -137,12 +137,3 @@ func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time
 	_, err := record.Try(ctx, s.table, change)
 	return err
 }
-
-// encoded is the body of the thread's item.
-func (t Thread) encoded() []byte {
-	b := body{Metadata: t.Metadata}
-	if string(t.Interrupts) != "{}" {
-		b.Interrupts = t.Interrupts
-	}
-	return record.Encode(b)
-}

@@ -111,7 +111,7 @@ func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	if len(values) > 0 && values[0] == '[' && json.Unmarshal(values, &list) == nil {
 		return list
 	}
-	return []json.RawMessage{orNull(values)}
+	return []json.RawMessage{state.OrNull(values)}
 }
 
 // Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with
@@ -133,7 +133,7 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 		e.writes = Replace(e.writes, put)
 		return nil
 	}
-	patch, err := e.State.Values.Replace(orNull(c.Values))
+	patch, err := e.State.Values.Replace(state.OrNull(c.Values))
 	if err != nil {
 		return err
 	}
@@ -297,14 +297,10 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 
 // put creates the copy itself, when everything else is there.
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
-	b := body{Metadata: t.Metadata}
-	if string(t.Interrupts) != "{}" {
-		b.Interrupts = t.Interrupts
-	}
 	item := table.Item{
 		Key:   ref.Key(),
 		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
-		Body:  record.Encode(b),
+		Body:  t.encodeBody(),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
 	if !t.StateUpdated.IsZero() {

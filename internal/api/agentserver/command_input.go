@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -84,7 +85,7 @@ func (c command) resume(responses []answered, strict bool) (map[string]json.RawM
 		if !slices.ContainsFunc(asked, func(q Interrupt) bool { return q.ID == a.ID }) {
 			return nil, refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", a.ID)
 		}
-		resume[a.ID] = orNull(a.Response)
+		resume[a.ID] = state.OrNull(a.Response)
 	}
 	return resume, nil
 }
@@ -107,7 +108,7 @@ var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_m
 // withoutCheckpoint is the configuration of a run for another that goes on from the newest state.
 func withoutCheckpoint(config json.RawMessage) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(orNull(members["configurable"]), &configurable) != nil {
+	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {
 		return config
 	}
 	for _, name := range checkpointMembers {

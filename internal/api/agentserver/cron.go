@@ -214,8 +214,8 @@ func showCron(c cron.Cron) Cron {
 		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: orEmpty(c.Metadata),
 		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
-			"assistant_id": c.AssistantID, "input": orNull(c.Request.Input), "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
-			"webhook": optional(c.Request.Webhook), "interrupt_before": orNull(c.Request.InterruptBefore), "interrupt_after": orNull(c.Request.InterruptAfter),
+			"assistant_id": c.AssistantID, "input": state.OrNull(c.Request.Input), "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
+			"webhook": optional(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
 			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
 			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),
 		}),

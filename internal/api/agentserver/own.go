@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -226,7 +227,7 @@ func (s server) decide(ctx context.Context, user json.RawMessage, to access, val
 		return filter, nil, refusal(ruling, fault.Forbidden, "Forbidden")
 	}
 	if filter, err = parseOwnFilter(ruling.Filter); err == nil {
-		err = json.Unmarshal(orNull(ruling.Value), &members)
+		err = json.Unmarshal(state.OrNull(ruling.Value), &members)
 	}
 	if err == nil && members == nil {
 		err = errors.New("the value is not an object")
@@ -243,7 +244,7 @@ func (s server) decide(ctx context.Context, user json.RawMessage, to access, val
 // labels reads a namespace that a handler has made, whose labels are not empty and have no periods.
 func labels(raw json.RawMessage) ([]string, error) {
 	var found []string
-	if err := json.Unmarshal(orNull(raw), &found); err != nil {
+	if err := json.Unmarshal(state.OrNull(raw), &found); err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}
 	if slices.ContainsFunc(found, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/match"
 )
 
@@ -84,7 +85,7 @@ func contained(operand json.RawMessage) (any, error) {
 // not found.
 func scalar(value json.RawMessage) (any, error) {
 	var found any
-	if err := json.Unmarshal(orNull(value), &found); err != nil {
+	if err := json.Unmarshal(state.OrNull(value), &found); err != nil {
 		return nil, err
 	}
 	switch found.(type) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -141,7 +142,7 @@ func (a *asked) read(r *http.Request, o web.Operation) {
 func (a *asked) enter(command map[string]json.RawMessage) {
 	a.command = command
 	part := askedPart{ids: a.parts[0].ids, form: forms[a.access]}
-	if json.Unmarshal(orNull(command["params"]), &part.body) != nil {
+	if json.Unmarshal(state.OrNull(command["params"]), &part.body) != nil {
 		part.body = nil // the command refuses them
 	}
 	// The command's own names come in one spelling: a handler looks at no other.
@@ -167,7 +168,7 @@ func fromQuery(r *http.Request) map[string]json.RawMessage {
 
 func stringOf(raw json.RawMessage) string {
 	var found string
-	if json.Unmarshal(orNull(raw), &found) != nil {
+	if json.Unmarshal(state.OrNull(raw), &found) != nil {
 		return ""
 	}
 	return found
@@ -192,7 +193,7 @@ func (p askedPart) value() map[string]any {
 		value[p.nested] = nested
 	}
 	if p.namespace != "" && p.namespace != memberNamespace {
-		value[memberNamespace] = orNull(p.body[p.namespace])
+		value[memberNamespace] = state.OrNull(p.body[p.namespace])
 		delete(value, p.namespace)
 	}
 	if p.tagged && present(p.body[memberMetadata]) == nil {
@@ -238,7 +239,7 @@ func (p askedPart) nestedIn(made map[string]json.RawMessage) (map[string]json.Ra
 	if p.nested == "" {
 		return found, nil
 	}
-	if err := json.Unmarshal(orNull(made[p.nested]), &found); err != nil || found == nil {
+	if err := json.Unmarshal(state.OrNull(made[p.nested]), &found); err != nil || found == nil {
 		return nil, fmt.Errorf("own authorization: the member %s is not an object", p.nested)
 	}
 	for _, name := range slices.Concat(p.top, []string{"thread_id"}) {

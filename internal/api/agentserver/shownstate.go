@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -43,7 +44,7 @@ func (s shownState) parts() ([][]byte, error) {
 	if !ok {
 		return nil, errors.New("values are not the last member of a state")
 	}
-	return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+	return [][]byte{head, []byte(`"values":`), state.OrNull(values), []byte("}")}, nil
 }
 
 // some returns the selected members of the state whose text is given without its values.
@@ -60,7 +61,7 @@ func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) 
 		if len(members) > 0 {
 			head = append(head, ',')
 		}
-		return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+		return [][]byte{head, []byte(`"values":`), state.OrNull(values), []byte("}")}, nil
 	}
 	if picked := s.pick(values); picked != nil {
 		members[memberValues] = record.Encode(picked)

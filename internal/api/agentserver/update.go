@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -54,7 +55,7 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	case at.ID != "" || at.NS != "":
 		config = withCheckpoint(nil, at)
 	}
-	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: orNull(request.Body.Values), AsNode: text(request.Body.AsNode)}}}
+	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: state.OrNull(request.Body.Values), AsNode: text(request.Body.AsNode)}}}
 	made, err := s.update(ctx, t, number, config, []graph.Superstep{step})
 	if err != nil {
 		return nil, err
@@ -67,18 +68,11 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
 }
 
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return null
-	}
-	return raw
-}
-
 func supersteps(asked []Superstep) []graph.Superstep {
 	steps := make([]graph.Superstep, len(asked))
 	for i, step := range asked {
 		for _, u := range step.Updates {
-			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: orNull(u.Values), Command: present(u.Command), AsNode: text(u.AsNode)})
+			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: present(u.Command), AsNode: text(u.AsNode)})
 		}
 	}
 	return steps
@@ -158,7 +152,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 		return err
 	}
 	asked := graph.Invocation{
-		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: orNull(config), Context: orNull(last.Context),
+		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
 		AssistantID: last.AssistantID, Metadata: last.Metadata,
 		State: graph.State{Values: edit.State.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
 	}

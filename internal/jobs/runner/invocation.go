@@ -1,10 +1,10 @@
 package runner
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -16,11 +16,11 @@ func invocation(a *run.Attempt) graph.Invocation {
 		ThreadID:        a.Run.Thread,
 		RunID:           a.Run.Run,
 		Attempt:         int(a.Run.Attempt),
-		Input:           orNull(a.Run.Input),
-		Command:         orNull(a.Run.Command),
+		Input:           state.OrNull(a.Run.Input),
+		Command:         state.OrNull(a.Run.Command),
 		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
-		Config:          orNull(a.Run.Config),
-		Context:         orNull(a.Run.Context),
+		Config:          state.OrNull(a.Run.Config),
+		Context:         state.OrNull(a.Run.Context),
 		AssistantID:     a.Run.AssistantID,
 		Metadata:        a.Run.Metadata,
 		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),
@@ -33,15 +33,6 @@ func invocation(a *run.Attempt) graph.Invocation {
 		asked.Caller = *a.Run.Caller
 	}
 	return asked
-}
-
-var null = json.RawMessage("null")
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return null
-	}
-	return raw
 }
 
 // agentModes translates what readers want to see into what the agent must send. Updates are always

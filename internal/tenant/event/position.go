@@ -24,17 +24,12 @@ type position struct {
 	seen  map[string]time.Time
 }
 
-// has tells whether an event was read.
-func (p *position) has(e Event) bool {
-	return !e.At.After(p.floor) || !e.At.After(p.seen[e.subject()])
+// covers reports whether the event of a deployment or listener at the given time was read.
+func (p *position) covers(subject string, at time.Time) bool {
+	return !at.After(p.floor) || !at.After(p.seen[subject])
 }
 
-// follows tells whether the event before, whose time is given, was read.
-func (p *position) follows(subject string, previous time.Time) bool {
-	return !previous.After(p.floor) || !previous.After(p.seen[subject])
-}
-
-// read notes that an event was.
+// read notes that an event was read.
 func (p *position) read(e Event) {
 	p.seen[e.subject()] = e.At
 	p.raise(e.At.Add(-window))

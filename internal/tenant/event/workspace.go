@@ -75,7 +75,7 @@ func (l workspaceLog) unread(ctx context.Context, query table.Query, at *positio
 			if err != nil {
 				return nil, err
 			}
-			if at.has(e) {
+			if at.covers(e.subject(), e.At) {
 				continue
 			}
 			if events = append(events, e); len(events) == limit {
@@ -91,5 +91,5 @@ func (l workspaceLog) unread(ctx context.Context, query table.Query, at *positio
 // gap tells that the event before is still to become visible. One that does not for long has
 // expired.
 func (l workspaceLog) gap(at *position, e Event) bool {
-	return e.Previous != "" && !at.follows(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
+	return e.Previous != "" && !at.covers(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
 }
