@@ -132,12 +132,12 @@ func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, erro
 // retake repeats work, which commits its own writes, each time it fails because another worker or
 // request changed the run.
 func retake[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
-	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
+	return record.Retry(ctx, func(ctx context.Context) (T, error) {
 		value, err := work(ctx)
 		if errors.Is(err, ErrFenced) {
 			err = record.ErrLost
 		}
-		return value, record.Outbox{}, err
+		return value, err
 	})
 }
 

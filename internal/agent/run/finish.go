@@ -50,8 +50,8 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	return a.store.Dispatch(ctx, *next)
 }
 
-// foldOutcome adds to the state and to the events what the end of the run leaves: the leftovers, the
-// last values, the questions of the graph and the failure.
+// foldOutcome adds to the state and to the events what the end of the run leaves: the leftovers,
+// the last values, the questions of the graph and the failure.
 func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
 	if outcome.ByAgent {
 		a.forget(func(Unfinished) bool { return true })
@@ -71,7 +71,8 @@ func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
 	return nil
 }
 
-// endWrites returns the writes that end the run, and what follows from them. It empties the buffers.
+// endWrites returns the writes that end the run, and what follows from them. It empties the
+// buffers.
 func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
 	set := table.Attrs{attrStatus: string(outcome.Status)}
 	if outcome.Failure != nil {

@@ -18,11 +18,11 @@ func notFound(ref Ref) error {
 
 // Get returns a run; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (run Run, nothing record.Outbox, err error) {
+	return record.Retry(ctx, func(ctx context.Context) (run Run, err error) {
 		if run, err = s.getWithoutBulk(ctx, ref); err == nil {
 			err = s.loadBulk(ctx, &run)
 		}
-		return run, nothing, err
+		return run, err
 	})
 }
 
@@ -78,9 +78,9 @@ const listRoom = 64 << 20
 // List returns a thread's runs, newest first, and whether there are others behind them: fewer than
 // were asked for where their requests are large, but one at least.
 func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
-	page, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (page []Run, nothing record.Outbox, err error) {
+	page, err = record.Retry(ctx, func(ctx context.Context) (page []Run, err error) {
 		page, more, err = s.list(ctx, ref, filter)
-		return page, nothing, err
+		return page, err
 	})
 	return page, more, err
 }

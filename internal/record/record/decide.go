@@ -62,6 +62,15 @@ func DecideValue[T any](ctx context.Context, t table.Table, decide func(context.
 	}
 }
 
+// Retry is DecideValue for work that only reads, or that commits its own writes. It does the work
+// again each time the work returns ErrLost.
+func Retry[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
+	return DecideValue(ctx, nil, func(ctx context.Context) (T, Outbox, error) {
+		value, err := work(ctx)
+		return value, Outbox{}, err
+	})
+}
+
 func wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
