@@ -45,7 +45,7 @@
 //
 // Events have positions that increase along the thread, and they are durable before a reader sees
 // them. Before the next run starts, Seal goes through the superseded runs in the order of their
-// ids, and puts into the thread's state:
+// ids, and puts their leftovers into the thread's state:
 //
 //   - what an interrupted run's finished steps returned, where the state does not have it yet;
 //   - the shown text of the interrupted run's steps under way, marked incomplete;
@@ -68,7 +68,7 @@
 // agent's own error no unfinished text is kept; the run's input is, if no step had taken it.
 //
 // An agent with checkpoints of its own gets the same changes as updates that it makes itself
-// (thread.State, pending), because its checkpoint does not have them.
+// (Attempt.Pending), because its checkpoint does not have them.
 //
 // # Rollback and removal
 //
@@ -82,7 +82,7 @@
 // and the next attempt goes on from the last checkpoint. Such a slice has its own attempt number
 // but is no failure. MaxAttempts bounds the attempts that ended without a handover. MaxIdleSlices
 // bounds the slices in a row without a checkpoint: the run then ends as Timeout, because the next
-// slice would start at the same place again.
+// slice would start at the same checkpoint again.
 //
 // # Permits: concurrency permits
 //
