@@ -228,7 +228,7 @@ type CancelScope string
 
 // What CancelDeployment may be asked for.
 const (
-	// The scopes of CancelDeployment.
+	// CancelPending, CancelRunning and CancelAll are the scopes of CancelDeployment.
 	CancelPending CancelScope = "pending"
 	CancelRunning CancelScope = "running"
 	CancelAll     CancelScope = "all"
