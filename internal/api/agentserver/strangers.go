@@ -3,6 +3,7 @@ package agentserver
 import (
 	"cmp"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -147,12 +148,13 @@ func (q *question) answered(letIn bool) {
 
 // credentialsOf stands for the credentials of a request to a deployment, where it has any.
 func credentialsOf(r *http.Request, d deployment.Deployment) (sum [sha256.Size]byte, ok bool) {
-	text := d.Deployment
+	text := sha256.New()
+	fmt.Fprintln(text, d.Deployment)
 	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
 		for _, value := range r.Header.Values(name) {
 			ok = true
-			text += "\n" + name + ": " + value
+			fmt.Fprintln(text, name, value)
 		}
 	}
-	return sha256.Sum256([]byte(text)), ok
+	return [sha256.Size]byte(text.Sum(nil)), ok
 }
