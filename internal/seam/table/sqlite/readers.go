@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -29,9 +28,6 @@ type readers struct {
 type reader struct {
 	conn    *sqlite.Conn
 	scratch []byte
-	// place is that of the present read, which began at since.
-	place place
-	since time.Time
 }
 
 func newReaders(path string) *readers {
@@ -44,16 +40,14 @@ func (r *readers) take(ctx context.Context, partition string) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	place, err := r.turns.take(ctx, partition)
-	if err != nil {
+	if err := r.turns.take(ctx, partition); err != nil {
 		return nil, err
 	}
 	rd, err := r.next()
 	if err != nil {
-		r.turns.give(place, 0)
+		r.turns.give()
 		return nil, err
 	}
-	rd.place, rd.since = place, time.Now()
 	return rd, nil
 }
 
@@ -78,11 +72,10 @@ func (r *readers) next() (*reader, error) {
 }
 
 func (r *readers) give(rd *reader) {
-	place, took := rd.place, time.Since(rd.since)
 	r.mu.Lock()
 	r.idle = append(r.idle, rd)
 	r.mu.Unlock()
-	r.turns.give(place, took)
+	r.turns.give()
 }
 
 // close waits for the connections in use and closes all.
@@ -92,14 +85,13 @@ func (r *readers) close() error {
 	r.mu.Unlock()
 	var errs []error
 	for range r.count {
-		_, err := r.turns.take(context.Background(), "")
-		errs = append(errs, err)
+		errs = append(errs, r.turns.take(context.Background(), ""))
 	}
 	for _, rd := range r.idle {
 		errs = append(errs, rd.conn.Close())
 	}
 	for range r.count {
-		r.turns.give(nil, 0)
+		r.turns.give()
 	}
 	return errors.Join(errs...)
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 )
 
-// turns gives a number of places to readers. When some wait, the owner whose reads have taken the
-// least time gets the next place, and for one owner the partition whose have. So nobody waits for
-// all who read one large partition, no owner for all who read another's, and short reads go before
-// long ones.
+// turns gives a number of places to readers. Those who wait get a place in turn by whose items they
+// read, and for one owner in turn by partition. So nobody waits for all who read one large
+// partition, and no owner for all who read another's.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -19,42 +17,34 @@ type turns struct {
 
 // line is a number of waiters who are in turn by name, or one after the other.
 type line struct {
-	name    string
+	// order has the names of the lines in which somebody waits, the next one first.
+	order   []string
 	named   map[string]*line
 	waiters []*waiter
-	// used is how much time its reads have taken, from present on: how much those that had their
-	// turn last have taken of the line around it.
-	used, present time.Duration
-	// waits and runs count those who wait and those who have a place.
-	waits, runs int
 }
 
 type waiter struct {
-	// ready is closed when the waiter has the place.
+	// ready is closed when the waiter has a place.
 	ready chan struct{}
-	place place
 	gone  bool
 }
-
-// place is a place with the lines that it was got in, the outer one first; none when nobody waited.
-type place []*line
 
 func newTurns(places int) *turns { return &turns{free: places} }
 
 // take waits for a place to read a partition.
-func (t *turns) take(ctx context.Context, partition string) (place, error) {
+func (t *turns) take(ctx context.Context, partition string) error {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
 		t.mu.Unlock()
-		return nil, nil
+		return nil
 	}
 	w := &waiter{ready: make(chan struct{})}
 	t.waiting.add(w, ownerOf(partition), partition)
 	t.mu.Unlock()
 	select {
 	case <-w.ready:
-		return w.place, nil
+		return nil
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
@@ -62,23 +52,16 @@ func (t *turns) take(ctx context.Context, partition string) (place, error) {
 	t.mu.Unlock()
 	select {
 	case <-w.ready: // the place came at the same time
-		t.give(w.place, 0)
+		t.give()
 	default:
 	}
-	return nil, ctx.Err()
+	return ctx.Err()
 }
 
-// give hands back a place that was held for some time.
-func (t *turns) give(p place, took time.Duration) {
+// give hands a place back.
+func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	around := &t.waiting
-	for _, l := range p {
-		l.runs--
-		l.used += took
-		around.forget(l)
-		around = l
-	}
 	if w := t.waiting.next(); w != nil {
 		close(w.ready)
 		return
@@ -94,7 +77,6 @@ func ownerOf(partition string) string {
 }
 
 func (l *line) add(w *waiter, path ...string) {
-	l.waits++
 	if len(path) == 0 {
 		l.waiters = append(l.waiters, w)
 		return
@@ -104,57 +86,35 @@ func (l *line) add(w *waiter, path ...string) {
 	}
 	of := l.named[path[0]]
 	if of == nil {
-		of = &line{name: path[0]}
-		l.named[of.name] = of
+		of = &line{}
+		l.named[path[0]] = of
+		l.order = append(l.order, path[0])
 	}
-	if of.waits == 0 { // time without a waiter is not saved up
-		of.used = max(of.used, l.present)
-	}
-	w.place = append(w.place, of)
 	of.add(w, path[1:]...)
 }
 
 // next takes the waiter out whose turn it is; nil for none.
 func (l *line) next() *waiter {
-	for l.waits > 0 {
-		of := l
-		for of.named != nil {
-			of.waits--
-			of = of.least()
-		}
-		of.waits--
-		w := of.waiters[0]
-		of.waiters = of.waiters[1:]
+	for len(l.waiters) > 0 {
+		w := l.waiters[0]
+		l.waiters = l.waiters[1:]
 		if !w.gone {
-			for _, held := range w.place {
-				held.runs++
-			}
 			return w
 		}
-		around := l
-		for _, left := range w.place {
-			around.forget(left)
-			around = left
+	}
+	for len(l.order) > 0 {
+		name := l.order[0]
+		l.order = l.order[1:]
+		of := l.named[name]
+		w := of.next()
+		if len(of.waiters) == 0 && len(of.order) == 0 {
+			delete(l.named, name)
+		} else {
+			l.order = append(l.order, name)
+		}
+		if w != nil {
+			return w
 		}
 	}
 	return nil
-}
-
-// least is the line in which somebody waits whose reads have taken the least time.
-func (l *line) least() *line {
-	var least *line
-	for _, of := range l.named {
-		if of.waits > 0 && (least == nil || of.used < least.used) {
-			least = of
-		}
-	}
-	l.present = least.used
-	return least
-}
-
-// forget drops a line that nobody is in.
-func (l *line) forget(of *line) {
-	if of.waits == 0 && of.runs == 0 && l.named[of.name] == of {
-		delete(l.named, of.name)
-	}
 }
