@@ -127,7 +127,7 @@ test-sam: functions ## run their buffered part against `sam local start-api`; ne
 	go test -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
 	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
 
-test-browser: ## have users give their consent in a real browser; needs Node and Chromium
+test-browser: ## have users give their consent, use the console and the chat page in a real browser; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh
 	go test -tags browser -run Browser ./internal/test/e2e
 

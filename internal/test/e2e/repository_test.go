@@ -54,6 +54,18 @@ func agentRepository(t *testing.T) *repository {
 	return r
 }
 
+// scriptedRepository holds an agent that follows the script of each run.
+func scriptedRepository(t *testing.T) *repository {
+	t.Helper()
+	r := newRepository(t)
+	if err := build(filepath.Join("testdata", "scripted"), "-o", filepath.Join(r.dir, "agent")); err != nil {
+		t.Fatal(err)
+	}
+	r.write(t, "framework.json", agentConfig())
+	r.commit(t)
+	return r
+}
+
 // branch adds a branch that has the first version of the agent and the framework.json, and what
 // else write puts there.
 func (r *repository) branch(t *testing.T, name string, config framework, write ...func()) {

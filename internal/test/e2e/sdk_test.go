@@ -131,13 +131,7 @@ func TestSDKsRemoteGraph(t *testing.T) {
 // scripted deploys an agent that follows the script of each run.
 func scripted(t *testing.T) *deployment {
 	t.Helper()
-	repository := newRepository(t)
-	if err := build(filepath.Join("testdata", "scripted"), "-o", filepath.Join(repository.dir, "agent")); err != nil {
-		t.Fatal(err)
-	}
-	repository.write(t, "framework.json", agentConfig())
-	repository.commit(t)
-	return newServer(t).deploy(t, repository, "main")
+	return newServer(t).deploy(t, scriptedRepository(t), "main")
 }
 
 // TestSDKsQuestions are those that graphs ask, and other things that only a script brings about.
