@@ -185,8 +185,8 @@ func (c command) runStart() (any, *int64, error) {
 	return map[string]string{"run_id": made.Run}, before, nil
 }
 
-// isCommand tells whether an input is a command of a graph: a JavaScript client that calls the agent
-// as if it were a graph has no other parameter for it.
+// isCommand tells whether an input is a command of a graph: a JavaScript client that calls the
+// agent as if it were a graph has no other parameter for it.
 func isCommand(input json.RawMessage) bool {
 	var named struct {
 		Name string `json:"lg_name"`

@@ -88,6 +88,7 @@ func measureLoads(ctx context.Context, c *client, url, only string, duration tim
 		{"history", func() error { return measureHistory(ctx, c, url) }},
 		{"endurance", func() error { return measureEndurance(ctx, c, url, duration) }},
 		{"streams", func() error { return measureStreams(ctx, c, url, 2*duration) }},
+		{"protocols", func() error { return measureProtocols(ctx, c, url, duration) }},
 		{"hostile", func() error { return measureHostile(ctx, c) }},
 		{"deployments", func() error { return measureDeployments(ctx, c, duration) }},
 	} {

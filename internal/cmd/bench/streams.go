@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -74,24 +72,11 @@ func measureStreams(ctx context.Context, c *client, url string, duration time.Du
 
 // follow streams a run and notes when its tokens come; it calls begin with the first.
 func (c *client) follow(ctx context.Context, thread string, times *[]time.Time, begin func()) error {
-	body := question(int(interval/time.Millisecond), map[string]any{"stream_mode": "messages-tuple", "on_disconnect": "cancel"})
-	body["config"].(map[string]any)["configurable"].(map[string]any)["answer_words"] = tokens
-	response, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", body)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if lines.Text() != "event: messages" {
-			continue
-		}
+	return c.tokens(ctx, byRun, thread, interval, tokens, func() {
 		if *times = append(*times, time.Now()); len(*times) == 1 {
 			begin()
 		}
-	}
-	return lines.Err()
+	})
 }
 
 // delaysOf returns how much longer than the interval each token between two times came after the

@@ -43,8 +43,8 @@ func chatPage(t *testing.T) string {
 	return pages.URL
 }
 
-// TestBrowserChat is a person in the example page of the newest hooks: testdata/browser/chat.cjs has
-// the story.
+// TestBrowserChat is a person in the example page of the newest hooks: testdata/browser/chat.cjs
+// has the story.
 func TestBrowserChat(t *testing.T) {
 	weather, follower := newServer(t).deploy(t, agentRepository(t), "main"), scriptedRepository(t)
 	scripted := weather.server.deploy(t, follower, "main")
@@ -94,7 +94,9 @@ func kindsOf(messages [][2]string) []string {
 func keptMessages(t *testing.T, d *deployment, thread string) [][2]string {
 	t.Helper()
 	var state struct {
-		Values struct{ Messages []struct{ Type, Content string } }
+		Values struct {
+			Messages []struct{ Type, Content string }
+		}
 	}
 	d.server.call(t, http.StatusOK, "GET", "/d/"+d.ID+"/threads/"+thread+"/state", nil, &state)
 	kept := make([][2]string, len(state.Values.Messages))

@@ -179,8 +179,8 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
-// TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs. TestAgents
-// has them ask a person.
+// TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs.
+// TestAgents has them ask a person.
 func TestSDKHook(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
