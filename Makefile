@@ -1,5 +1,5 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
-# lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
+# lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
 # test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
@@ -19,7 +19,7 @@ FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
 .PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
-.PHONY: bench bench-lambda lint generate verify release deploy clean
+.PHONY: bench bench-lambda lint generate verify rehearse release deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -202,6 +202,14 @@ verify: ## check that the generated code and go.mod are current, and that the st
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
 	.tools/sam/bin/python infra/sam/check.py template.yaml
+
+rehearse: build functions ## create, use, update and delete the stack on LocalStack, an emulation of AWS that is not ours; needs Python 3, Node, Java 17 and Maven
+	sh infra/sam/setup.sh
+	sh internal/test/emulator/dynamodb/setup.sh
+	sh infra/rehearsal/setup.sh
+	@mkdir -p build
+	.tools/sam/bin/python infra/sam/transform.py template.yaml >build/translated.json
+	.tools/localstack/bin/python infra/rehearsal/rehearse.py build/translated.json
 
 SBOM := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
 RELEASED := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64

@@ -1,6 +1,12 @@
-"""Transforms a SAM template as CloudFormation will. Nothing is sent anywhere."""
+"""Transforms a SAM template as CloudFormation will, and prints the result as JSON. Nothing is sent anywhere.
 
+Usage: transform.py template.yaml
+"""
+
+import json
 import os
+import sys
+from pathlib import Path
 
 from samcli.yamlhelper import yaml_parse
 from samtranslator.parser.parser import Parser
@@ -14,10 +20,14 @@ def transform(path):
     with open(path, encoding="utf-8") as file:
         template = yaml_parse(file.read())
     for resource in template["Resources"].values():
-        # As `sam package` does: CloudFormation sees locations in S3 only.
+        # As `sam package` does: CloudFormation sees locations in S3 only. The key is the name of the folder or file.
         properties = resource.get("Properties", {})
         for name in ("CodeUri", "ContentUri", "DefinitionUri"):
             if name in properties:
-                properties[name] = "s3://bucket/key"
+                properties[name] = f"s3://bucket/{Path(properties[name]).name}"
     os.environ.setdefault("AWS_DEFAULT_REGION", PARAMETERS["AWS::Region"])
     return Translator({}, Parser()).translate(template, PARAMETERS)  # it names managed policies by ARN, so there are none to look up
+
+
+if __name__ == "__main__":
+    print(json.dumps(transform(sys.argv[1])))

@@ -192,12 +192,14 @@ func (r *Rollout) cannotRun(ctx context.Context, at position) (next, error) {
 	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
 }
 
-// noTarget says why a source's releases cannot run here.
+// noTarget says why a source's releases cannot run here, and what its operator can do.
 func noTarget(source revision.Source) string {
+	const remedy = "It has no container engine and no network for agents. On one machine, start Docker. " +
+		"On AWS, update the stack with VpcId and the parameters that belong to it."
 	if source.IsImage() {
-		return "This server has no container engine, so it cannot run an image. Deploy from a git repository, or let a server with Docker run it."
+		return "This server cannot run an image. " + remedy
 	}
-	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
+	return "This server cannot run what it has built. " + remedy
 }
 
 // keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one

@@ -1,0 +1,319 @@
+"""Creates, uses, updates and deletes the translated template on LocalStack, an emulation of AWS that is not ours. Nothing is sent anywhere else.
+
+Usage: rehearse.py translated.json
+"""
+
+import contextlib
+import copy
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, WaiterError
+
+ROOT = Path(__file__).parent.parent.parent
+BUCKET, STACK = "bucket", "slipway"  # the bucket is that of infra/sam/transform.py
+PATIENCE = 600  # seconds; on a machine that does nothing else a stack takes one
+
+# What LocalStack lacks: resources of these types are left out, so that nothing is proven of them.
+LACKS = {
+    "AWS::CloudWatch::Dashboard": "dashboards are drawn by nobody",
+    "AWS::CodeBuild::Project": "no builds",
+    "AWS::ECS::Cluster": "no containers",
+    "AWS::Lambda::EventInvokeConfig": "failed calls are not kept",
+    "AWS::Logs::MetricFilter": "no metrics of log lines",
+    "AWS::WAFv2::WebACL": "no firewall",
+    "AWS::WAFv2::WebACLAssociation": "no firewall",
+}
+# Besides, it streams no answers of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
+
+
+class Failed(Exception):
+    """A stack did not become what it was to become."""
+
+
+class Clients:
+    """Makes clients of a LocalStack, and knows what it has said."""
+
+    def __init__(self, address, log):
+        self.address, self.log = address, log
+
+    def __call__(self, service):
+        return boto3.client(
+            service, endpoint_url=f"http://{self.address}", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test",
+            config=Config(read_timeout=PATIENCE, retries={"total_max_attempts": 1}))
+
+    def lacking(self):
+        """Returns the types of which LocalStack says that it does not know them."""
+        return set(re.findall(r'No resource provider found for "([^"]+)"', self.log.read_text(encoding="utf-8")))
+
+
+@contextlib.contextmanager
+def localstack():
+    """Runs LocalStack in host mode and yields what makes clients of it."""
+    with socket.socket() as free, tempfile.TemporaryDirectory() as home:
+        free.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % free.getsockname()[1]
+        free.close()
+        programs = Path(sys.executable).parent
+        environment = {
+            "PATH": f"{programs}:{os.environ['PATH']}", "HOME": home, "TMPDIR": home, "LOCALSTACK_VOLUME_DIR": home + "/volume", "FILESYSTEM_ROOT": home + "/files",
+            # The newer engine takes references between resources that a condition leaves out for references to nothing.
+            "PROVIDER_OVERRIDE_CLOUDFORMATION": "engine-legacy", "GATEWAY_LISTEN": address, "DISABLE_EVENTS": "1", "OVERRIDE_IN_DOCKER": "0", "SKIP_SSL_CERT_DOWNLOAD": "1", "DNS_ADDRESS": "0",
+        }
+        offer_packages(Path(home) / "files/var/lib/localstack/lib")
+        with open(home + "/log", "w+", encoding="utf-8") as log:
+            process = subprocess.Popen([sys.executable, Path(__file__).parent / "serve.py"], env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=home)
+            try:
+                await_ready(process, address)
+                yield Clients(address, Path(home) / "log")
+            except BaseException:
+                log.seek(0)
+                print("".join(log.readlines()[-40:]), file=sys.stderr)
+                raise
+            finally:
+                process.terminate()
+                try:
+                    process.wait(timeout=30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def offer_packages(files):
+    """Has LocalStack use what is installed, where it would download it: DynamoDB Local, a Java for it, and what serves the streams of tables."""
+    libraries = next((ROOT / ".tools" / "dynamodb-local").glob("*/DynamoDBLocal-*.jar")).parent
+    java, jar = files / "java/21/bin/java", files / "dynamodb-local/2/DynamoDBLocal.jar"
+    for file in (java, jar):
+        file.parent.mkdir(parents=True)
+    jar.touch()
+    streams = files / "kinesis-local/0.4.13"
+    streams.parent.mkdir()
+    streams.symlink_to(ROOT / ".tools/localstack/kinesis")
+    java.write_text(f"""#!/bin/sh
+while [ "$1" != -jar ]; do shift; done
+shift 2
+exec {shutil.which("java")} -Djava.library.path={libraries} -cp '{libraries}/*' software.amazon.dynamodb.services.local.main.ServerRunner "$@"
+""")
+    java.chmod(0o755)
+
+
+def await_ready(process, address):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError, urllib.error.URLError):
+            with urllib.request.urlopen(f"http://{address}/_localstack/health", timeout=5):
+                return
+        time.sleep(0.2)
+    raise Failed(f"LocalStack does not become ready; its exit code is {process.poll()}")
+
+
+def upload(s3, template):
+    """Puts what the template names into the bucket, as `sam package` does: definitions of state machines as they are, folders of build/ as archives."""
+    s3.create_bucket(Bucket=BUCKET)
+    for resource in template["Resources"].values():
+        properties = resource.get("Properties", {})
+        for where in (properties.get("Code"), properties.get("Content")):
+            if where and "S3Key" in where:
+                s3.put_object(Bucket=BUCKET, Key=where["S3Key"], Body=archive(ROOT / "build" / where["S3Key"]))
+        if "DefinitionS3Location" in properties:
+            key = properties["DefinitionS3Location"]["Key"]
+            s3.put_object(Bucket=BUCKET, Key=key, Body=(ROOT / "infra" / "statemachines" / key).read_bytes())
+
+
+def archive(folder):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for path in folder.iterdir():
+            file.write(path, path.name)
+    return content.getvalue()
+
+
+class Rehearsal:
+    """One stack, from its creation to its deletion."""
+
+    def __init__(self, clients, template, name):
+        self.clients, self.template, self.name, self.formation = clients, template, name, clients("cloudformation")
+
+    def _call(self, operation, **parameters):
+        """Creates or updates the stack. The template is too long for a request."""
+        self.clients("s3").put_object(Bucket=BUCKET, Key="template", Body=json.dumps(self.template).encode())
+        operation(
+            StackName=self.name, TemplateURL=f"{self.formation.meta.endpoint_url}/{BUCKET}/template", Capabilities=["CAPABILITY_IAM"],
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()])
+
+    def _await(self, what):
+        try:
+            self.formation.get_waiter(what).wait(StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE})
+        except WaiterError as error:
+            events = self.formation.describe_stack_events(StackName=self.name)["StackEvents"]
+            reasons = [f"{e['LogicalResourceId']}: {e['ResourceStatus']}: {e.get('ResourceStatusReason', '')}" for e in events if "FAILED" in e["ResourceStatus"]]
+            raise Failed(f"{what}: {reasons or error}") from error
+
+    def create(self, **parameters):
+        self._call(self.formation.create_stack, **parameters)
+        self._await("stack_create_complete")
+
+    def update(self, **parameters):
+        self._call(self.formation.update_stack, **parameters)
+        self._await("stack_update_complete")
+
+    def delete(self):
+        self.formation.delete_stack(StackName=self.name)
+        self._await("stack_delete_complete")
+
+    def outputs(self):
+        return {o["OutputKey"]: o["OutputValue"] for o in self.formation.describe_stacks(StackName=self.name)["Stacks"][0]["Outputs"]}
+
+    def versions(self):
+        """Returns what the functions say that their version is."""
+        pages = self.clients("lambda").get_paginator("list_functions").paginate()
+        return {f["Environment"]["Variables"].get("SLIPWAY_VERSION") for page in pages for f in page["Functions"]}
+
+
+class Api:
+    """The stack's API, called with a key that `slipway` has made in the stack's table."""
+
+    def __init__(self, address, outputs):
+        api = outputs["ApiUrl"].removeprefix("https://").split(".")[0]
+        self.url = f"http://{address}/_aws/execute-api/{api}/v"
+        self.records = ["--table", outputs["TableName"], "--kms-key", outputs["KeyArn"]]
+        self.environment = {
+            "AWS_ENDPOINT_URL": f"http://{address}", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+        workspace = self._slipway("workspaces", "create", "rehearsal")
+        self.key = self._slipway("keys", "create", "--workspace", workspace)
+
+    def _slipway(self, *arguments):
+        done = subprocess.run(
+            [ROOT / "bin" / "slipway", *arguments, *self.records], env=self.environment, capture_output=True, encoding="utf-8", check=False)
+        if done.returncode:
+            raise Failed(f"slipway {arguments[0]}: {done.stderr}")
+        return done.stdout.strip()
+
+    def call(self, want, method, path, body=None, key=None):
+        """Returns the answer to a request, and raises Failed if it has not the wanted status."""
+        headers = {"X-Api-Key": self.key if key is None else key, "Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode(), headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                status, content = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, content = error.code, error.read()
+        if status != want:
+            raise Failed(f"{method} {path} was answered {status} {content!r}, want {want}")
+        return json.loads(content) if content else None
+
+
+def use(api):
+    """Makes a deployment, follows its rollout to where a stack without a network for agents ends it, and deletes the deployment."""
+    api.call(200, "GET", "/ok")
+    api.call(401, "GET", "/v2/deployments", key="")
+    api.call(401, "GET", "/v2/deployments", key="slw_unknown")
+    made = api.call(201, "POST", "/v2/deployments", {
+        "name": "rehearsal", "source": "external_docker", "source_config": {}, "source_revision_config": {"image_uri": "registry.example/agent:1"}, "secrets": []})
+    revision = f"/v2/deployments/{made['id']}/revisions/{made['latest_revision_id']}"
+    await_answer(lambda: api.call(200, "GET", revision), lambda r: r["status"] == "DEPLOY_FAILED" and "VpcId" in r["status_message"])
+    listed = api.call(200, "GET", "/v2/deployments")["resources"]
+    if [d["id"] for d in listed] != [made["id"]]:
+        raise Failed(f"the list of deployments is {listed}")
+    api.call(204, "DELETE", f"/v2/deployments/{made['id']}")
+    await_answer(lambda: api.call(200, "GET", "/v2/deployments")["resources"], lambda deployments: not deployments)
+
+
+def await_answer(ask, is_wanted):
+    deadline = time.monotonic() + PATIENCE
+    while not is_wanted(answer := ask()):
+        if time.monotonic() > deadline:
+            raise Failed(f"the last answer was {answer}")
+        time.sleep(1)
+
+
+def without(template):
+    """Returns the template without what LocalStack lacks; what refers to that gets an ARN."""
+    left_out = {name for name, resource in template["Resources"].items() if resource["Type"] in LACKS}
+
+    def named(reference):
+        return (reference[0] if isinstance(reference, list) else reference).split(".")[0]
+
+    def arn(name):
+        return f"arn:aws:lacking:us-east-1:000000000000:{name}"
+
+    def replace(value):
+        if isinstance(value, list):
+            return [replace(item) for item in value]
+        if isinstance(value, str):
+            return re.sub(r"\$\{(\w+)(\.\w+)?\}", lambda m: arn(m[1]) if m[1] in left_out else m[0], value)
+        if not isinstance(value, dict):
+            return value
+        for function in ("Ref", "Fn::GetAtt"):
+            if function in value and named(value[function]) in left_out:
+                return arn(named(value[function]))
+        return {name: replace(item) for name, item in value.items()}
+
+    kept = {name: replace(resource) for name, resource in template["Resources"].items() if name not in left_out}
+    for resource in kept.values():
+        needs = resource.pop("DependsOn", [])
+        resource["DependsOn"] = [name for name in ([needs] if isinstance(needs, str) else needs) if name not in left_out]
+    return {**template, "Resources": kept, "Outputs": replace(template["Outputs"])}
+
+
+def planted(template):
+    """Returns the template with a reference to nothing."""
+    template = copy.deepcopy(template)
+    template["Resources"]["Runs"]["Properties"]["Environment"]["Variables"]["PLANTED"] = {"Fn::GetAtt": ["NoSuch", "Arn"]}
+    return template
+
+
+def rehearse(template, tell):
+    """Creates, uses, updates and deletes the stack, and raises Failed if something is not as it should be."""
+    with localstack() as clients:
+        tell("LocalStack is ready")
+        upload(clients("s3"), template)
+        try:
+            Rehearsal(clients, planted(template), STACK + "-planted").create()
+        except (Failed, ClientError) as error:
+            if "NoSuch" not in str(error):
+                raise
+        else:
+            raise Failed("a reference to nothing was taken for a reference to something")
+        tell("a template with a reference to nothing is refused")
+        stack, api = Rehearsal(clients, template, STACK), None
+        for operation, version in ((stack.create, "first"), (stack.update, "second")):
+            operation(Version=version)
+            tell(f"the stack is there in its {version} version")
+            if stack.versions() != {version}:
+                raise Failed(f"functions are of the versions {stack.versions()}, want {version}")
+            api = api or Api(clients.address, stack.outputs())  # keys outlive updates
+            use(api)
+            tell("a deployment was made, rolled out and deleted")
+        stack.delete()
+        tell("the stack is deleted")
+        if stack.versions():
+            raise Failed("functions are left")
+        if unlisted := clients.lacking():
+            raise Failed(f"LocalStack lacks {sorted(unlisted)}, too")
+
+
+def main(path):
+    began = time.monotonic()
+    template = json.loads(Path(path).read_text(encoding="utf-8"))
+    if unused := LACKS.keys() - {resource["Type"] for resource in template["Resources"].values()}:
+        raise Failed(f"the template has no {sorted(unused)}")
+    rehearse(without(template), lambda what: print(f"{time.monotonic() - began:4.0f} s  {what}", flush=True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
