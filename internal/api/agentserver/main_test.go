@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -149,7 +150,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	mux := web.NewMux(log)
 	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
 	config := agentserver.Config{
-		Assistants: assistants, Store: store.NewLimited(tb, clock.System, limits), Crons: f.crons, Metrics: counted{},
+		Assistants: assistants, Store: store.NewLimited(tb, clock.System, limits), Crons: f.crons, Metrics: counted{new(sync.Map)},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
 		WebSockets: true,
@@ -212,10 +213,12 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 }
 
 // counted is the Metrics of a server that shows that there are some.
-type counted struct{}
+type counted struct{ routes *sync.Map }
 
-func (counted) Count(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	next.ServeHTTP(w, r)
+// Count takes the first handler of a route for that of all its requests, as metrics.Metrics does.
+func (c counted) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	known, _ := c.routes.LoadOrStore([2]string{owner, r.Pattern}, next)
+	known.(http.Handler).ServeHTTP(w, r)
 }
 
 func (counted) Text(_ context.Context, _, deployment string) (string, error) {

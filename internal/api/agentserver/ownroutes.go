@@ -177,27 +177,8 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
 	web.ActsFor(r.Context(), d.Workspace)
 	s.markOrigin(w, r, d)
-	visit := graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath())}
+	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath())}}
 	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer) }
-	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.Clone(r.Context())
-		if withhold(r.Header); !d.Auth && r.Header.Get(auth.HeaderTenant) != "" || d.Settings.HTTP.RouteAuth && !d.Auth {
-			// A bearer token that goes with a workspace is one of the platform's.
-			for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
-				r.Header.Del(name)
-			}
-		}
-		r.Header.Set("X-Request-Id", web.RequestID(r.Context()))
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		var tooLarge *http.MaxBytesError
-		switch err := s.Agents.Visit(w, r, d.Workspace, d.Deployment, visit); {
-		case r.ContentLength > maxBody, errors.As(err, &tooLarge):
-			s.mux.Error(w, r, fault.New(fault.TooLarge, "The body is larger than %d bytes.", maxBody))
-		case err != nil:
-			s.mux.Error(w, r, err)
-		}
-	})
-	next = s.mux.Counted(nil)(s.mux.Holding(next))
 	if d.Settings.HTTP.RouteAuth && !web.IsPreflight(r) {
 		known, err := s.admit(r, web.Operation{})
 		if err != nil {
@@ -208,11 +189,50 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 			visit.User = userOf(known.principal, r.Header)
 		}
 	}
+	// All are counted together, also those in the place of a route of the server.
+	asked := r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
+	asked.Pattern = base + ownRoutes
 	if s.Metrics != nil {
-		s.Metrics.Count(d.Deployment, w, r, next)
+		s.Metrics.Count(d.Deployment, w, asked, s.visiting)
 		return
 	}
-	next.ServeHTTP(w, r)
+	s.visiting.ServeHTTP(w, asked)
+}
+
+// ownRoutes is the pattern of the routes of repositories' own applications.
+const ownRoutes = "/{rest...}"
+
+type visitKey struct{}
+
+// ownVisit is a request on its way to a repository's own application.
+type ownVisit struct {
+	deployment.Deployment
+	graph.Visit
+}
+
+// handOver sends the request of a visit to the application, without what that does not get to see.
+func (s server) handOver(w http.ResponseWriter, r *http.Request) {
+	visit, ok := r.Context().Value(visitKey{}).(ownVisit)
+	if !ok {
+		panic("agentserver: there is no visit")
+	}
+	d := visit.Deployment
+	r = r.Clone(r.Context())
+	if withhold(r.Header); !d.Auth && (d.Settings.HTTP.RouteAuth || r.Header.Get(auth.HeaderTenant) != "") {
+		// A bearer token that goes with a workspace is one of the platform's.
+		for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
+			r.Header.Del(name)
+		}
+	}
+	r.Header.Set("X-Request-Id", web.RequestID(r.Context()))
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	var tooLarge *http.MaxBytesError
+	switch err := s.Agents.Visit(w, r, d.Workspace, d.Deployment, visit.Visit); {
+	case r.ContentLength > maxBody, errors.As(err, &tooLarge):
+		s.mux.Error(w, r, fault.New(fault.TooLarge, "The body is larger than %d bytes.", maxBody))
+	case err != nil:
+		s.mux.Error(w, r, err)
+	}
 }
 
 // ofServer are headers of answers that would concern all that is served at the server's address.

@@ -74,6 +74,8 @@ type server struct {
 	strangers *strangers
 	// mux has the routes of the server.
 	mux *web.Mux
+	// visiting hands requests to repositories' own applications.
+	visiting http.Handler
 }
 
 // Register adds the agent server's routes to the mux, under /d/{deployment_id}.
@@ -88,7 +90,8 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{config, &descriptions{}, newStrangers(config.Strangers), mux}
+	s := server{Config: config, described: &descriptions{}, strangers: newStrangers(config.Strangers), mux: mux}
+	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, opens}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
@@ -108,7 +111,7 @@ func Register(mux *web.Mux, config Config) error {
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
-	mux.Otherwise(base+"/{rest...}", s.otherwise)
+	mux.Otherwise(base+ownRoutes, s.otherwise)
 	mux.AllowOriginsOf("/d/", s.preflight, config.Origins...)
 	return nil
 }

@@ -332,7 +332,7 @@ func (s *Server) assemble() error {
 		Budget: s.room, MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
 	})
 	s.agents = &runner.Agents{
-		Deployments: deployments, Graph: agents,
+		Deployments: deployments, Graph: agents, ServerURL: s.agentURL,
 		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
 	}
 	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}

@@ -20,6 +20,8 @@ type Agents struct {
 	// Target returns where agents run, which some places know only when they are asked first.
 	Target func(context.Context) (compute.Target, error)
 	Graph  *graph.Client
+	// ServerURL is where a deployment's agent server is; nil where agents do not reach it.
+	ServerURL func(deployment string) string
 	// Wait is how long a request waits for an agent that is being restarted; default 10 s.
 	Wait time.Duration
 }
@@ -78,6 +80,9 @@ func (a *Agents) Visit(w http.ResponseWriter, r *http.Request, workspace, deploy
 		return err
 	}
 	defer done()
+	if a.ServerURL != nil {
+		visit.ServerURL = a.ServerURL(deployment)
+	}
 	err = a.Graph.Visit(w, r, endpoint, visit)
 	if _, ended := errors.AsType[*graph.UnavailableError](err); ended {
 		slog.WarnContext(r.Context(), "the repository's own application gave no answer", "deployment", deployment, "error", err)

@@ -18,12 +18,15 @@ import (
 // The headers are the client's. Beside them, X-Slipway-Authorization has what Authorization has in
 // an invocation, and X-Slipway-Signature is there, too. X-Slipway-Caller, a User as JSON in
 // URL-safe base64, says whom the platform has let in; without it, anybody may have sent the request.
+// X-Slipway-Server is the base URL of the deployment's own agent server.
 // The application sees none of the headers that begin with X-Slipway-.
 type Visit struct {
 	// Path is the path as the application sees it, with its escapes: "/hello".
 	Path string
 	// User is {identity, permissions, ...}, nil where nobody was asked.
 	User json.RawMessage
+	// ServerURL is as in an Invocation.
+	ServerURL string
 	// Answer looks at the application's answer, and may change it, before the client gets it.
 	Answer func(*http.Response)
 }
@@ -34,6 +37,7 @@ const PathApp = "/app"
 const (
 	headerApp    = "X-Slipway-Authorization"
 	headerCaller = "X-Slipway-Caller"
+	headerServer = "X-Slipway-Server"
 	headersOwn   = "X-Slipway-"
 )
 
@@ -87,6 +91,9 @@ func (v Visit) mark(header http.Header, endpoint compute.Endpoint) {
 	if endpoint.Token != "" {
 		header.Set(headerApp, "Bearer "+endpoint.Token)
 		header.Set(headerSignature, signNow(endpoint.Token))
+	}
+	if v.ServerURL != "" {
+		header.Set(headerServer, v.ServerURL)
 	}
 	if v.User != nil {
 		header.Set(headerCaller, base64.URLEncoding.EncodeToString(v.User))

@@ -15,6 +15,7 @@ from .bridge import GraphLoop
 from .config import Config, UserError
 from .invocation import User
 from .loader import load_variable
+from .loopback import reaching
 
 Message = MutableMapping[str, Any]
 
@@ -69,7 +70,11 @@ class Application:
         inner["root_path"] = self._root
         if (user := _user(scope)) is not None:
             inner["user"], inner["auth"] = user, _Credentials(user)
-        await asyncio.wrap_future(self._graphs.submit(_run(self._app, inner, _from(here, receive), _from(here, send))))
+        await asyncio.wrap_future(self._graphs.submit(self._answer(_header(scope, b"x-slipway-server"), user, inner, _from(here, receive), _from(here, send))))
+
+    async def _answer(self, server_url: bytes, user: User | None, *arguments: Any) -> None:
+        with reaching(server_url.decode("latin-1"), user):
+            await self._app(*arguments)
 
 
 def load_application(config: Config, graphs: GraphLoop) -> Application | None:
@@ -148,10 +153,12 @@ async def _call(call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
 
 def _user(scope: Message) -> User | None:
     """Whom the platform has let in."""
-    for name, value in scope["headers"]:
-        if name.lower() == b"x-slipway-caller":
-            return User(json.loads(base64.urlsafe_b64decode(value)))
-    return None
+    caller = _header(scope, b"x-slipway-caller")
+    return User(json.loads(base64.urlsafe_b64decode(caller))) if caller else None
+
+
+def _header(scope: Message, name: bytes) -> bytes:
+    return next((value for given, value in scope["headers"] if given.lower() == name), b"")
 
 
 class _Credentials:
