@@ -139,7 +139,11 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 		if err != nil {
 			return err
 		}
-		if _, err := s.Threads.Create(ctx, ref, metadata, true); err != nil {
+		ttl, err := s.Deployments.ThreadTTL(ctx, c.Workspace, c.Deployment)
+		if err != nil {
+			return err
+		}
+		if _, err := s.Threads.CreateFor(ctx, ref, metadata, ttl, true); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,8 @@ type Deployments interface {
 	// Serving returns the release that serves what belongs to no thread (""). A deployment that has
 	// none yet is a fault.Unavailable, one that was deleted any other fault.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
+	// ThreadTTL is how long the deployment's threads live, nil for ever.
+	ThreadTTL(ctx context.Context, workspace, deployment string) (*thread.TTL, error)
 }
 
 // Store keeps crons and fires them.

@@ -229,22 +229,23 @@ const (
 )
 
 // Copy makes a thread with the state and the history of another, but without its runs. One that is
-// busy, or that changes meanwhile, is a fault.Conflict: nothing of the copy is left then.
-func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
+// busy, or that changes meanwhile, is a fault.Conflict: nothing of the copy is left then. The copy
+// lives for a time; nil is for ever.
+func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 	if t.Lock.Busy {
 		return Thread{}, BusyFault(t.Ref)
 	}
 	now := s.now()
 	ref := t.Ref
 	ref.Thread = id.New(now)
-	made, err := s.copy(ctx, ref, t, now)
+	made, err := s.copy(ctx, ref, t, ttl, now)
 	if err != nil {
 		return Thread{}, errors.Join(err, s.erasePartition(context.WithoutCancel(ctx), ref.Key()))
 	}
 	return made, nil
 }
 
-func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
+func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	if err := s.Room(ctx, t.Workspace, int(t.Stored)); err != nil {
 		return Thread{}, err
 	}
@@ -256,7 +257,7 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thr
 		}
 		size += copied
 	}
-	made, err := s.put(ctx, ref, t, now)
+	made, err := s.put(ctx, ref, t, ttl, now)
 	if err == nil { // what was written before the thread was there could not be noted in it
 		count(context.WithoutCancel(ctx), s.pool, ref, s.pool.Draw(size))
 	}
@@ -296,7 +297,7 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 }
 
 // put creates the copy itself, when everything else is there.
-func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
+func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	item := table.Item{
 		Key:   ref.Key(),
 		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
@@ -313,6 +314,9 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 		}
 		item.Attrs[attrPart] = int64(slot.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
+		if ttl != nil {
+			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
+		}
 		o.AddOr(t.CheckLock(), record.Always(changedMeanwhile(t.Ref)))
 		return o, nil
 	})

@@ -94,7 +94,7 @@ func mustCopy(t *testing.T, s *thread.Store, ref thread.Ref) (thread.Thread, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Copy(t.Context(), found)
+	return s.Copy(t.Context(), found, nil)
 }
 
 // TestACopyIsMadeInParts that fit into memory, however large the thread is.

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -35,7 +36,16 @@ type aging struct {
 // has expired.
 func setUpAging(t *testing.T) aging {
 	t.Helper()
-	a := aging{fixture: *setUp(t, nil), passed: new(atomic.Int64)}
+	return setUpAgingAs(t, build.Settings{})
+}
+
+// setUpAgingAs has a configuration file that asks something of the server.
+func setUpAgingAs(t *testing.T, asked build.Settings) aging {
+	t.Helper()
+	f := setUpUndeployed(t, nil, 0)
+	f.settings = asked
+	f.deploy(t, "agent", "weather")
+	a := aging{fixture: *f, passed: new(atomic.Int64)}
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(a.passed.Load())) }
 	items := fixtures.Table(t, sqlite.WithClock(now))
@@ -99,6 +109,24 @@ func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) 
 		if diff := cmp.Diff(c.want, c.got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", when, how, diff)
 		}
+	}
+}
+
+// TestItemsLiveAsTheConfigurationFileSays, unless their writer or reader says something else.
+func TestItemsLiveAsTheConfigurationFileSays(t *testing.T) {
+	t.Parallel()
+	two := 2.0
+	for still, left := range map[bool][]string{false: {"long", "read"}, true: {"long"}} {
+		a := setUpAgingAs(t, build.Settings{Items: &build.ItemTTL{Minutes: &two, Still: still}})
+		all := []string{"long", "read", "short"}
+		for namespace, ttl := range map[string]any{"short": nil, "read": nil, "long": 60} {
+			a.lend(t, namespace, ttl)
+		}
+		a.age(119 * time.Second)
+		a.wantLeft(t, "before two minutes", all, all...)
+		wantStatus(t, a.call(t, "GET", "/store/items?key=k&namespace=read", nil), http.StatusOK)
+		a.age(time.Second)
+		a.wantLeft(t, "after two minutes", all, left...)
 	}
 }
 

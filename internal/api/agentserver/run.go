@@ -113,7 +113,7 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, no
 	} else if !makes {
 		return run.Run{}, thread.NotFound(ref)
 	}
-	t, err := s.newThread(ctx, ref, permitOf(ctx).metadata, nil)
+	t, err := s.newThread(ctx, ref, permitOf(ctx).metadata, served(ctx).ThreadTTL())
 	if err != nil {
 		return run.Run{}, err
 	}

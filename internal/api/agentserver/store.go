@@ -17,13 +17,19 @@ func storeOwner(ctx context.Context) store.Owner {
 	return store.Owner{Workspace: d.Workspace, Deployment: d.Deployment}
 }
 
+// refreshes tells whether a reader begins the time of items anew that does not say so.
+func refreshes(ctx context.Context) bool {
+	asked := served(ctx).Settings.Items
+	return asked == nil || !asked.Still
+}
+
 // GetItem reads an item; one that is not there is null, as clients expect.
 func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetItemResponseObject, error) {
 	var namespace []string
 	for _, labels := range request.Params.Namespace {
 		namespace = append(namespace, strings.Split(labels, ".")...)
 	}
-	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, orElse(request.Params.RefreshTTL, true))
+	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, orElse(request.Params.RefreshTTL, refreshes(ctx)))
 	if fault.Is(err, fault.NotFound) {
 		return noItem{}, nil
 	}
@@ -38,7 +44,11 @@ func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return writePa
 
 // PutItem stores an item.
 func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error) {
-	ttl, err := store.Minutes(request.Body.TTL)
+	minutes := request.Body.TTL
+	if asked := served(ctx).Settings.Items; minutes == nil && asked != nil {
+		minutes = asked.Minutes
+	}
+	ttl, err := store.Minutes(minutes)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +74,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 		return nil, err
 	}
 	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
-	found, total, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, true))
+	found, total, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, refreshes(ctx)))
 	if err != nil {
 		return nil, err
 	}

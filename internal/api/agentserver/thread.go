@@ -47,6 +47,9 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	if err != nil {
 		return nil, err
 	}
+	if ttl == nil {
+		ttl = served(ctx).ThreadTTL()
+	}
 	t, err := made(ctx, ref, present(asked.Metadata), ttl)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 	if _, t.Metadata, err = s.also(ctx, access{"threads", "create"}, map[string]any{memberMetadata: t.Metadata}); err != nil {
 		return nil, err
 	}
-	made, err := s.Threads.Copy(ctx, t)
+	made, err := s.Threads.Copy(ctx, t, served(ctx).ThreadTTL())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,9 @@ import (
 // Settings are what the configuration file of a repository asks of the agent server.
 type Settings struct {
 	HTTP *HTTP `json:"http,omitempty"`
+	// Threads is checkpointer.ttl, and Items is store.ttl.
+	Threads *ThreadTTL `json:"threads,omitempty"`
+	Items   *ItemTTL   `json:"items,omitempty"`
 }
 
 // Keys are the keys of the configuration file that the settings were read from. A runtime serves
@@ -17,7 +20,29 @@ func (s Settings) Keys() []string {
 	if s.HTTP != nil {
 		keys = append(keys, "http")
 	}
+	if s.Threads != nil {
+		keys = append(keys, "checkpointer")
+	}
+	if s.Items != nil {
+		keys = append(keys, "store")
+	}
 	return keys
+}
+
+// ThreadTTL is how long threads live after they last changed, unless their creation says it.
+type ThreadTTL struct {
+	// Strategy is "delete" or "keep_latest".
+	Strategy string `json:"strategy"`
+	// Minutes is 0 for ever.
+	Minutes float64 `json:"minutes,omitempty"`
+}
+
+// ItemTTL is how long items of the store live, unless their writer says it.
+type ItemTTL struct {
+	// Minutes is nil for ever.
+	Minutes *float64 `json:"minutes,omitempty"`
+	// Still says that a reader does not begin an item's time anew, unless it asks for that.
+	Still bool `json:"still,omitempty"`
 }
 
 // HTTP is the key http.

@@ -35,6 +35,8 @@ const (
 	OfferAuth Offer = "auth"
 	// OfferHTTP are the repository's own routes and HTTP settings.
 	OfferHTTP Offer = "http"
+	// OfferTTL are times to live of threads and of the store's items.
+	OfferTTL Offer = "ttl"
 )
 
 // ownDistribution is what there is to say of a distribution that an image is not made of.
@@ -65,8 +67,8 @@ var keys = map[string]key{
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth, language: Python},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: behind this platform's gateway requests reach no agent", offer: OfferHTTP},
-	"store":        {refused: "the store takes no settings from a repository yet; TTLs can be given with each item"},
-	"checkpointer": {refused: "checkpoints take no settings from a repository yet; a TTL can be given with each thread"},
+	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
+	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only; a TTL can be given with each thread", offer: OfferTTL},
 	"webhooks":     {refused: "webhooks take no settings from a repository yet"},
 	"ui":           {refused: "components of a user interface are not built yet"},
 	"ui_config":    {refused: "components of a user interface are not built yet"},

@@ -1,0 +1,79 @@
+package framework
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// maxTTL is the longest time to live in minutes, a hundred years.
+const maxTTL = 100 * 365 * 24 * 60
+
+var (
+	checkpointerKeys = map[string]string{
+		"ttl":   "",
+		"path":  "checkpoints are kept by the platform, which takes no checkpointer of a repository's own",
+		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
+	}
+	storeKeys = map[string]string{
+		"ttl":   "",
+		"index": "items are not indexed for similarity yet",
+		"path":  "items are kept by the platform, which takes no store of a repository's own",
+	}
+	threadTTLKeys = map[string]string{"strategy": "", "default_ttl": "", "sweep_interval_minutes": "", "sweep_limit": ""}
+	itemTTLKeys   = map[string]string{"refresh_on_read": "", "default_ttl": "", "sweep_interval_minutes": ""}
+)
+
+// ownSweeps is what there is to say of when what has expired is looked for.
+const ownSweeps = "the platform looks for what has expired by itself, each minute, however often that is"
+
+// ttls reads how long threads and items live, where the platform serves that.
+func (p *parser) ttls() {
+	if !slices.Contains(p.offers, OfferTTL) {
+		return
+	}
+	if fields := p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, checkpointerKeys); fields != nil {
+		p.config.Settings.Threads = p.threadTTL(fields)
+	}
+	if fields := p.object("store", `{"ttl": {"default_ttl": 10080}}`, storeKeys); fields != nil {
+		p.config.Settings.Items = p.itemTTL(fields)
+	}
+}
+
+func (p *parser) threadTTL(checkpointer map[string]json.RawMessage) *build.ThreadTTL {
+	const path = "checkpointer.ttl"
+	asked := &build.ThreadTTL{Strategy: "delete"}
+	fields := p.objectIn(checkpointer, "ttl", path, `{"strategy": "delete", "default_ttl": 43200}`, threadTTLKeys)
+	p.member(fields, path, "strategy", &asked.Strategy)
+	if asked.Strategy != "delete" && asked.Strategy != "keep_latest" {
+		p.problem(`%s.strategy: must be "delete" or "keep_latest"`, path)
+	}
+	if minutes := p.minutes(fields, path); minutes != nil {
+		asked.Minutes = *minutes
+	}
+	return asked
+}
+
+func (p *parser) itemTTL(store map[string]json.RawMessage) *build.ItemTTL {
+	const path = "store.ttl"
+	fields := p.objectIn(store, "ttl", path, `{"refresh_on_read": true, "default_ttl": 10080}`, itemTTLKeys)
+	refresh := true
+	p.member(fields, path, "refresh_on_read", &refresh)
+	return &build.ItemTTL{Minutes: p.minutes(fields, path), Still: !refresh}
+}
+
+// minutes reads default_ttl, nil for none, and says what becomes of the sweeps.
+func (p *parser) minutes(fields map[string]json.RawMessage, path string) *float64 {
+	var minutes, sweep *float64
+	p.member(fields, path, "default_ttl", &minutes)
+	if minutes != nil && (*minutes <= 0 || *minutes > maxTTL) {
+		p.problem("%s.default_ttl: must be more than 0 and at most %d minutes", path, maxTTL)
+	}
+	for _, name := range []string{"sweep_interval_minutes", "sweep_limit"} {
+		if p.member(fields, path, name, &sweep); asks(orNull(fields[name])) {
+			p.remark(path+"."+name, ownSweeps)
+		}
+	}
+	return minutes
+}
