@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -227,7 +228,11 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("X-Request-Id", web.RequestID(r.Context()))
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	var tooLarge *http.MaxBytesError
-	switch err := s.Agents.Visit(w, r, d.Workspace, d.Deployment, visit.Visit); {
+	err := s.Agents.Visit(r.Context(), d.Workspace, d.Deployment, func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error {
+		visit.ServerURL = serverURL
+		return client.Visit(w, r, endpoint, visit.Visit)
+	})
+	switch {
 	case r.ContentLength > maxBody, errors.As(err, &tooLarge):
 		s.mux.Error(w, r, fault.New(fault.TooLarge, "The body is larger than %d bytes.", maxBody))
 	case err != nil:

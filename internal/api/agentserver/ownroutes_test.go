@@ -97,7 +97,7 @@ func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits) *fixture {
 	return f
 }
 
-// TestTheRoutesOfARepositorysOwnApplication: they come before the server's, and need no credentials.
+// TestTheRoutesOfARepositorysOwnApplication: they come before the server's, and are open to all.
 func TestTheRoutesOfARepositorysOwnApplication(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{})
@@ -302,8 +302,8 @@ func TestAPrefixOfAllPaths(t *testing.T) {
 	}
 }
 
-// TestRulesForPagesOfOtherOrigins that the configuration file has, and those that an application has
-// itself.
+// TestRulesForPagesOfOtherOrigins that the configuration file has, and those that an application
+// has itself.
 func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	age := 60

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -19,9 +19,9 @@ type Agents interface {
 	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
 	// Rule asks the own authentication of the deployment's repository.
 	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
-	// Visit has the own HTTP application of the deployment's repository answer a request. An error
-	// says that nothing was answered.
-	Visit(w http.ResponseWriter, r *http.Request, workspace, deployment string, visit graph.Visit) error
+	// Visit has the own HTTP application of the deployment's repository answer a request, which
+	// send sends.
+	Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error
 	// Serves reports whether an agent of the deployment is to be had now.
 	Serves(ctx context.Context, workspace, deployment string) (bool, error)
 	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -71,21 +70,21 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
 }
 
-// Visit has the own HTTP application of a deployment's repository answer a request: that of the
-// active release. An error says that nothing was answered; an agent that is not to be had is a
-// fault.Unavailable.
-func (a *Agents) Visit(w http.ResponseWriter, r *http.Request, workspace, deployment string, visit graph.Visit) error {
-	_, endpoint, done, err := a.acquire(r.Context(), workspace, deployment, "")
+// Visit has the own HTTP application of a deployment's repository answer a request, which send
+// sends: that of the active release. An agent that is not to be had is a fault.Unavailable.
+func (a *Agents) Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error {
+	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return err
 	}
 	defer done()
+	serverURL := ""
 	if a.ServerURL != nil {
-		visit.ServerURL = a.ServerURL(deployment)
+		serverURL = a.ServerURL(deployment)
 	}
-	err = a.Graph.Visit(w, r, endpoint, visit)
+	err = send(a.Graph, endpoint, serverURL)
 	if _, ended := errors.AsType[*graph.UnavailableError](err); ended {
-		slog.WarnContext(r.Context(), "the repository's own application gave no answer", "deployment", deployment, "error", err)
+		slog.WarnContext(ctx, "the repository's own application gave no answer", "deployment", deployment, "error", err)
 		return fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 //
 // The headers are the client's. Beside them, X-Slipway-Authorization has what Authorization has in
 // an invocation, and X-Slipway-Signature is there, too. X-Slipway-Caller, a User as JSON in
-// URL-safe base64, says whom the platform has let in; without it, anybody may have sent the request.
+// URL-safe base64, says whom the platform has let in; without it, anybody may have sent this.
 // X-Slipway-Server is the base URL of the deployment's own agent server.
 // The application sees none of the headers that begin with X-Slipway-.
 type Visit struct {

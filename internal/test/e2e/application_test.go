@@ -5,71 +5,21 @@ package e2e_test
 import (
 	"bufio"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// applications are repositories with an HTTP application of their own, by language: files by name.
-var applications = map[string]map[string]string{
-	"python": {
-		"framework.json": `{"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"},
-			"http": {"app": "./webapp.py:app", "disable_store": true, "configurable_headers": {"include": ["accept-language"]}, "cors": {"allow_origins": ["https://app.test"]}}}`,
-		"requirements.txt": "langgraph>=1,<2\nfastapi\n",
-		"agent.py": `from typing import TypedDict
-from langgraph.graph import START, StateGraph
-
-class State(TypedDict):
-    text: str
-
-def node(state, config):
-    return {"text": config["configurable"].get("accept-language", "no header")}
-
-graph = StateGraph(State).add_node("a", node).add_edge(START, "a").compile()
-`,
-		"webapp.py": `import asyncio
-from contextlib import asynccontextmanager
-from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
-from langgraph_sdk import get_client
-
-@asynccontextmanager
-async def lifespan(app):
-    yield {"word": "started"}
-
-app = FastAPI(lifespan=lifespan)
-
-@app.post("/hello/{name}")
-async def hello(name: str, request: Request):
-    return {"name": name, "word": request.state.word, "key": request.headers.get("x-api-key"), "body": await request.json()}
-
-@app.get("/counts")
-async def counts():
-    async def lines():
-        for i in range(3):
-            yield f"data: {i}\n\n"
-            await asyncio.sleep(0.01)
-    return StreamingResponse(lines(), media_type="text/event-stream")
-
-@app.get("/assistants/{name}/graph")
-async def shadow(name: str):
-    return {"mine": name}
-
-@app.post("/calls")
-async def calls():
-    return {"assistants": [a["graph_id"] for a in await get_client().assistants.search()]}
-`,
-	},
-}
-
 // TestAgentsOwnApplications deploys repositories with an HTTP application of their own.
 func TestAgentsOwnApplications(t *testing.T) {
 	s := newAgentServer(t)
-	for language, files := range applications {
+	for _, language := range []string{"python"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			repo := newRepository(t)
-			for name, text := range files {
-				repo.write(t, name, text)
+			if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", language))); err != nil {
+				t.Fatal(err)
 			}
 			repo.commit(t)
 			d := s.deployExample(t, language, repo)

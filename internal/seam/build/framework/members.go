@@ -7,7 +7,7 @@ import (
 )
 
 // object reads a key whose value is an object with members that are known. A member with a text is
-// refused for that reason. The fields are nil for a key that asks for nothing, or is no such object.
+// refused for that reason. The fields are nil for a key that asks for nothing, or is no object.
 func (p *parser) object(name, example string, known map[string]string) map[string]json.RawMessage {
 	return p.objectIn(p.fields, name, name, example, known)
 }
@@ -34,7 +34,7 @@ func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example str
 	return fields
 }
 
-// kinds are how problems name the types of members.
+// kindOf is how problems name the type of a member.
 func kindOf(value any) string {
 	switch value.(type) {
 	case *bool:

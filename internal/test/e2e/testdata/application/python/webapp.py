@@ -1,0 +1,31 @@
+import asyncio
+from contextlib import asynccontextmanager
+from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
+from langgraph_sdk import get_client
+
+@asynccontextmanager
+async def lifespan(app):
+    yield {"word": "started"}
+
+app = FastAPI(lifespan=lifespan)
+
+@app.post("/hello/{name}")
+async def hello(name: str, request: Request):
+    return {"name": name, "word": request.state.word, "key": request.headers.get("x-api-key"), "body": await request.json()}
+
+@app.get("/counts")
+async def counts():
+    async def lines():
+        for i in range(3):
+            yield f"data: {i}\n\n"
+            await asyncio.sleep(0.01)
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+@app.get("/assistants/{name}/graph")
+async def shadow(name: str):
+    return {"mine": name}
+
+@app.post("/calls")
+async def calls():
+    return {"assistants": [a["graph_id"] for a in await get_client().assistants.search()]}
