@@ -9,12 +9,21 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
+// resumeOf is the answer in a request's command, nil where there is none.
+func resumeOf(request Request) json.RawMessage {
+	var command struct{ Resume json.RawMessage }
+	if json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
+		return nil
+	}
+	return command.Resume
+}
+
 // unasked refuses a request whose command answers a question that its thread does not wait on, if
 // the request is strict. A run that goes on from an earlier checkpoint meets questions that only
 // its graph knows.
 func unasked(t thread.Thread, request Request) error {
-	var command struct{ Resume json.RawMessage }
-	if !request.StrictResume || request.Fork != nil || json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
+	resume := resumeOf(request)
+	if !request.StrictResume || request.Fork != nil || resume == nil {
 		return nil
 	}
 	var asked []string
@@ -24,7 +33,7 @@ func unasked(t thread.Thread, request Request) error {
 	if len(asked) == 0 {
 		return fault.New(fault.Conflict, "The thread does not wait for an answer.")
 	}
-	members, err := state.Members(command.Resume)
+	members, err := state.Members(resume)
 	if err != nil {
 		return nil //nolint:nilerr // the answer is no object, so it names no question
 	}
@@ -40,18 +49,18 @@ func unasked(t thread.Thread, request Request) error {
 // them in an object, or answers all of them with any other value. A run that goes on from an
 // earlier checkpoint passes over the questions, and of a busy thread they are not known yet.
 func answers(t thread.Thread, request Request) []string {
-	var command struct{ Resume json.RawMessage }
-	if len(request.Command) == 0 || json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
+	resume := resumeOf(request)
+	if resume == nil {
 		return nil
 	}
 	if t.Lock.Busy || (request.Fork != nil && request.Fork.Number != t.Lock.Checkpoint) {
 		return nil
 	}
 	asked := thread.QuestionIDs(t.Interrupts)
-	if !state.IsObject(command.Resume) {
+	if !state.IsObject(resume) {
 		return asked
 	}
-	members, err := state.Members(command.Resume)
+	members, err := state.Members(resume)
 	if err != nil || len(members) == 0 {
 		return asked
 	}
