@@ -202,7 +202,7 @@ func TestBodiesOfOwnRoutesAreStreamed(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{})
 	said, says := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), "POST", f.URL+f.path("/echo"), said)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL+f.path("/echo"), said)
 	must(t, err)
 	go func() { _, _ = io.WriteString(says, "one\n") }()
 	answer, err := f.Client().Do(request)

@@ -47,10 +47,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	if err != nil {
 		return nil, err
 	}
-	if ttl == nil {
-		ttl = served(ctx).ThreadTTL()
-	}
-	t, err := made(ctx, ref, present(asked.Metadata), ttl)
+	t, err := made(ctx, ref, present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()))
 	if err != nil {
 		return nil, err
 	}
