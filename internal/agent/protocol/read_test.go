@@ -121,17 +121,18 @@ func TestANumberBehindTheEnd(t *testing.T) {
 	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
 }
 
-// readBetween does something before its next query, which is what a reader makes after it has read
-// the thread.
+// readBetween does something before each of its next queries, once it is armed.
 type readBetween struct {
 	table.Table
 	armed atomic.Bool
-	do    func()
+	do    []func()
 }
 
 func (r *readBetween) Query(ctx context.Context, query table.Query) (table.Page, error) {
 	if r.armed.CompareAndSwap(true, false) {
-		r.do()
+		r.do[0]()
+		r.do = r.do[1:]
+		r.armed.Store(len(r.do) > 0)
 	}
 	return r.Table.Query(ctx, query)
 }
@@ -142,10 +143,33 @@ func TestARunThatComesWhileAReaderBegins(t *testing.T) {
 	tb := &readBetween{Table: testtable.Open(t, clock.System)}
 	f := newFixtureOn(t, tb)
 	var first run.Run
-	tb.do = func() { first = f.does(run.Request{}) }
+	tb.do = []func(){func() { first = f.does(run.Request{}) }}
 	tb.armed.Store(true)
 	seen := f.reads(everything(), nil).next(1)
 	f.wantRoots(seen, first.Run+" running", first.Run+" completed")
+}
+
+// TestARunThatGoesWhileItsReaderComesBack hides no later run: the reader's number is not behind the
+// end, although its run is gone when the reader looks for it.
+func TestARunThatGoesWhileItsReaderComesBack(t *testing.T) {
+	t.Parallel()
+	tb := &readBetween{Table: testtable.Open(t, clock.System)}
+	f := newFixtureOn(t, tb)
+	a := f.claim(f.create(run.Request{}))
+	f.shows(a, step{"custom", "1"}, step{"custom", "2"})
+	present := f.reads(everything(), new(int64))
+	var all []protocol.Event
+	for len(all) == 0 || all[len(all)-1].Method != "custom" {
+		all = append(all, <-present.events)
+	}
+	var next run.Run
+	present.stop()
+	tb.do = []func(){
+		func() { f.finish(a, run.Outcome{}); f.must(f.runs.Delete(t.Context(), a.Run.Ref)) },
+		func() { next = f.does(run.Request{}) },
+	}
+	tb.armed.Store(true)
+	f.wantRoots(f.read(everything(), &all[len(all)-1].Seq, 1), next.Run+" running", next.Run+" completed")
 }
 
 // TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing

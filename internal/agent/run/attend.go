@@ -122,17 +122,17 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderP
 	return position, err
 }
 
-// Reached is the position of the newest event that the thread has shown, also if its run was rolled
-// back.
-func (s *Store) Reached(ctx context.Context, ref thread.Ref) (int64, error) {
-	t, err := s.threads.Get(ctx, ref)
-	if err != nil {
-		return 0, err
-	}
-	f, reached := follower{Store: s, ref: ref}, t.Lock.Position
-	err = f.back(ctx, t.Lock, "", func(run Run) bool {
+// Reached is the position of the newest event that the thread has shown, also if its run was
+// removed. The thread is read last: a run that is removed meanwhile leaves its position there.
+func (s *Store) Reached(ctx context.Context, ref thread.Ref) (reached int64, err error) {
+	f := follower{Store: s, ref: ref}
+	err = f.back(ctx, thread.Lock{}, "", func(run Run) bool {
 		reached = max(reached, run.Position)
 		return run.Attempt == 0
 	})
-	return reached, err
+	if err != nil {
+		return 0, err
+	}
+	t, err := s.threads.Get(ctx, ref)
+	return max(reached, t.Lock.Position), err
 }
