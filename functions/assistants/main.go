@@ -1,5 +1,5 @@
 // Command assistants serves the assistants, the store and the crons of each deployment's agent
-// server. API Gateway invokes it. It asks agents what their graphs are like.
+// server. API Gateway invokes it. It asks agents for the structure of their graphs.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command authorizer tells API Gateway who may call: it turns an API key into a workspace. API
-// Gateway invokes it as the REQUEST authorizer of both interfaces.
+// Command authorizer tells API Gateway which callers are admitted: it turns an API key into a
+// workspace. API Gateway invokes it as the REQUEST authorizer of both interfaces.
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
-// waitLimit is how long a request waits for a user's consent: API Gateway gives an answer up after
-// 29 s.
+// waitLimit is how long a request waits for a user's consent: API Gateway abandons an answer
+// after 29 s.
 const waitLimit = 25 * time.Second
 
 func main() { lambdahost.Start(open) }

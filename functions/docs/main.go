@@ -1,6 +1,6 @@
 // Command docs serves the documentation page of the control plane and of each agent server. API
-// Gateway invokes it for everybody. It stands apart from the other functions because the page is
-// large.
+// Gateway invokes it for all callers. It is separate from the other functions because the page
+// is large.
 package main
 
 import (

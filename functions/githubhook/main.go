@@ -1,6 +1,6 @@
-// Command githubhook takes the webhooks by which GitHub and other hosts tell of pushes, and makes
-// revisions of the deployments that are built on them. API Gateway invokes it, at the root and
-// under /api-host, for everybody: what it takes is signed.
+// Command githubhook takes the webhooks by which GitHub and other hosts report pushes, and
+// makes revisions of the deployments that are built on these pushes. API Gateway invokes it, at
+// the root and under /api-host, for all callers: the webhooks are signed.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command integrations serves the part of the control plane that is about what repositories are
-// cloned with: installations of the GitHub App, and credentials for other git hosts. API Gateway
-// invokes it, at the root and under /api-host.
+// Command integrations serves the part of the control plane for access to repositories:
+// installations of the GitHub App, and credentials for other git hosts. API Gateway invokes it,
+// at the root and under /api-host.
 package main
 
 import (

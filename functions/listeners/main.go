@@ -1,6 +1,6 @@
-// Command listeners serves the part of the control plane that is about listeners: what users tell
-// of them, and the calls of the listeners themselves. API Gateway invokes it, at the root and under
-// /api-host.
+// Command listeners serves the part of the control plane about listeners: their settings, which
+// users write, and the calls of the listeners themselves. API Gateway invokes it, at the root
+// and under /api-host.
 package main
 
 import (

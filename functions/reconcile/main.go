@@ -1,7 +1,7 @@
-// Command reconcile finds rollouts and runs that were lost, sees to it that they end, tells of
-// agents and listeners that are gone, and erases what dead processes and removed releases left. A
-// schedule of EventBridge invokes it each minute, and a rule of it when a task of an agent has
-// ended.
+// Command reconcile finds rollouts and runs that were lost, makes sure that they end, reports
+// agents and listeners that are gone, and erases the remains of dead processes and removed
+// releases. A schedule of EventBridge invokes it each minute, and an EventBridge rule invokes
+// it when a task of an agent has ended.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// sweepAge is how long ago a transaction must have begun to be taken for dead.
+// sweepAge is the age at which a transaction that has not ended is considered dead.
 const sweepAge = time.Hour
 
 func main() { lambdahost.Start(open) }

@@ -1,5 +1,5 @@
-// Command runner works on runs: it invokes the agent and writes its answer. The state machine run
-// invokes it.
+// Command runner works on runs: it invokes the agent and writes its answer. The state machine
+// run invokes it.
 package main
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// flushInterval bounds what a run's events cost: each write is a transaction, whatever its size.
+// flushInterval bounds the cost of a run's events: each write is a transaction, whatever its
+// size.
 const flushInterval = 250 * time.Millisecond
 
 func main() { lambdahost.Start(open) }
@@ -42,8 +43,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	}, log), nil
 }
 
-// serverURL says where agent servers are, when the API has an address of its own: a function cannot
-// find it out.
+// serverURL returns the address of agent servers, if the API has an address of its own: a
+// function cannot find out this address.
 func serverURL(base string) func(string) string {
 	if base == "" {
 		return nil

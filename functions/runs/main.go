@@ -1,5 +1,5 @@
-// Command runs serves the runs of each deployment's agent server, where the answer is there at
-// once. API Gateway invokes it.
+// Command runs serves the runs of each deployment's agent server whose answer is ready at once.
+// API Gateway invokes it.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command runstream serves the runs of each deployment's agent server, where the answer is a stream
-// or is waited for, and the events of the control plane. API Gateway invokes it, and passes its
-// response on as it comes.
+// Command runstream serves the runs of each deployment's agent server whose answer is a stream
+// or takes time, and the events of the control plane. API Gateway invokes it, and passes its
+// response on while it is written.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command workspaces serves the part of the control plane that says who may do what, and who did:
-// members, trust rules, API keys, the audit log. API Gateway invokes it, at the root and under
-// /api-host.
+// Command workspaces serves the part of the control plane for permissions and for the record of
+// changes: members, trust rules, API keys, the audit log. API Gateway invokes it, at the root
+// and under /api-host.
 package main
 
 import (

@@ -8,13 +8,14 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Apply lays what a run brings over what the assistant has: of its configuration the tags are added
-// and the members of configurable each replaced, everything else is replaced on the first level.
-// Each of the run's may be nil; so are the results where there is nothing.
+// Apply merges the values of a run over the values of the assistant. In the configuration,
+// tags are added and the members of configurable are replaced one by one. Everything else is
+// replaced at the first level. Each value of the run may be nil. A result is nil if both
+// values are missing.
 func (a Assistant) Apply(config, runContext, metadata json.RawMessage) (_, _, _ json.RawMessage, err error) {
 	own := a.Metadata
 	if a.Assistant == DefaultID(a.Graph) && string(own) == string(systemMetadata) {
-		own = nil // says of the assistant that nobody has made it, which is nothing about its runs
+		own = nil // it only says that no client has created the assistant, which is not about its runs
 	}
 	if config, err = overConfig(a.Config, config); err != nil {
 		return nil, nil, nil, err

@@ -18,7 +18,8 @@ type Ref struct {
 	Workspace, Deployment, Assistant string
 }
 
-// Content is what a version of an assistant holds. Config, Context and Metadata are JSON objects.
+// Content is the content of one version of an assistant. Config, Context and Metadata are JSON
+// objects.
 type Content struct {
 	Graph       string          `json:"graph"`
 	Name        string          `json:"name"`
@@ -32,17 +33,18 @@ type Content struct {
 type Assistant struct {
 	Ref
 	Content
-	// Version is that of the content; versions count from 1.
+	// Version is the version of the content; versions count from 1.
 	Version          int64
 	Created, Updated time.Time
-	// newest is the highest version; stored says whether there is an item, and change how often
-	// that has changed.
+	// newest is the highest version. stored says whether an item is stored, change how often
+	// this item has changed.
 	newest, change int64
 	stored         bool
 }
 
-// namespace is the UUID namespace of default assistants, which clients of the public service know
-// (RFC 9562: that of OIDs, with a version nibble that the service has always used).
+// namespace is the UUID namespace of default assistants, which clients of the public service
+// know. It is the OID namespace of RFC 9562, with a version nibble that the service has always
+// used.
 var namespace = uuid.MustParse("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 
 // DefaultID is the id of a graph's default assistant.
@@ -50,10 +52,10 @@ func DefaultID(graph string) string { return uuid.NewSHA1(namespace, []byte(grap
 
 var emptyObject = json.RawMessage("{}")
 
-// systemMetadata marks the assistants that nobody has made.
+// systemMetadata marks the assistants that no client has created.
 var systemMetadata = json.RawMessage(`{"created_by":"system"}`)
 
-// Default is the assistant that a graph has without being asked for one.
+// Default returns the assistant that a graph has even if no client has created it.
 func Default(workspace, deployment, graph string, created time.Time) Assistant {
 	return Assistant{
 		Ref:     Ref{workspace, deployment, DefaultID(graph)},
@@ -67,8 +69,8 @@ const (
 	versionKind = "assistant-version"
 )
 
-// Names of the assistant item's attributes: the version that it shows, and the highest that there
-// is.
+// Names of the assistant item's attributes: the version that the assistant shows, and the
+// highest version.
 const (
 	attrCurrent = "current"
 	attrNewest  = "newest"
@@ -84,7 +86,7 @@ func decode(ref Ref, item *table.Item) (Assistant, error) {
 	return a, r.Err()
 }
 
-// decodeVersion reads a version, as the assistant that it would be.
+// decodeVersion reads a version and returns the assistant with this version as its content.
 func decodeVersion(ref Ref, number int64, item *table.Item) (Assistant, error) {
 	r := record.Read(item, versionKind)
 	a := Assistant{Ref: ref, Version: number, Created: r.Created(), Updated: r.Updated()}
@@ -92,7 +94,7 @@ func decodeVersion(ref Ref, number int64, item *table.Item) (Assistant, error) {
 	return a, r.Err()
 }
 
-// put is the item of an assistant.
+// put returns the write of an assistant's item.
 func (a Assistant) put(now time.Time, condition table.Cond) table.Put {
 	return table.Put{If: condition, Item: table.Item{
 		Key:   keys.Assistant(a.Workspace, a.Deployment, a.Assistant),
@@ -101,8 +103,8 @@ func (a Assistant) put(now time.Time, condition table.Cond) table.Put {
 	}}
 }
 
-// putVersion is the item of a version. One that a deleted assistant of the same id has left is
-// replaced.
+// putVersion returns the write of a version's item. It replaces a version that a deleted
+// assistant with the same id has left.
 func (a Assistant) putVersion(now time.Time) table.Put {
 	return table.Put{Item: table.Item{
 		Key:   keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, a.Version),
@@ -111,7 +113,7 @@ func (a Assistant) putVersion(now time.Time) table.Put {
 	}}
 }
 
-// NotFound is the fault of an assistant that does not exist.
+// NotFound returns the fault of an assistant that does not exist.
 func NotFound(assistant string) error {
 	return fault.New(fault.NotFound, "Assistant %s not found.", assistant)
 }
@@ -120,7 +122,7 @@ func NotFound(assistant string) error {
 // together: each run carries them.
 const maxContent = 256 << 10
 
-// check fills in what is missing and refuses what no run could take.
+// check fills in missing values, and returns an error for content that no run could take.
 func (c *Content) check() error {
 	size := 0
 	for _, member := range []struct {

@@ -41,7 +41,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// clock goes on by a second with each look.
+// clock returns a time that is one second later at each call.
 func (f *fixture) clock() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,8 +56,8 @@ func (f *fixture) create(content assistant.Content) assistant.Assistant {
 	return a
 }
 
-// TestADeploymentHasSoManyAssistants that a search can read them, and those that were never counted
-// count as well.
+// TestADeploymentHasSoManyAssistants checks the limit, which is small enough for a search to
+// read all assistants. Assistants that were never counted count, too.
 func TestADeploymentHasSoManyAssistants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -80,7 +80,7 @@ func TestADeploymentHasSoManyAssistants(t *testing.T) {
 		t.Errorf("one that is there: %v", err)
 	}
 	name := "changed"
-	for range 2 { // a default one is not counted, neither when it is stored nor when it is deleted
+	for range 2 { // a default assistant is not counted, neither when it is stored nor when it is deleted
 		if _, err := f.Update(t.Context(), f.owner, assistant.DefaultID("writer"), assistant.Patch{Name: &name}); err != nil {
 			t.Error(err)
 		}
@@ -176,7 +176,8 @@ func TestCreate(t *testing.T) {
 	f.wantFault(err, fault.NotFound)
 }
 
-// TestAnAssistantHasSoManyVersions, and keeps them.
+// TestAnAssistantHasSoManyVersions checks the limit, and that the assistant keeps its
+// versions.
 func TestAnAssistantHasSoManyVersions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

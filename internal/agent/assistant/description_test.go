@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 )
 
-// TestADefaultAssistantHasTheDescriptionOfItsGraph though nobody has made it.
+// TestADefaultAssistantHasTheDescriptionOfItsGraph checks this for an assistant that no client
+// has created.
 func TestADefaultAssistantHasTheDescriptionOfItsGraph(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

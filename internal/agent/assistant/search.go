@@ -11,9 +11,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Search says which assistants are wanted, and in which order.
+// Search says which assistants are returned, and in which order.
 type Search struct {
-	// Graph and Name are exact and part of the name, "" for all; Metadata is contained in theirs.
+	// Graph is the exact name of the graph, Name a part of the assistant's name, "" for all.
+	// Metadata is contained in the assistant's metadata.
 	Graph, Name string
 	Metadata    match.Filter
 	// SortBy is a field of the interface: assistant_id, graph_id, name, created_at or updated_at;
@@ -33,9 +34,10 @@ var orders = map[string]func(a, b Assistant) int{
 	"updated_at":   func(a, b Assistant) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the assistants of a deployment, its default ones among them, and how
-// many there are in all: fewer than were asked for where they are large, but one at least. It reads
-// all assistants of the deployment, of which there are Most.
+// Search returns a page of the assistants of a deployment, including its default assistants,
+// and the number of all that match. It returns fewer than the caller asked for if they are
+// large, but at least one. It reads all assistants of the deployment, whose number is at most
+// Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {
@@ -67,7 +69,8 @@ func (w Search) window() table.Window {
 	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
 }
 
-// each hands over the assistants of a deployment, its default ones as if they were stored.
+// each calls take with the assistants of a deployment, and with its default assistants as if
+// they were stored.
 func (s *Store) each(ctx context.Context, owner Owner, take func(*table.Item) error) error {
 	stored := map[string]bool{}
 	err := table.Each(ctx, s.table, func(item *table.Item) error {
@@ -82,7 +85,7 @@ func (s *Store) each(ctx context.Context, owner Owner, take func(*table.Item) er
 	return err
 }
 
-// read reads assistants, default ones among them.
+// read reads assistants, including default assistants.
 func (s *Store) read(ctx context.Context, owner Owner, of []table.Key) ([]*table.Item, error) {
 	items, err := s.table.GetBatch(ctx, of...)
 	if err != nil {
@@ -97,7 +100,7 @@ func (s *Store) read(ctx context.Context, owner Owner, of []table.Key) ([]*table
 	return items, nil
 }
 
-// item is the default assistant of a graph as it would be stored.
+// item returns the default assistant of a graph as it would be stored.
 func (o Owner) item(graph string) *table.Item {
 	put := o.standing(graph).put(o.Created, table.Absent())
 	return &put.Item
@@ -114,7 +117,7 @@ func (w Search) match(a Assistant) (bool, error) {
 	return ok, nil
 }
 
-// containsFold reports whether a name has the part, in whatever case.
+// containsFold reports whether a name contains the part, ignoring case.
 func containsFold(name, part string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }

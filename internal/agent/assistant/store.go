@@ -19,9 +19,10 @@ import (
 // Owner is the deployment that assistants belong to.
 type Owner struct {
 	Workspace, Deployment string
-	// Graphs are those that it serves; Created is when it was made.
+	// Graphs are the graphs that the deployment serves; Created is when the deployment was
+	// created.
 	Graphs []string
-	// Descriptions are what the repository says of its graphs.
+	// Descriptions are the descriptions of its graphs in the repository.
 	Descriptions map[string]string
 	Created      time.Time
 }
@@ -37,7 +38,7 @@ func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, n
 
 func (o Owner) ref(assistant string) Ref { return Ref{o.Workspace, o.Deployment, assistant} }
 
-// standing is the default assistant of a graph.
+// standing returns the default assistant of a graph.
 func (o Owner) standing(graph string) Assistant {
 	a := Default(o.Workspace, o.Deployment, graph, o.Created)
 	if text := o.Descriptions[graph]; text != "" {
@@ -56,7 +57,7 @@ func (o Owner) byDefault(assistant string) (Assistant, bool) {
 	return Assistant{}, false
 }
 
-// checkGraph wants a graph that the deployment serves.
+// checkGraph returns an error if the deployment does not serve the graph.
 func (o Owner) checkGraph(graph string) error {
 	if slices.Contains(o.Graphs, graph) {
 		return nil
@@ -64,8 +65,8 @@ func (o Owner) checkGraph(graph string) error {
 	return fault.New(fault.NotFound, "Graph %q not found. The deployment's graphs are: %q.", graph, o.Graphs)
 }
 
-// Create makes an assistant with version 1; id may be "". One that exists already is a
-// fault.Conflict, or is returned as it is when keep is set.
+// Create makes an assistant with version 1; its id may be "". If the assistant exists already,
+// Create returns a fault.Conflict, or the existing assistant if keep is set.
 func (s *Store) Create(ctx context.Context, owner Owner, assistant string, content Content, keep bool) (Assistant, error) {
 	if err := owner.checkGraph(content.Graph); err != nil {
 		return Assistant{}, err
@@ -91,18 +92,19 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 	return standing, err
 }
 
-// Most is how many assistants a deployment may have beside the default ones, as searches read them
-// all. Some more may be created in the same moment.
+// Most is how many assistants a deployment may have in addition to the default ones, because
+// searches read them all. Requests at the same moment may create some more.
 const Most = 1000
 
-// MostVersions is how many versions an assistant may have, as they stay for as long as it does.
+// MostVersions is how many versions an assistant may have, because the versions stay as long
+// as the assistant exists.
 const MostVersions = 1000
 
 func count(workspace, deployment string) record.Count {
 	return record.Count{Key: keys.AssistantCount(workspace, deployment), Items: keys.Assistants(workspace, deployment)}
 }
 
-// insert stores a new assistant, or returns the one that exists under its id.
+// insert stores a new assistant, or returns the assistant that exists under its id.
 func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now time.Time) (standing Assistant, exists bool, err error) {
 	var existing Assistant
 	errExists := errors.New("the assistant exists")
@@ -135,7 +137,7 @@ func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now tim
 	return standing, exists, err
 }
 
-// Get returns an assistant by its id. An unknown one is a fault.NotFound.
+// Get returns an assistant by its id. It returns a fault.NotFound for an unknown id.
 func (s *Store) Get(ctx context.Context, owner Owner, assistant string) (Assistant, error) {
 	ref := owner.ref(assistant)
 	item, err := s.table.Get(ctx, keys.Assistant(ref.Workspace, ref.Deployment, assistant))
@@ -151,8 +153,8 @@ func (s *Store) Get(ctx context.Context, owner Owner, assistant string) (Assista
 	return Assistant{}, NotFound(assistant)
 }
 
-// Named returns the assistant that runs name: by its id, or the default one of a graph by the
-// graph's name. An unknown one is a fault.NotFound.
+// Named returns the assistant that a run names: by its id, or by the graph's name for the
+// default assistant of a graph. It returns a fault.NotFound for an unknown name.
 func (s *Store) Named(ctx context.Context, owner Owner, name string) (Assistant, error) {
 	if slices.Contains(owner.Graphs, name) {
 		return s.Get(ctx, owner, DefaultID(name))
@@ -163,8 +165,8 @@ func (s *Store) Named(ctx context.Context, owner Owner, name string) (Assistant,
 	return s.Get(ctx, owner, name)
 }
 
-// Patch is a change of an assistant; what is nil stays as it is. Metadata is merged, everything
-// else replaced.
+// Patch is a change of an assistant; nil members stay unchanged. Metadata is merged,
+// everything else is replaced.
 type Patch struct {
 	Graph, Name, Description  *string
 	Config, Context, Metadata json.RawMessage
@@ -196,7 +198,7 @@ func (p Patch) apply(c Content) (Content, error) {
 	return c, c.check()
 }
 
-// Update makes a new version, which is the current one from then on.
+// Update makes a new version, which is the current version from then on.
 func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch Patch) (Assistant, error) {
 	if patch.Graph != nil {
 		if err := owner.checkGraph(*patch.Graph); err != nil {
@@ -221,7 +223,7 @@ func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch
 	})
 }
 
-// SetLatest makes a version the current one, with everything that it holds.
+// SetLatest makes a version the current version, with its whole content.
 func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, version int64) (Assistant, error) {
 	return s.change(ctx, owner, assistant, func(a Assistant, _ time.Time) (Assistant, []table.Write, error) {
 		if version == a.Version {
@@ -240,7 +242,7 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 	})
 }
 
-// change changes an assistant as decide says.
+// change changes an assistant as decide returns it.
 func (s *Store) change(ctx context.Context, owner Owner, assistant string, decide func(Assistant, time.Time) (Assistant, []table.Write, error)) (Assistant, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
 		found, err := s.Get(ctx, owner, assistant)
@@ -254,8 +256,8 @@ func (s *Store) change(ctx context.Context, owner Owner, assistant string, decid
 	})
 }
 
-// replace is the write that stores a changed assistant, under the condition that it is still as it
-// was read.
+// replace is the write that stores a changed assistant, under the condition that the stored
+// assistant is still as it was read.
 func (a Assistant) replace(now time.Time) table.Put {
 	condition := table.Absent()
 	if a.stored {
@@ -267,8 +269,8 @@ func (a Assistant) replace(now time.Time) table.Put {
 	return put
 }
 
-// Versions returns the versions of an assistant, newest first, that match: fewer than were asked
-// for where they are large, but one at least.
+// Versions returns the versions of an assistant that match, newest first. It returns fewer
+// than the caller asked for if they are large, but at least one.
 func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, search Search) ([]Assistant, error) {
 	current, err := s.Get(ctx, owner, assistant)
 	if err != nil {
@@ -299,8 +301,8 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 	return found, nil
 }
 
-// Delete removes an assistant with its versions. A default assistant goes back to what it is
-// without being asked for.
+// Delete removes an assistant with its versions. A default assistant returns to its original
+// content.
 func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error {
 	found, err := s.Get(ctx, owner, assistant)
 	if err != nil {
@@ -309,14 +311,15 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 	if _, standing := owner.byDefault(assistant); standing && !found.stored {
 		return fault.New(fault.Conflict, "Assistant %s is the default one of graph %q and cannot be deleted.", assistant, found.Graph)
 	}
-	// The assistant goes first: from then on nobody finds its versions.
+	// The assistant is removed first: from then on no request finds its versions.
 	if err := s.remove(ctx, owner, assistant); err != nil {
 		return err
 	}
 	return table.Erase(ctx, s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), nil)
 }
 
-// remove deletes the item of an assistant, and counts that, unless it is a default one.
+// remove deletes the item of an assistant, and decreases the count, unless it is a default
+// assistant.
 func (s *Store) remove(ctx context.Context, owner Owner, assistant string) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		o.AddOr(table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}, record.Always(NotFound(assistant)))

@@ -11,15 +11,17 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// attrCounted says that the count of the workspace holds the deployment's crons. Where these were
-// made before there was such a count, it does from the next change on.
+// attrCounted says that the count of the workspace includes the deployment's crons. If the
+// crons were made before there was such a count, the count includes them from their next
+// change on.
 const attrCounted = "counted"
 
 func count(workspace, deployment string) record.Count {
 	return record.Count{Key: keys.CronCount(workspace, deployment), Items: keys.Crons(workspace, deployment)}
 }
 
-// counted returns the writes that count so many crons more, of the deployment and of its workspace.
+// counted returns the writes that increase the counts of the deployment's crons, and of its
+// workspace's crons, by more.
 func (s *Store) counted(ctx context.Context, workspace, deployment string, more int64) ([]table.Write, error) {
 	before, err := s.Table.Get(ctx, keys.CronCount(workspace, deployment))
 	if err != nil && !errors.Is(err, table.ErrNotFound) {
@@ -45,8 +47,8 @@ func (s *Store) counted(ctx context.Context, workspace, deployment string, more 
 	return []table.Write{write, shared}, err
 }
 
-// adopt marks the write of a deployment's count as the one with which the workspace counts its
-// crons. before is the count as it was read, nil for none.
+// adopt marks the write of a deployment's count: with this write the workspace counts the
+// deployment's crons. before is the count as it was read, nil if there was no count.
 func adopt(write table.Write, before *table.Item) (table.Write, error) {
 	switch write := write.(type) {
 	case table.Put:
@@ -54,7 +56,7 @@ func adopt(write table.Write, before *table.Item) (table.Write, error) {
 		return write, nil
 	case table.Update:
 		if before == nil {
-			return nil, record.ErrLost // another writer has counted since
+			return nil, record.ErrLost // another request has counted since
 		}
 		write.Set[attrCounted] = true
 		write.If = table.All(write.If, table.Equals(record.Version, before.Int(record.Version)))

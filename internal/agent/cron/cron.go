@@ -16,23 +16,24 @@ import (
 // Ref names a cron. Every read and write begins with the workspace.
 type Ref struct{ Workspace, Deployment, Cron string }
 
-// Content is what a cron was asked for.
+// Content is the part of a cron that the client requested.
 type Content struct {
-	// Graph and AssistantID are what is run. The assistant's configuration is that of the moment.
+	// Graph and AssistantID say which graph and assistant run. A run uses the assistant's
+	// configuration at the time when the run is created.
 	Graph       string `json:"graph"`
 	AssistantID string `json:"assistant_id"`
-	// Thread is that of all runs; "" gives each one of its own, which goes with the run unless Keep
-	// is set.
+	// Thread is the thread of all runs. If it is "", each run has a thread of its own, which
+	// is removed with the run unless Keep is set.
 	Thread string `json:"thread,omitempty"`
 	Keep   bool   `json:"keep,omitempty"`
 	// Schedule is a cron expression, Timezone a name of the IANA database, "" for UTC.
 	Schedule string `json:"schedule"`
 	Timezone string `json:"timezone,omitempty"`
-	// End is when the cron fires no more, zero for never.
+	// End is the time after which the cron does not fire, zero for no end.
 	End      time.Time       `json:"end"`
 	Enabled  bool            `json:"enabled"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// Request is what each run is created with.
+	// Request is the request with which each run is created.
 	Request run.Request `json:"request"`
 }
 
@@ -41,10 +42,11 @@ type Cron struct {
 	Ref
 	Content
 	Created, Updated time.Time
-	// Next is when it fires next, zero when it does not.
+	// Next is the next time at which the cron fires, zero if it does not fire.
 	Next time.Time
-	// serving is the due time that is being served, zero for none; due is when a timer is to look
-	// at the cron, for either, zero for never.
+	// serving is the due time that is being served, zero if no due time is being served. due
+	// is the time at which a timer checks the cron, because of Next or of serving; zero for
+	// never.
 	serving, due time.Time
 	version      int64
 }
@@ -56,10 +58,10 @@ const (
 	attrServing = "serving"
 )
 
-// maxContent is how large the stored form of a cron may be: lists read it.
+// maxContent is how many bytes the stored form of a cron may have, because lists read it.
 const maxContent = 256 << 10
 
-// lease is how long the creation of a run may take before another timer looks after it.
+// lease is how long the creation of a run may take before another timer takes over.
 const lease = time.Minute
 
 func decode(item *table.Item) (Cron, error) {
@@ -82,8 +84,8 @@ func decode(item *table.Item) (Cron, error) {
 
 func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cron) }
 
-// entry is where a timer finds the cron: at its next time, or, while one is being served, when that
-// takes too long.
+// entry returns the index entry under which a timer finds the cron: at its next time, or,
+// while a due time is being served, at the time when serving it takes too long.
 func (c Cron) entry(now time.Time) map[table.Index]table.Key {
 	switch {
 	case !c.serving.IsZero():
@@ -113,8 +115,8 @@ func (c Cron) checkSize(body []byte) error {
 	return nil
 }
 
-// change is the write that stores what became of the cron, unless it has changed since it was read.
-// The time of a change by a client is shown.
+// change is the write that stores the changed cron, unless the stored cron has changed since
+// it was read. Clients see the time of a change of the body.
 func (c Cron) change(now time.Time, body []byte) table.Update {
 	update := record.Change(c.key(), now, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: clock.FormatOptional(c.serving)}, table.Equals(record.Version, c.version))
 	if update.Body = body; body == nil {

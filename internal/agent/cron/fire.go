@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// firePage is how many crons of a shard are in memory at a time, fireLimit how many of a shard
-	// one pass fires.
+	// firePage is how many crons of a shard are in memory at a time. fireLimit is how many
+	// crons of a shard one pass fires.
 	firePage, fireLimit = 20, 1000
-	// idle is how long Run sleeps when no cron is due before.
+	// idle is how long Run sleeps if no cron is due earlier.
 	idle = time.Minute
 )
 
-// Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to the
-// next pass, which is no error.
+// Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to
+// the next pass; this is no error.
 func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueCrons(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
 }
 
-// fire serves a cron's due time: it moves the cron on, creates the run, and takes the note away.
+// fire serves a cron's due time: it moves the cron on, creates the run, and removes the note.
 func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	now := s.Now()
 	c, isDue, err := s.noted(ctx, item, now)
@@ -49,7 +49,7 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	// A timer that retries another timer's run renews the note.
 	moved, err := record.Try(ctx, s.Table, c.change(now, nil))
 	if err != nil || !moved {
-		return err // another timer serves it, or it was changed: the next look finds it if it is still due
+		return err // another timer serves it, or the cron was changed: the next pass finds it if it is still due
 	}
 	due := c.serving
 	err = s.tryBegin(ctx, c, due, again)
@@ -69,12 +69,12 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 		return nil, nil
 	})
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
+		return nil // the cron was deleted meanwhile
 	}
 	return err
 }
 
-// noted returns the cron of a note, and whether its time has come.
+// noted returns the cron of an index entry, and reports whether its time has come.
 func (s *Store) noted(ctx context.Context, item *table.Item, now time.Time) (c Cron, isDue bool, err error) {
 	parts, err := keys.ParseCron(item.Key)
 	if err != nil {
@@ -84,11 +84,11 @@ func (s *Store) noted(ctx context.Context, item *table.Item, now time.Time) (c C
 	if fault.Is(err, fault.NotFound) {
 		return c, false, nil
 	}
-	// An index may lag behind: another timer serves the cron, or has.
+	// The index may not be up to date: another timer serves the cron, or has served it.
 	return c, err == nil && !c.due.IsZero() && !c.due.After(now), err
 }
 
-// tryBegin begins the run of a due time with which no two servers have died.
+// tryBegin begins the run of a due time, unless two servers have died while they began it.
 func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool) error {
 	begin := func() error { return s.begin(ctx, c, due, again) }
 	if s.Trials == nil {
@@ -97,7 +97,7 @@ func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool)
 	return s.Trials.Try(ctx, "cron/"+c.Cron+"/"+clock.Format(due), begin)
 }
 
-// condemn disables a cron that has ended the server twice as it fired.
+// condemn disables a cron because the server died twice when the cron fired.
 func (s *Store) condemn(ctx context.Context, ref Ref) error {
 	s.Log.ErrorContext(ctx, "a cron is disabled: servers died as it fired", "cron", ref.Cron)
 	_, err := s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
@@ -116,12 +116,12 @@ const (
 	metadataDue  = "cron_due"
 )
 
-// recent is how many runs of a thread are looked at for one that a dead timer has created.
+// recent is how many runs of a thread are searched for a run that a dead timer has created.
 const recent = 50
 
-// begin creates the run of a due time, unless a timer that died has. The times of a deployment that
-// was deleted pass, and so do those at which there is no room; those of one that has nothing
-// deployed are kept until it has.
+// begin creates the run of a due time, unless a timer that died has created it. Due times of a
+// deployment that was deleted are passed over, and so are due times at which there is no room.
+// If the deployment has no release yet, its due times are kept until it has one.
 func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {
@@ -134,7 +134,7 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
-		// Who may see the cron may see the thread.
+		// A client that may see the cron may see the thread.
 		metadata, err := record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron}))
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	return err
 }
 
-// noted is the metadata of a run: the cron's, and which time it is for.
+// noted returns the metadata of a run: the metadata of the cron, with the due time of the run.
 func (c Cron) noted(due time.Time) (json.RawMessage, error) {
 	return record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron, metadataDue: clock.Format(due)}))
 }
@@ -191,8 +191,8 @@ func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Tim
 	return false, nil
 }
 
-// Run fires crons when they are due until ctx ends. It sleeps until the next one, and is woken when
-// a cron is made or changed in this process.
+// Run fires crons when they are due until ctx ends. It sleeps until the next due time. It
+// wakes when a cron is created or changed in this process.
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.Fire(ctx, s.Now()); err != nil && ctx.Err() == nil {
@@ -208,8 +208,8 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// untilNext is how long nothing is due, at least a moment, so that trouble with one cron keeps no
-// processor busy.
+// untilNext returns how long no cron is due, at least a moment, so that errors of one cron do
+// not keep the processor busy.
 func (s *Store) untilNext(ctx context.Context) time.Duration {
 	const moment = 10 * time.Millisecond
 	wait, now := idle, s.Now()
@@ -217,7 +217,7 @@ func (s *Store) untilNext(ctx context.Context) time.Duration {
 		query.Limit = 1
 		page, err := s.Table.Query(ctx, query)
 		if err != nil || len(page.Items) == 0 {
-			continue // Fire has told of trouble
+			continue // Fire has reported the error
 		}
 		due, err := keys.DueCronTime(page.Items[0].Index[table.ByDue])
 		if err != nil {
@@ -227,7 +227,7 @@ func (s *Store) untilNext(ctx context.Context) time.Duration {
 			wait = until
 		}
 		if wait <= 0 {
-			return max(wait, time.Second) // it was tried a moment ago
+			return max(wait, time.Second) // it was tried shortly before
 		}
 	}
 	return max(wait, moment)

@@ -21,7 +21,8 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// ParseEnd reads when a cron fires no more; a time that has no zone is one of the cron's.
+// ParseEnd reads the time after which a cron does not fire. A time without a zone is in the
+// cron's zone.
 func ParseEnd(text, timezone string) (time.Time, error) {
 	zone, err := zoneOf(timezone)
 	if err != nil {
@@ -31,7 +32,8 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 	if err != nil {
 		end, err = time.ParseInLocation("2006-01-02T15:04:05", text, zone)
 	}
-	// In UTC it may be in a year that has no four digits, in which nobody could write it.
+	// In UTC, the time may be in a year that does not have four digits, which cannot be
+	// written.
 	if end = clock.Cut(end); err != nil || end.Year() < 1 || end.Year() > 9999 {
 		return time.Time{}, fault.Shape(fault.Detail{
 			Loc: []any{"body", "end_time"}, Type: "datetime_parsing",
@@ -41,10 +43,11 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 	return end, nil
 }
 
-// next returns the first time of a schedule after a moment, zero when there is none before its end.
+// next returns the first time of a schedule after a moment, zero if there is no such time
+// before the end of the cron.
 func (c Content) next(after time.Time) (time.Time, error) {
 	schedule, err := parser.Parse(c.Schedule)
-	// A time zone has a field of its own, and intervals begin anew with each process.
+	// A time zone has a field of its own, and intervals would begin anew with each process.
 	if err != nil || strings.Contains(c.Schedule, "=") || strings.HasPrefix(c.Schedule, "@every") {
 		return time.Time{}, fault.Shape(fault.Detail{
 			Loc: []any{"body", "schedule"}, Type: "value_error",

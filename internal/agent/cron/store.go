@@ -23,32 +23,34 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Config is what a Store works with.
+// Config is the configuration of a Store.
 type Config struct {
 	Table      table.Table
 	Assistants *assistant.Store
 	Threads    *thread.Store
 	Runs       *run.Store
-	// Deployments tells whether a deployment has a release that serves.
+	// Deployments says whether a deployment has a release that serves.
 	Deployments Deployments
-	// Room returns a fault when there is no room for more runs; nil is for a platform that always
-	// has room.
+	// Room returns a fault if there is no room for more runs; nil is for a platform that
+	// always has room.
 	Room func() error
 	Now  clock.Clock
 	// Quotas bound how many crons a workspace and a deployment may have.
 	Quotas quota.Limits
-	// Trials watch crons as they fire; nil watches none.
+	// Trials watch crons as they fire; if nil, crons are not watched.
 	Trials workflow.Trials
-	// Log gets what becomes of runs that cannot be created; the default is slog's.
+	// Log gets a record of each run that cannot be created; the default is slog's.
 	Log *slog.Logger
 }
 
-// Deployments tells which release of a deployment serves; *deployment.Store is one.
+// Deployments returns the release of a deployment that serves; *deployment.Store implements
+// it.
 type Deployments interface {
-	// Serving returns the release that serves what belongs to no thread (""). A deployment that has
-	// none yet is a fault.Unavailable, one that was deleted any other fault.
+	// Serving returns the release that serves requests without a thread (""). It returns a
+	// fault.Unavailable if the deployment has no release yet, and another fault if the
+	// deployment was deleted.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
-	// ThreadTTL is how long the deployment's threads live, nil for ever.
+	// ThreadTTL returns how long the deployment's threads live, nil for ever.
 	ThreadTTL(ctx context.Context, workspace, deployment string) (*thread.TTL, error)
 }
 
@@ -56,7 +58,7 @@ type Deployments interface {
 type Store struct {
 	Config
 
-	// changed wakes Run when a cron of this process was made or changed.
+	// changed wakes Run when a cron of this process was created or changed.
 	changed chan struct{}
 }
 
@@ -69,7 +71,7 @@ func NewStore(c Config) *Store {
 func (s *Store) wake() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // it is to wake already
+	default: // it will wake already
 	}
 }
 
@@ -92,12 +94,12 @@ func (s *Store) Create(ctx context.Context, workspace, deployment string, conten
 	})
 }
 
-// NotFound is the fault of a cron that is not there.
+// NotFound returns the fault of a cron that does not exist.
 func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
 }
 
-// Get returns a cron; an unknown one is a fault.NotFound.
+// Get returns a cron. It returns a fault.NotFound for an unknown cron.
 func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	item, err := s.Table.Get(ctx, ref.key())
 	if errors.Is(err, table.ErrNotFound) {
@@ -109,7 +111,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	return decode(item)
 }
 
-// Update changes what a cron was asked for, and plans it anew.
+// Update changes the content of a cron, and plans the cron anew.
 func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
 	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
 		change(&c.Content)
@@ -119,7 +121,7 @@ func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cro
 	})
 }
 
-// update changes a cron as decide says.
+// update changes a cron as decide does.
 func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now time.Time) (body []byte, err error)) (Cron, error) {
 	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Cron, record.Outbox, error) {
 		c, err := s.Get(ctx, ref)
@@ -148,7 +150,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	})
 }
 
-// Search says which crons are wanted, and in which order.
+// Search says which crons are returned, and in which order.
 type Search struct {
 	// AssistantID and Thread are "" for all, Enabled is nil for all.
 	AssistantID, Thread string
@@ -178,9 +180,9 @@ var orders = map[string]func(a, b Cron) int{
 	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the crons of a deployment, and how many there are in all: fewer than
-// were asked for where they are large, but one at least. It reads all crons of the deployment,
-// whose number is bounded.
+// Search returns a page of the crons of a deployment, and the number of all that match. It
+// returns fewer than the caller asked for if they are large, but at least one. It reads all
+// crons of the deployment, whose number is bounded.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {

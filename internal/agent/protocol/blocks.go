@@ -10,26 +10,26 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Kinds of blocks that grow.
+// Kinds of blocks that grow with each chunk.
 const (
 	blockText      = "text"
 	blockReasoning = "reasoning"
 	blockCall      = "tool_call_chunk"
 )
 
-// block is a part of a message. Its number is its place in the message: models number theirs in
-// ways of their own, or not at all.
+// block is a part of a message. Its number is its place in the message: models number their
+// blocks in different ways, or not at all.
 type block struct {
-	// key tells which chunks belong to it.
+	// key identifies the chunks that belong to the block.
 	key, kind string
 	text      strings.Builder
-	// id and name are those of the call of a tool.
+	// id and name are the id and the name of a tool call.
 	id, name string
-	// members are those of a block of any other kind.
+	// members are the members of a block of any other kind.
 	members map[string]json.RawMessage
 }
 
-// blockOf returns the block of a key and its number, and whether it is new.
+// blockOf returns the block with a key and its number, and reports whether the block is new.
 func (m *message) blockOf(key, kind string) (b *block, index int, isNew bool) {
 	for i, b := range m.blocks {
 		if b.key == key {
@@ -63,7 +63,8 @@ func (t *Translator) addText(m *message, key, kind, text string) {
 		id := record.Encode(m.id)
 		m.tail = slices.Concat([]byte(`,"id":`), id, []byte(`,"run_id":`), id, []byte(`}`))
 	}
-	// As growBlock does it, by hand: there is one for each token.
+	// The event is the event of growBlock, written by hand, because there is one event for
+	// each token.
 	data := append(make([]byte, 0, len(text)+envelope), `{"event":"content-block-delta","index":`...)
 	data = strconv.AppendInt(data, int64(index), 10)
 	data = append(data, `,"delta":{"type":"`+kind+`-delta","`+kind+`":`...)
@@ -72,12 +73,12 @@ func (t *Translator) addText(m *message, key, kind, text string) {
 	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: data})
 }
 
-// callOfTool are the kinds of parts that say once more what the calls of tools say.
+// callOfTool are the kinds of parts that repeat the contents of tool calls.
 var callOfTool = map[string]bool{
 	"tool_use": true, "input_json_delta": true, "tool_call": true, "tool_call_chunk": true, "function_call": true, "invalid_tool_call": true,
 }
 
-// addPart takes a part of a list of contents.
+// addPart adds a part of a list of contents to the message.
 func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole bool) {
 	var text string
 	if json.Unmarshal(part, &text) == nil {
@@ -119,8 +120,8 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 	}
 }
 
-// addOther takes a part of a kind that does not grow, such as an image: later ones of the same
-// index replace its members.
+// addOther adds a part of a kind that does not grow, such as an image. Later parts with the
+// same index replace its members.
 func (t *Translator) addOther(m *message, key string, part json.RawMessage) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(part, &members) != nil {
@@ -137,15 +138,15 @@ func (t *Translator) addOther(m *message, key string, part json.RawMessage) {
 	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.members})
 }
 
-// toolCall is a call of a tool in a whole message.
+// toolCall is a tool call in a whole message.
 type toolCall struct {
 	ID   string          `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
 
-// addCall takes a piece of a call of a tool. Clients replace the members of the block, so each
-// event has the arguments as far as they have come.
+// addCall adds a piece of a tool call. Clients replace the members of the block, so each event
+// has all arguments that have come so far.
 func (t *Translator) addCall(m *message, piece json.RawMessage) {
 	var p struct {
 		Index json.RawMessage `json:"index"`
@@ -178,7 +179,7 @@ func (t *Translator) addCall(m *message, piece json.RawMessage) {
 	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.call(b.text.String())})
 }
 
-// has tells whether a message has the call of an id.
+// has reports whether a message has the tool call with an id.
 func (m *message) has(id string) bool {
 	return slices.ContainsFunc(m.blocks, func(b *block) bool { return b.kind == blockCall && b.id == id })
 }
@@ -187,7 +188,7 @@ func (b *block) call(args string) map[string]string {
 	return map[string]string{"type": blockCall, "id": b.id, "name": b.name, "args": args}
 }
 
-// final is the block as it is when it has finished.
+// final returns the finished block.
 func (b *block) final() any {
 	switch b.kind {
 	case blockText, blockReasoning:

@@ -10,10 +10,10 @@ import (
 
 // children are the subgraphs of a run, by their namespaces.
 type children struct {
-	// order are the open ones as they began, seen are all.
+	// order are the open subgraphs in the order in which they began, seen are all subgraphs.
 	order [][]string
 	seen  map[string]bool
-	// causes are the calls of tools that tasks were made for, by the tasks' ids.
+	// causes are the ids of the tool calls for which tasks were made, by the tasks' ids.
 	causes map[string]string
 }
 
@@ -26,7 +26,7 @@ func (c *children) open() [][]string {
 	return open
 }
 
-// descend shows the beginning of the subgraphs on the way to a namespace.
+// descend shows the beginning of each subgraph on the path to a namespace.
 func (t *Translator) descend(namespace []string) {
 	for i := range namespace {
 		path := namespace[:i+1]
@@ -56,8 +56,8 @@ func (t *Translator) leave(path []string, event, failure string) {
 	t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(lifecycle{Event: event, GraphName: graph, Error: failure})})
 }
 
-// task takes the beginning or the end of a task. With its end, the messages that it made have
-// finished, and the subgraphs in it have ended.
+// task handles the beginning or the end of a task. At the end of a task, the messages that it
+// made are finished, and the subgraphs in it have ended.
 func (t *Translator) task(data json.RawMessage, namespace []string) {
 	t.tools.steps = true
 	var task struct {
@@ -95,7 +95,7 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 	}
 }
 
-// cause notes the call of a tool that a task is made for.
+// cause notes the tool call for which a task is made.
 func (t *Translator) cause(task string, input json.RawMessage) {
 	var of struct {
 		Call struct {

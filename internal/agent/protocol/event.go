@@ -23,8 +23,8 @@ const (
 	MethodAnswered    = "input.answered"
 )
 
-// Indexes of events at one position. Numbers stay below 2^53, which clients count to exactly, for
-// positions below 2^33.
+// Indexes of events at one position. Numbers stay below 2^53, up to which clients count
+// exactly, for positions below 2^33.
 const (
 	seqBits = 20
 	closing = 0xE0000
@@ -32,10 +32,11 @@ const (
 	last    = 0xFFFFF
 )
 
-// Seq is the number of an event at a position of the thread.
+// Seq returns the number of an event at a position of the thread.
 func Seq(position int64, index int) int64 { return position<<seqBits | int64(min(index, last)) }
 
-// SeqOf is the number of the last event at a place, or a number between it and the next event.
+// SeqOf returns the number of the last event at a reader's position, or a number between this
+// event and the next event.
 func SeqOf(place run.ReaderPosition) int64 {
 	switch {
 	case place.Ended, place.Early > 0:
@@ -46,7 +47,8 @@ func SeqOf(place run.ReaderPosition) int64 {
 	return 0
 }
 
-// PlaceOf is the place in the log to which a number belongs. Runs that never began are read again.
+// PlaceOf returns the reader's position to which a number belongs. Runs that never began are
+// read again.
 func PlaceOf(seq int64) run.ReaderPosition {
 	return run.ReaderPosition{Position: seq >> seqBits, Ended: seq&last >= ended}
 }
@@ -54,25 +56,25 @@ func PlaceOf(seq int64) run.ReaderPosition {
 // Event is an event of the protocol.
 type Event struct {
 	Seq int64
-	// ID is never used again.
+	// ID is unique: it is never used again.
 	ID     string
 	Method string
-	// Namespace is the path of the subgraph, empty for the graph itself.
+	// Namespace is the path of the subgraph, empty for the root graph.
 	Namespace []string
-	// Node is the node that made the event, "" where none did.
+	// Node is the node that made the event, "" if no node made it.
 	Node string
-	// At is when it was made, in milliseconds.
+	// At is the time at which the event was made, in milliseconds.
 	At   int64
 	Data json.RawMessage
-	// Name is, for a custom event, the name that its writer gave it.
+	// Name is the name that the writer of a custom event gave to it.
 	Name string
 }
 
-// envelope is about what an event takes beside its data, in bytes.
+// envelope is approximately how many bytes an event takes in addition to its data.
 const envelope = 256
 
-// JSON is the event as clients get it. It is written by hand, as there is an event for each token;
-// ids and methods hold nothing that JSON would have to escape.
+// JSON returns the event as clients get it. It is written by hand, because there is an event
+// for each token. Ids and methods contain no characters that JSON would have to escape.
 func (e Event) JSON() []byte {
 	out := make([]byte, 0, len(e.Data)+envelope)
 	out = append(out, `{"type":"event","event_id":"`...)

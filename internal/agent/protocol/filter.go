@@ -7,30 +7,30 @@ import (
 
 // Filter says which events a reader wants.
 type Filter struct {
-	// Channels are the names of channels, "custom:NAME" among them.
+	// Channels are the names of channels, which may include "custom:NAME".
 	Channels []string
-	// Namespaces are prefixes of namespaces; without any, all namespaces are wanted.
+	// Namespaces are prefixes of namespaces; if it is empty, the reader wants all namespaces.
 	Namespaces [][]string
-	// Depth is how far below a prefix a namespace may be, nil for no bound.
+	// Depth is how many levels below a prefix a namespace may be, nil for no bound.
 	Depth *int
 	// since is the number of the last event that the reader has.
 	since int64
 }
 
-// Channels are the names that a filter may hold, beside "custom:NAME".
+// Channels are the names that a filter may hold, in addition to "custom:NAME".
 var Channels = []string{
 	MethodValues, MethodUpdates, MethodMessages, MethodTools, MethodLifecycle, channelInput, MethodCheckpoints, MethodTasks, MethodCustom,
 }
 
 const channelInput = "input"
 
-// IsChannel tells whether a name is that of a channel.
+// IsChannel reports whether a name is the name of a channel.
 func IsChannel(name string) bool {
 	custom, isCustom := strings.CutPrefix(name, MethodCustom+":")
 	return slices.Contains(Channels, name) || (isCustom && custom != "")
 }
 
-// Wants tells whether the reader wants an event.
+// Wants reports whether the reader wants an event.
 func (f Filter) Wants(e Event) bool { return e.Seq > f.since && f.hears(e) && f.within(e.Namespace) }
 
 func (f Filter) hears(e Event) bool {
@@ -47,8 +47,8 @@ func (f Filter) within(namespace []string) bool {
 	})
 }
 
-// isPrefix compares segment by segment. A segment of the prefix without a task's id stands for all
-// tasks of the node.
+// isPrefix compares segment by segment. A segment of the prefix without a task's id matches
+// all tasks of the node.
 func isPrefix(prefix, namespace []string) bool {
 	if len(prefix) > len(namespace) {
 		return false

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// noEngine starts nothing: the tests are the workers.
+// noEngine starts no workflows: the tests are the workers.
 type noEngine struct{ workflow.Engine }
 
 func (noEngine) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
@@ -36,7 +36,7 @@ type fixture struct {
 	threads *thread.Store
 	runs    *run.Store
 	ref     thread.Ref
-	// ahead is how far the clock is ahead.
+	// ahead is how far the fixture's clock is ahead of the real time.
 	ahead atomic.Int64
 }
 
@@ -69,7 +69,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// create makes a run. Without a strategy it waits behind those before it.
+// create makes a run. Without a strategy the run waits behind the earlier runs.
 func (f *fixture) create(request run.Request) run.Run {
 	f.Helper()
 	request.Graph = "agent"
@@ -115,7 +115,7 @@ func (f *fixture) finish(a *run.Attempt, outcome run.Outcome) {
 	f.must(a.Finish(f.Context(), outcome))
 }
 
-// does has a new run show events and succeed.
+// does creates a run that shows events and succeeds.
 func (f *fixture) does(request run.Request, steps ...step) run.Run {
 	f.Helper()
 	a := f.claim(f.create(request))
@@ -124,7 +124,7 @@ func (f *fixture) does(request run.Request, steps ...step) run.Run {
 	return a.Run
 }
 
-// asks has a new run pause with questions.
+// asks creates a run that pauses with questions.
 func (f *fixture) asks(ids ...string) run.Run {
 	f.Helper()
 	a := f.claim(f.create(run.Request{}))
@@ -138,7 +138,7 @@ func (f *fixture) asks(ids ...string) run.Run {
 	return a.Run
 }
 
-// everything is the filter of a reader of all channels.
+// everything returns the filter of a reader of all channels.
 func everything() protocol.Filter { return protocol.Filter{Channels: protocol.Channels} }
 
 // reader reads events in the background.
@@ -173,7 +173,7 @@ func (f *fixture) reads(filter protocol.Filter, since *int64) *reader {
 // ends are the names of the lifecycle events with which a run ends.
 var ends = []string{"completed", "failed", "interrupted"}
 
-// root is what the lifecycle of a run itself says, "" for any other event.
+// root returns the lifecycle event of a run itself, "" for any other event.
 func root(e protocol.Event) string {
 	var said struct{ Event string }
 	if e.Method != protocol.MethodLifecycle || len(e.Namespace) > 0 || json.Unmarshal(e.Data, &said) != nil {
@@ -182,7 +182,7 @@ func root(e protocol.Event) string {
 	return said.Event
 }
 
-// next reads until some runs have ended.
+// next reads events until the number of runs have ended.
 func (r *reader) next(runs int) []protocol.Event {
 	r.Helper()
 	var all []protocol.Event
@@ -201,7 +201,7 @@ func (r *reader) next(runs int) []protocol.Event {
 	return all
 }
 
-// read reads what a filter wants until some runs have ended.
+// read reads the events that a filter wants until the number of runs have ended.
 func (f *fixture) read(filter protocol.Filter, since *int64, runs int) []protocol.Event {
 	f.Helper()
 	filter.Channels = append(slices.Clone(filter.Channels), protocol.MethodLifecycle)
@@ -210,7 +210,7 @@ func (f *fixture) read(filter protocol.Filter, since *int64, runs int) []protoco
 	return r.next(runs)
 }
 
-// line is an event without what differs from run to run.
+// line returns an event without the parts that differ from run to run.
 func line(e protocol.Event) string {
 	where := strings.Join(e.Namespace, "|")
 	if e.Node != "" {
@@ -255,7 +255,7 @@ func (f *fixture) wantRoots(events []protocol.Event, want ...string) {
 	}
 }
 
-// wantOrder checks that numbers increase and that no id is there twice.
+// wantOrder checks that numbers increase and that no id appears twice.
 func (f *fixture) wantOrder(events []protocol.Event) {
 	f.Helper()
 	seen := map[string]bool{}
@@ -270,7 +270,7 @@ func (f *fixture) wantOrder(events []protocol.Event) {
 	}
 }
 
-// before is the number that the command that made a run is answered with.
+// before returns the number in the response of the command that created a run.
 func (f *fixture) before(r run.Run) *int64 {
 	f.Helper()
 	place, err := f.runs.Behind(f.Context(), r.Ref.Ref, r.Run)

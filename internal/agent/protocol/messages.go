@@ -11,9 +11,10 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// messages are those that a run has shown.
+// messages are the messages that a run has shown.
 type messages struct {
-	// open are in the order in which they began, shown are the ids of all.
+	// open are the open messages in the order in which they began, shown are the ids of all
+	// messages.
 	open  []*message
 	shown map[string]bool
 }
@@ -24,19 +25,19 @@ func newMessages() *messages { return &messages{shown: map[string]bool{}} }
 type message struct {
 	id, node  string
 	namespace []string
-	// task is the id of the task that makes it, "" when the agent does not say.
+	// task is the id of the task that makes the message, "" if the agent does not name it.
 	task   string
 	blocks []*block
 	usage  map[string]any
-	// reason is why it ended, "" when the agent does not say.
+	// reason is why the message ended, "" if the agent does not name a reason.
 	reason string
-	// tail ends the data of each event of a text.
+	// tail is the end of the data of each text event of the message.
 	tail []byte
-	// nameless says that the agent gave it no id.
+	// nameless says that the agent gave the message no id.
 	nameless bool
 }
 
-// chunkHead is what is read of a message, or of a piece of one.
+// chunkHead holds the members that are read of a message, or of a piece of a message.
 type chunkHead struct {
 	ID       string            `json:"id"`
 	Type     string            `json:"type"`
@@ -52,13 +53,13 @@ type chunkHead struct {
 	Status   string            `json:"status"`
 }
 
-// about is what an agent says of a message beside it. Frameworks put their own name before the
-// names of members.
+// about is the metadata that an agent sends beside a message. Frameworks put their own name
+// before the names of members.
 type about struct {
 	node string
 	// task is the id of the task that makes the message.
 	task string
-	// shown is what clients are told of it.
+	// shown is the metadata that clients get.
 	shown map[string]json.RawMessage
 }
 
@@ -85,7 +86,7 @@ func aboutOf(metadata json.RawMessage) (a about) {
 	return a
 }
 
-// role is the author of a message, by its type.
+// role returns the role of the message's author, from the message's type.
 func (h chunkHead) role() string {
 	kind := strings.ToLower(strings.TrimSuffix(h.Type, "MessageChunk"))
 	switch kind {
@@ -97,8 +98,9 @@ func (h chunkHead) role() string {
 	return kind
 }
 
-// chunk takes a piece of a message, or a whole one: some frameworks give both the same type, so a
-// message finishes with its node at the latest. Results of tools have a channel of their own.
+// chunk handles a piece of a message, or a whole message. Some frameworks give both the same
+// type, so a message finishes at the latest when its node finishes. Results of tools have a
+// channel of their own.
 func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 	var head chunkHead
 	var beside json.RawMessage
@@ -109,7 +111,7 @@ func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 	m := t.messages.find(head.ID)
 	if m == nil {
 		if head.ID != "" && t.messages.shown[head.ID] {
-			return // it was shown as a whole
+			return // the whole message was shown already
 		}
 		said := aboutOf(beside)
 		if head.ID == "" {
@@ -125,7 +127,7 @@ func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 	}
 }
 
-// find returns the open message of an id.
+// find returns the open message with an id.
 func (s *messages) find(id string) *message {
 	for _, m := range s.open {
 		if id != "" && m.id == id {
@@ -135,7 +137,7 @@ func (s *messages) find(id string) *message {
 	return nil
 }
 
-// findNameless returns the open message of a node, of an agent that gives messages no ids.
+// findNameless returns the open message of a node whose agent gives messages no ids.
 func (s *messages) findNameless(node string, namespace []string) *message {
 	for _, m := range s.open {
 		if m.nameless && m.node == node && slices.Equal(m.namespace, namespace) {
@@ -145,8 +147,8 @@ func (s *messages) findNameless(node string, namespace []string) *message {
 	return nil
 }
 
-// emitMessage emits an event of a message. Clients tell messages that come at once apart by any of
-// the id, the run_id and the node.
+// emitMessage emits an event of a message. Clients use any of the id, the run_id and the node
+// to distinguish messages that come at the same time.
 func (t *Translator) emitMessage(m *message, data map[string]any) {
 	data["id"], data["run_id"] = m.id, m.id
 	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: record.Encode(data)})
@@ -167,7 +169,7 @@ func (t *Translator) startMessage(head chunkHead, said about, namespace []string
 	return m
 }
 
-// addTo adds what a chunk, or a whole message, brings.
+// addTo adds the contents of a chunk, or of a whole message, to the message.
 func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 	var text string
 	var parts []json.RawMessage
@@ -184,7 +186,7 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 	if len(head.Pieces) == 0 {
 		for _, call := range head.Calls {
 			if m.has(call.ID) {
-				continue // it came in pieces
+				continue // the pieces of this call came before
 			}
 			t.addCall(m, record.Encode(map[string]any{"id": call.ID, "name": call.Name, "args": string(call.Args)}))
 		}
@@ -196,7 +198,7 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 	m.reason = first(head.reason(), m.reason)
 }
 
-// addUsage adds the usage of a chunk to that of the chunks before it, number by number.
+// addUsage adds the usage of a chunk to the usage of the earlier chunks, number by number.
 func addUsage(usage, more map[string]any) map[string]any {
 	if usage == nil {
 		return more
@@ -216,14 +218,15 @@ func addUsage(usage, more map[string]any) map[string]any {
 	return usage
 }
 
-// reasons are the protocol's names for why a message ended, by those of the makers of models.
+// reasons maps the reasons of model providers for the end of a message to the reasons of the
+// protocol.
 var reasons = map[string]string{
 	"length": "length", "max_tokens": "length", "MAX_TOKENS": "length",
 	"tool_calls": "tool_use", "tool_use": "tool_use", "function_call": "tool_use",
 	"content_filter": "content_filter", "refusal": "content_filter", "SAFETY": "content_filter",
 }
 
-// reason is why the message ended, "" when the chunk does not say.
+// reason returns why the message ended, "" if the chunk does not say why.
 func (h chunkHead) reason() string {
 	var response struct {
 		FinishReason string `json:"finish_reason"`
@@ -238,10 +241,10 @@ func (h chunkHead) reason() string {
 	return ""
 }
 
-// stop is the reason of a message that has come to its end.
+// stop is the reason of a message that is complete.
 const stop = "stop"
 
-// finishMessage finishes a message. One that was cut off gives no reason.
+// finishMessage finishes a message. A message that was cut off has no reason.
 func (t *Translator) finishMessage(m *message, cut bool) {
 	t.messages.open = slices.DeleteFunc(t.messages.open, func(other *message) bool { return other == m })
 	for i, b := range m.blocks {
@@ -257,8 +260,8 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	t.emitMessage(m, finish)
 }
 
-// cutMessages finishes the messages that an attempt has left open. The next attempt may begin them
-// again.
+// cutMessages finishes the messages that an attempt has left open. The next attempt may begin
+// these messages again.
 func (t *Translator) cutMessages() {
 	for _, m := range t.messages.open {
 		delete(t.messages.shown, m.id)
@@ -275,8 +278,9 @@ func (t *Translator) closeMessages(which func(*message) bool, cut bool) {
 	}
 }
 
-// replay takes the messages that a node has returned: those that were streamed are finished, others
-// are shown at once, and so are the results of tools. A node may return those of earlier runs, too.
+// replay handles the messages that a node has returned. It finishes messages that were
+// streamed. It shows other messages, and the results of tools, at once. A node may return
+// messages of earlier runs, too.
 func (t *Translator) replay(ctx context.Context, node state.Member, namespace []string) error {
 	var added struct {
 		Messages json.RawMessage `json:"messages"`
@@ -305,15 +309,15 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 		t.replayOne(head, node.Name, namespace)
 		t.toolsCalled(head.Calls, node.Name, namespace)
 	}
-	// An agent that does not say which task makes a message has finished those of the node.
+	// If an agent does not name the task of a message, the node's messages are finished now.
 	t.closeMessages(func(m *message) bool {
 		return m.task == "" && m.node == node.Name && slices.Equal(m.namespace, namespace)
 	}, false)
 	return nil
 }
 
-// isEarlier tells whether a message that a node has returned was in the state before the run, and
-// not shown in it.
+// isEarlier reports whether a message that a node has returned was in the state before the
+// run, and was not shown in the run.
 func (t *Translator) isEarlier(ctx context.Context, head chunkHead) (bool, error) {
 	if head.ID == "" || t.messages.shown[head.ID] || t.tools.known[head.CallID] {
 		return false, nil
@@ -322,10 +326,10 @@ func (t *Translator) isEarlier(ctx context.Context, head chunkHead) (bool, error
 	return err == nil && earlier.Has(head.ID), err
 }
 
-// replayOne finishes a message that was streamed, and shows another as a whole.
+// replayOne finishes a message that was streamed, and shows any other message as a whole.
 func (t *Translator) replayOne(head chunkHead, node string, namespace []string) {
 	if head.ID == "" {
-		return // the state gives it an id, by which it may be known already
+		return // the state gives it an id, so it may be known already
 	}
 	if m := t.messages.find(head.ID); m != nil {
 		m.reason = first(m.reason, head.reason())
@@ -340,7 +344,8 @@ func (t *Translator) replayOne(head chunkHead, node string, namespace []string) 
 	t.finishMessage(m, false)
 }
 
-// before is the state from which the run began: what is in it was shown by earlier runs.
+// before returns the state from which the run began: earlier runs have shown the messages in
+// it.
 func (t *Translator) before(ctx context.Context) (*state.Values, error) {
 	if t.earlier != nil {
 		return t.earlier, nil
@@ -360,7 +365,8 @@ func (t *Translator) before(ctx context.Context) (*state.Values, error) {
 	return t.earlier, nil
 }
 
-// list returns the elements of a list, and what is no list as the only one.
+// list returns the elements of a list. A value that is no list is returned as the only
+// element.
 func list(raw json.RawMessage) []json.RawMessage {
 	if len(raw) == 0 {
 		return nil

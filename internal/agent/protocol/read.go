@@ -8,11 +8,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Read hands the events of a thread to send that a reader wants, until ctx ends. It begins behind
-// the event with the number since, or with the active run, or the newest, if since is nil. It waits
-// for a thread that is yet to come, also after its end. It calls send for each part of the log that
-// it has read, also with no events: send then knows that what was read is done with, and that no
-// later event has a number below next. Errors of send end it and are returned as they are.
+// Read hands the events of a thread that a reader wants to send, until ctx ends. It begins
+// behind the event with the number since. If since is nil, it begins with the active run, or
+// with the newest run. It waits for a thread that does not exist yet, also after the thread
+// was deleted. It calls send for each part of the log that it has read, even if there are no
+// events: this tells send that the part is done, and that no later event has a number below
+// next. Errors of send end Read and are returned as they are.
 func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, since *int64, send func(events []Event, next int64) error) error {
 	from, err := place(ctx, runs, ref, &filter, since)
 	if err != nil {
@@ -30,12 +31,13 @@ func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, s
 		if err != nil {
 			return err
 		}
-		from, filter.since = nil, 0 // a thread that is made anew counts from the beginning
+		from, filter.since = nil, 0 // the numbers of a thread that is created again begin at 0
 	}
 }
 
-// place returns where to begin, and sets the filter accordingly. A number behind the end, as a
-// reader of an earlier thread of the same id has it, is the end: what comes next is shown.
+// place returns the position at which to begin, and sets the filter accordingly. A number
+// behind the end, which a reader of an earlier thread with the same id may have, counts as the
+// end: later events are shown.
 func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter, since *int64) (*run.ReaderPosition, error) {
 	if since == nil {
 		return nil, nil

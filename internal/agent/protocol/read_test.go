@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 )
 
-// TestAttackAReaderThatWantsLittle of a long run holds no more of it than one page.
+// TestAttackAReaderThatWantsLittle checks that a reader of a few events of a long run holds at
+// most one page of the run.
 func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	t.Parallel()
 	f := newFixtureOn(t, table.Held(testtable.Open(t, clock.System)))
@@ -50,8 +51,8 @@ func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	}
 }
 
-// TestRunsThatNeverBegan are shown to a reader that comes with the number with which the command
-// was answered that made one of them.
+// TestRunsThatNeverBegan checks that such runs are shown to a reader that begins at the number
+// from the response of the command that created one of them.
 func TestRunsThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -76,7 +77,7 @@ func TestRunsThatNeverBegan(t *testing.T) {
 	f.wantRoots(f.read(everything(), f.before(last), 1), last.Run+" running", last.Run+" completed")
 }
 
-// TestManyRunsThatNeverBegan have a number each.
+// TestManyRunsThatNeverBegan checks that each of them has a number of its own.
 func TestManyRunsThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	const many = 150
@@ -96,7 +97,7 @@ func TestManyRunsThatNeverBegan(t *testing.T) {
 	}
 }
 
-// watched tells when somebody begins to watch an item.
+// watched is a table that reports each item that a reader begins to watch.
 type watched struct {
 	table.Table
 	begun chan table.Key
@@ -108,7 +109,8 @@ func (w watched) Watch(key table.Key) table.Watcher {
 	return watcher
 }
 
-// TestANumberBehindTheEnd is the end: a reader that has it sees what comes next.
+// TestANumberBehindTheEnd checks that such a number counts as the end: the reader sees later
+// events.
 func TestANumberBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	tb := watched{testtable.Open(t, clock.System), make(chan table.Key, 100)}
@@ -116,12 +118,12 @@ func TestANumberBehindTheEnd(t *testing.T) {
 	f.does(run.Request{})
 	beyond := protocol.Seq(1000, 0)
 	present := f.reads(everything(), &beyond)
-	<-tb.begun // the reader knows where it begins
+	<-tb.begun // the reader has its position
 	next := f.does(run.Request{})
 	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
 }
 
-// readBetween does something before each of its next queries, once it is armed.
+// readBetween calls a function before each of its next queries, once it is armed.
 type readBetween struct {
 	table.Table
 	armed atomic.Bool
@@ -137,7 +139,8 @@ func (r *readBetween) Query(ctx context.Context, query table.Query) (table.Page,
 	return r.Table.Query(ctx, query)
 }
 
-// TestARunThatComesWhileAReaderBegins is shown: the reader has found a thread without runs.
+// TestARunThatComesWhileAReaderBegins checks that the run is shown to a reader that has found
+// a thread without runs.
 func TestARunThatComesWhileAReaderBegins(t *testing.T) {
 	t.Parallel()
 	tb := &readBetween{Table: testtable.Open(t, clock.System)}
@@ -149,8 +152,8 @@ func TestARunThatComesWhileAReaderBegins(t *testing.T) {
 	f.wantRoots(seen, first.Run+" running", first.Run+" completed")
 }
 
-// TestARunThatGoesWhileItsReaderComesBack hides no later run: the reader's number is not behind the
-// end, although its run is gone when the reader looks for it.
+// TestARunThatGoesWhileItsReaderComesBack checks that such a run hides no later run: the
+// reader's number is not behind the end, although the run is gone when the reader reads it.
 func TestARunThatGoesWhileItsReaderComesBack(t *testing.T) {
 	t.Parallel()
 	tb := &readBetween{Table: testtable.Open(t, clock.System)}
@@ -172,8 +175,8 @@ func TestARunThatGoesWhileItsReaderComesBack(t *testing.T) {
 	f.wantRoots(f.read(everything(), &all[len(all)-1].Seq, 1), next.Run+" running", next.Run+" completed")
 }
 
-// TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing
-// again.
+// TestANumberOfARunThatWasRolledBack checks that such a number is not behind the end: a reader
+// that has it sees no event again.
 func TestANumberOfARunThatWasRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -194,7 +197,8 @@ func TestANumberOfARunThatWasRolledBack(t *testing.T) {
 	f.wantOrder(append(all, rest...))
 }
 
-// TestAThreadThatIsMadeAnew counts from the beginning, for a reader of the one before it, too.
+// TestAThreadThatIsMadeAnew checks that its numbers begin at 0, also for a reader of the
+// earlier thread.
 func TestAThreadThatIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -214,8 +218,8 @@ func TestAThreadThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestADelayedRunThatWasCancelled while it waited in the queue does not hide the runs that come
-// before its time. Its end is shown in its place.
+// TestADelayedRunThatWasCancelled checks that a delayed run that was cancelled in the queue
+// does not hide the runs that come before its time. Its end is shown in its place.
 func TestADelayedRunThatWasCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -259,8 +263,8 @@ func TestADelayedRunThatWasCancelled(t *testing.T) {
 	}
 }
 
-// TestTheEndOfADelayedRunThatWasCancelled is shown when its time has come, also if no other run
-// comes.
+// TestTheEndOfADelayedRunThatWasCancelled checks that the end is shown when the run's time has
+// come, even if no other run comes.
 func TestTheEndOfADelayedRunThatWasCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -271,8 +275,8 @@ func TestTheEndOfADelayedRunThatWasCancelled(t *testing.T) {
 	f.wantRoots(f.read(everything(), new(int64), 2), a.Run.Run+" running", a.Run.Run+" completed", delayed.Run+" running", delayed.Run+" interrupted")
 }
 
-// TestSealingChangesNoEvent of the runs that are sealed: a reader that was there sees the same as
-// one that comes later.
+// TestSealingChangesNoEvent checks that sealing does not change the events of the sealed runs:
+// a reader that follows the runs sees the same events as a later reader.
 func TestSealingChangesNoEvent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -283,13 +287,14 @@ func TestSealingChangesNoEvent(t *testing.T) {
 	present := f.read(everything(), new(int64), 2)
 	f.wantRoots(present, a.Run.Run+" running", a.Run.Run+" interrupted", waiting.Run+" running", waiting.Run+" interrupted")
 	f.ahead.Store(int64(time.Hour))
-	f.finish(f.claim(last), run.Outcome{}) // the claim seals
+	f.finish(f.claim(last), run.Outcome{}) // the claim seals the thread
 	if diff := cmp.Diff(present, f.read(everything(), new(int64), 2)); diff != "" {
 		t.Errorf("events (-present +late):\n%s", diff)
 	}
 }
 
-// TestAnswersAreShown by the ids of the questions, however the client gives them.
+// TestAnswersAreShown checks that answers are shown by the ids of the questions, in whichever
+// form the client sends them.
 func TestAnswersAreShown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,15 +8,16 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// tools are the calls of tools that a run has shown.
+// tools are the tool calls that a run has shown.
 type tools struct {
-	// open are the calls that have begun, in their order; known are all that were begun.
+	// open are the calls that have begun and not ended, in their order. known are all calls
+	// that have begun.
 	open  []openCall
 	known map[string]bool
-	// called are the calls that models have asked for, by their ids.
+	// called are the calls that models have requested, by their ids.
 	called map[string]toolCall
-	// steps says that the agent shows its tasks: an agent of a framework, which may tell of its
-	// tools itself.
+	// steps says that the agent shows its tasks: it is an agent of a framework, which may
+	// report its tool calls itself.
 	steps bool
 }
 
@@ -28,8 +29,8 @@ type openCall struct {
 
 func newTools() *tools { return &tools{known: map[string]bool{}, called: map[string]toolCall{}} }
 
-// toolEvent is what an agent says of a call: in the form of the protocol, or in that of the
-// callbacks of the JavaScript framework.
+// toolEvent is an agent's event about a tool call, in the form of the protocol or in the form
+// of the callbacks of the JavaScript framework.
 type toolEvent struct {
 	Event  string          `json:"event"`
 	ID     string          `json:"tool_call_id"`
@@ -46,12 +47,12 @@ type toolEvent struct {
 	Error     json.RawMessage `json:"error"`
 }
 
-// toolEvents are the names of events in the protocol by those of callbacks.
+// toolEvents maps the names of callback events to the names of events in the protocol.
 var toolEvents = map[string]string{
 	"on_tool_start": "tool-started", "on_tool_event": "tool-output-delta", "on_tool_end": "tool-finished", "on_tool_error": "tool-error",
 }
 
-// tool takes what an agent says of a call.
+// tool handles an agent's event about a tool call.
 func (t *Translator) tool(data json.RawMessage, namespace []string) {
 	var e toolEvent
 	if json.Unmarshal(data, &e) != nil {
@@ -86,7 +87,7 @@ func first(a, b string) string {
 	return b
 }
 
-// textOf is a text as it is, and any other value as JSON.
+// textOf returns a text as it is, and any other value as JSON.
 func textOf(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -109,7 +110,7 @@ func (t *Translator) startTool(id, name string, input json.RawMessage, node stri
 	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": state.OrNull(input)})
 }
 
-// endTool ends a call, once.
+// endTool ends a call once. It does nothing for a call that is not open.
 func (t *Translator) endTool(id, node string, namespace []string, data map[string]any) {
 	i := slices.IndexFunc(t.tools.open, func(call openCall) bool { return call.id == id })
 	if i < 0 {
@@ -119,15 +120,15 @@ func (t *Translator) endTool(id, node string, namespace []string, data map[strin
 	t.emitTool(id, node, namespace, data)
 }
 
-// noteCalls notes calls for the time when their results come.
+// noteCalls remembers calls until their results come.
 func (t *Translator) noteCalls(calls []toolCall) {
 	for _, call := range calls {
 		t.tools.called[call.ID] = call
 	}
 }
 
-// toolsCalled takes the calls that a model asks for. They begin now for an agent that tells nothing
-// of its tools.
+// toolsCalled handles the calls that a model requests. They begin now if the agent does not
+// report its tool calls.
 func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []string) {
 	t.noteCalls(calls)
 	for _, call := range calls {
@@ -137,7 +138,8 @@ func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []stri
 	}
 }
 
-// toolReturned takes the result of a call in a node's update, if the agent has not told of it.
+// toolReturned handles the result of a call in a node's update, if the agent has not reported
+// it.
 func (t *Translator) toolReturned(head chunkHead, raw json.RawMessage, namespace []string) {
 	call := t.tools.called[head.CallID]
 	t.startTool(head.CallID, first(call.Name, head.Name), call.Args, "", namespace)

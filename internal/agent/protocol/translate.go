@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// States is where a Translator reads what the log only names.
+// States is the store from which a Translator reads the states that the log only names.
 type States interface {
-	// Values returns the state that a "values" event means.
+	// Values returns the state that a "values" event names.
 	Values(ctx context.Context, ref thread.Ref, event run.Event) (*thread.State, error)
 }
 
@@ -25,7 +25,8 @@ type Translator struct {
 	run    run.Run
 	filter Filter
 
-	// position, index and at are those of the next event; out are the wanted ones of a part.
+	// position, index and at belong to the next event; out are the events of a part that the
+	// reader wants.
 	position int64
 	index    int
 	at       int64
@@ -34,8 +35,8 @@ type Translator struct {
 
 	// begun says that the run's first lifecycle event was made.
 	begun bool
-	// first is the run's first "values" event, nil before it; earlier are the messages in the state
-	// then, nil before they were looked for.
+	// first is the run's first "values" event, nil before this event. earlier is the state at
+	// this event, nil before it was read.
 	first   *run.Event
 	earlier *state.Values
 
@@ -46,8 +47,8 @@ type Translator struct {
 	asked map[string]bool
 }
 
-// NewTranslator returns the translator for one reader and one run, which Translate gets from its
-// first event on.
+// NewTranslator returns the translator for one reader and one run. Translate must get the run
+// from its first event on.
 func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
 		states: states, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
@@ -55,11 +56,12 @@ func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	}
 }
 
-// sendBytes is about how much is kept for a reader at a time: a part may name many large states.
+// sendBytes is approximately how many bytes are held for a reader at a time: a part may name
+// many large states.
 const sendBytes = 64 << 10
 
-// Translate hands the events of a part that the reader wants to send, several at a time. It calls
-// send at least once, also with no events.
+// Translate hands the events of a part that the reader wants to send, several at a time. It
+// calls send at least once, even if there are no events.
 func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]Event) error) error {
 	for _, event := range part.Events {
 		t.position, t.index = event.Position, 0
@@ -88,7 +90,7 @@ func (t *Translator) flush(send func([]Event) error) error {
 	return send(out)
 }
 
-// milliseconds is a time as it was stored.
+// milliseconds returns a stored time in milliseconds.
 func milliseconds(text string) int64 {
 	at, err := clock.Parse(text)
 	if err != nil {
@@ -110,10 +112,11 @@ func (t *Translator) emit(e Event) {
 	}
 }
 
-// Next is a number that no later event goes below.
+// Next returns a number such that no later event has a lower number.
 func (t *Translator) Next() int64 { return Seq(t.position, t.index) }
 
-// wants tells whether the reader wants the next event, which is made only if it does.
+// wants reports whether the reader wants the next event. The event is made only if the reader
+// wants it.
 func (t *Translator) wants(method string, namespace []string) bool {
 	return t.filter.Wants(Event{Seq: Seq(t.position, t.index), Method: method, Namespace: namespace})
 }
@@ -166,8 +169,8 @@ func (t *Translator) take(ctx context.Context, event run.Event) error {
 	return nil
 }
 
-// begin takes the beginning of an attempt. Another attempt says again what the one before had not
-// finished, under the same ids or others.
+// begin handles the beginning of an attempt. A later attempt repeats the messages that the
+// previous attempt had not finished, under the same ids or other ids.
 func (t *Translator) begin() {
 	if t.begun {
 		t.cutMessages()
@@ -190,15 +193,15 @@ type checkpointData struct {
 	Source   string `json:"source"`
 }
 
-// values takes a "values" event: of the graph itself its checkpoint comes before it. The state is
-// read only for a reader who wants it.
+// values handles a "values" event. For the root graph, a checkpoint event comes before it. The
+// state is read only for a reader that wants it.
 func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
 	if namespace != nil {
 		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: withoutQuestions(event.Data)})
 		return nil
 	}
 	if len(event.Data) > 0 {
-		return nil // it repeats the state beside the questions of a graph that pauses
+		return nil // it repeats the state beside the questions of a paused graph
 	}
 	if t.first == nil {
 		t.first = &event
@@ -221,10 +224,11 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 	return nil
 }
 
-// questions are the member of updates, and of values, that holds what a graph asks.
+// questions is the member of updates, and of values, that holds the questions of a graph.
 const questions = "__interrupt__"
 
-// withoutQuestions is the state of a subgraph without what it asks, which has events of its own.
+// withoutQuestions returns the state of a subgraph without its questions, which have events of
+// their own.
 func withoutQuestions(values json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if !bytes.Contains(values, []byte(questions)) || json.Unmarshal(values, &members) != nil {
@@ -262,7 +266,7 @@ func (t *Translator) ask(list json.RawMessage, namespace []string) {
 		return
 	}
 	for _, question := range asked {
-		if question.ID == "" { // it cannot be told from others by it, and is answered by the input of a run
+		if question.ID == "" { // it has no id of its own, and is answered by the input of a run
 			question.ID = eventID(t.run.Run, Seq(t.position, t.index))
 		}
 		if t.asked[question.ID] {
@@ -280,7 +284,8 @@ func (t *Translator) ask(list json.RawMessage, namespace []string) {
 	}
 }
 
-// custom shows what a node wrote. What has a name goes to the channel of this name too.
+// custom shows the data that a node wrote. Data with a name goes to the channel of this name,
+// too.
 func (t *Translator) custom(data json.RawMessage, namespace []string) {
 	var named struct {
 		Name *string `json:"name"`
@@ -294,7 +299,7 @@ func (t *Translator) custom(data json.RawMessage, namespace []string) {
 	t.emit(e)
 }
 
-// end closes what is open, and shows how the run ended.
+// end closes everything that is open, and shows how the run ended.
 func (t *Translator) end(r run.Run) {
 	if !t.begun {
 		return
@@ -321,7 +326,7 @@ const (
 	interrupted = "interrupted"
 )
 
-// outcome is how a run that has ended shows in its lifecycle.
+// outcome returns the lifecycle event with which a run ended, and its failure.
 func outcome(r run.Run) (event, failure string) {
 	switch r.Status {
 	case run.Success:

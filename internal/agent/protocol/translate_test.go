@@ -14,12 +14,12 @@ import (
 // inner is a step in a subgraph.
 func inner(kind, namespace, data string) step { return step{kind + "|" + namespace, data} }
 
-// TestTranslation shows what becomes of the events of a run that another run came before.
+// TestTranslation shows the events of a run that follows another run.
 func TestTranslation(t *testing.T) {
 	t.Parallel()
 	const called = `"type":"ai","id":"m1","content":"","tool_calls":[{"id":"c1","name":"look","args":{}}]`
 	for name, c := range map[string]struct {
-		// before is what an earlier run has returned.
+		// before are the events that an earlier run has shown.
 		before  []step
 		steps   []step
 		outcome run.Outcome
@@ -179,7 +179,8 @@ func TestTranslation(t *testing.T) {
 	}
 }
 
-// TestAnotherAttempt shows a message again that the one before had begun, under the same id.
+// TestAnotherAttempt shows a message again, under the same id, that the previous attempt had
+// begun.
 func TestAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -246,7 +247,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestQuestionsWithoutAnID are shown one by one, and others once.
+// TestQuestionsWithoutAnID checks that questions without an id are shown each time, and other
+// questions once.
 func TestQuestionsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// resumeOf is the answer in a request's command, nil where there is none.
+// resumeOf returns the answer in a request's command, nil if the command has no answer.
 func resumeOf(request Request) json.RawMessage {
 	var command struct{ Resume json.RawMessage }
 	if json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
@@ -45,9 +45,10 @@ func unasked(t thread.Thread, request Request) error {
 	return nil
 }
 
-// answers returns the ids of the questions that a new run of a thread answers. The command names
-// them in an object, or answers all of them with any other value. A run that goes on from an
-// earlier checkpoint passes over the questions, and of a busy thread they are not known yet.
+// answers returns the ids of the questions that a new run of a thread answers. The command
+// names these questions in an object, or answers all of them with any other value. A run that
+// goes on from an earlier checkpoint passes over the questions. The questions of a busy thread
+// are not known yet.
 func answers(t thread.Thread, request Request) []string {
 	resume := resumeOf(request)
 	if resume == nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// MaxAttempts is how many attempts at a run may fail before it ends as Error: its workers died, or
-// its agent did. Slices do not count.
+// MaxAttempts is how many attempts at a run may fail before the run ends as Error. An attempt
+// fails when its worker dies or when its agent fails. Slices do not count.
 const MaxAttempts = 3
 
-// MaxIdleSlices is how many slices in a row may pass without a step of the run before it ends as
-// Timeout: the next one would do the same again.
+// MaxIdleSlices is how many slices in a row may pass without a step of the run before the run
+// ends as Timeout: the next slice would do the same again.
 const MaxIdleSlices = 3
 
 // ErrFenced is returned to a worker that no longer owns the run. The worker must stop: none of its
@@ -39,9 +39,9 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
-// TooLargeError says that a state, or what an agent keeps of it, is larger than a table can hold.
-// The worker must end the run with Fail, which keeps only what was written before: the attempt's
-// state in memory already contains the rejected change.
+// TooLargeError says that a state, or the part of it that an agent stores, is larger than a
+// table can hold. The worker must end the run with Fail, which keeps only the changes that
+// were written before: the attempt's state in memory already contains the rejected change.
 type TooLargeError struct{ Size int }
 
 func (e *TooLargeError) Error() string {
@@ -70,39 +70,41 @@ func (e *NotDueError) Error() string { return "the run is not due before " + clo
 type Attempt struct {
 	store *Store
 	Run   Run
-	// thread is as it was read when the run was taken up.
+	// thread is the thread as it was read when the attempt took the run.
 	thread thread.Thread
 	// State is the thread's state as this attempt has written it.
 	State *thread.State
 	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
 	Pending []graph.StateUpdate
-	// frame is what an agent that keeps checkpoints goes on from.
+	// frame holds the checkpoints from which an agent that keeps checkpoints goes on.
 	frame *thread.Frame
-	// shown are the values that readers saw last, nil before the first.
+	// shown are the values that readers saw last, nil before readers saw any values.
 	shown *state.Values
-	// updates are what nodes of an agent that keeps checkpoints have returned since its newest one.
+	// updates are the updates that nodes of an agent that keeps checkpoints have returned
+	// since the agent's newest checkpoint.
 	updates []json.RawMessage
 	// unshown says that readers have not seen the values with the run's input.
 	unshown bool
-	// amended says that the agent has said anew what became of the tasks of its checkpoint.
+	// amended says that the agent has sent its newest checkpoint again, with new results of
+	// its tasks.
 	amended bool
-	// events and writes wait for the next flush; size is what they hold, in bytes.
+	// events and writes wait for the next flush; size is the size of their data in bytes.
 	events []Event
 	writes []table.Write
 	size   int
-	// tellsUnfinished says that the agent itself tells which messages are unfinished.
+	// tellsUnfinished says that the agent itself reports which messages are unfinished.
 	tellsUnfinished bool
 	// unfinishedChanged says that the run's unfinished messages are not written yet.
 	unfinishedChanged bool
 	renewed           time.Time
-	// lossy says that what the run has left unfinished is not kept, as the state cannot hold it.
+	// lossy says that the run's leftovers are not kept, because the state cannot hold them.
 	lossy bool
 	// stepped says that this attempt has made a step.
 	stepped bool
 	// fence is the condition of the next write.
 	fence table.Cond
-	// unsure is the error of a write that may have been applied or not. Nothing can follow it: who
-	// goes on must read the run anew.
+	// unsure is the error of a write that may have been applied or not. No write can follow
+	// it: the caller must read the run anew to go on.
 	unsure error
 }
 
@@ -237,11 +239,12 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Checkpoints returns the agent's own checkpoints to continue from, nil before its first.
+// Checkpoints returns the agent's own checkpoints to continue from, nil before the agent's
+// first checkpoint.
 func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
 
-// agentHasCheckpoints reports whether the agent keeps its own checkpoints on this thread. The state
-// comes then from these checkpoints, not from the agent's updates.
+// agentHasCheckpoints reports whether the agent keeps its own checkpoints on this thread. In
+// that case the state comes from these checkpoints, not from the agent's updates.
 func (a *Attempt) agentHasCheckpoints() bool { return a.State.At.Agent != nil }
 
 // fence is the condition that the stored run still has the given status, attempt number, position
@@ -301,16 +304,16 @@ func (a *Attempt) foldInput() error {
 		return a.checkpoint(state.Patch{}, thread.SourceFork, nil)
 	}
 	if a.State.At.Number >= 0 && commandUpdate(a.Run.Command) == nil {
-		a.showValues() // what it goes on from
+		a.showValues() // the values from which the run goes on
 	}
 	return nil
 }
 
-// nodeInput stands for a run's input among the nodes.
+// nodeInput is the node name under which a run's input is added to the state.
 const nodeInput = "__input__"
 
-// commandUpdate returns the update of a command as an object, which may also be a list of pairs;
-// nil when it has none.
+// commandUpdate returns the update of a command as an object. In the command the update may
+// also be a list of pairs. commandUpdate returns nil if the command has no update.
 func commandUpdate(command json.RawMessage) json.RawMessage {
 	var c struct{ Update json.RawMessage }
 	if len(command) == 0 || json.Unmarshal(command, &c) != nil || state.IsObject(c.Update) {
@@ -331,8 +334,8 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 	return record.Encode(object)
 }
 
-// Update shows the updates of nodes and folds them into the state, in their order, unless the
-// agent's own checkpoints make it.
+// Update shows the updates of nodes and folds them into the state in their order. It does not
+// fold them if the state comes from the agent's own checkpoints.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
 	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
@@ -364,7 +367,8 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 	return nil
 }
 
-// Values makes the state what the agent says it is, unless its own checkpoints do.
+// Values replaces the state with the values that the agent sends. It does nothing if the state
+// comes from the agent's own checkpoints.
 func (a *Attempt) Values(data json.RawMessage) error {
 	if a.agentHasCheckpoints() {
 		return nil
@@ -378,7 +382,7 @@ func (a *Attempt) Values(data json.RawMessage) error {
 	return a.checkpoint(patch, thread.SourceLoop, nil)
 }
 
-// Show takes any other event.
+// Show takes an event of any other kind.
 func (a *Attempt) Show(name string, data json.RawMessage) {
 	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
@@ -387,11 +391,11 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	}
 }
 
-// foldAs folds an update in as a node's.
+// foldAs folds an update into the state as the update of the given node.
 func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node string) error {
 	newID := func() string { return id.New(a.store.now()) }
 	var pending []graph.StateUpdate
-	if source == thread.SourceInput { // which an agent that keeps checkpoints may have to be given again, as the same messages
+	if source == thread.SourceInput { // an agent with checkpoints may need it again, as the same messages
 		var err error
 		if update, err = state.Coerce(update, newID); err != nil {
 			return err
@@ -431,7 +435,7 @@ func (a *Attempt) reveal() {
 	}
 }
 
-// passed notes that the state has gone on.
+// passed notes that the state has a new checkpoint.
 func (a *Attempt) passed(source thread.Source, patch state.Patch) {
 	a.Run.Checkpoint = a.State.At.Number
 	if source == thread.SourceLoop {
@@ -440,8 +444,8 @@ func (a *Attempt) passed(source thread.Source, patch state.Patch) {
 	a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
 }
 
-// Ask shows the questions of a graph that pauses, an object, where clients look for them: as an
-// update, and beside the values.
+// Ask shows the questions of a graph that pauses. The questions are an object. Ask shows them
+// in both places where clients look for them: as an update, and beside the values.
 func (a *Attempt) Ask(questions json.RawMessage) {
 	a.reveal()
 	a.append(Event{Name: EventUpdates, Data: questions})

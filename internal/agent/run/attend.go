@@ -33,7 +33,7 @@ func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition
 	return f.all(ctx, w)
 }
 
-// await returns a thread as soon as it is there.
+// await returns a thread as soon as the thread exists.
 func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
 	for {
 		t, err := s.threads.Get(ctx, ref)
@@ -48,8 +48,9 @@ func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thr
 	}
 }
 
-// beginAt begins with the run that the lock names, which need not be there. A thread whose lock
-// names no run had none when the lock was read, so all its runs are still to be shown.
+// beginAt begins with the run that the lock names; this run need not exist any more. If the
+// lock names no run, the thread had no run when the lock was read, so all its runs are still
+// to be shown.
 func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 	if lock.Run == "" {
 		return nil
@@ -70,8 +71,8 @@ func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 	})
 }
 
-// back visits the runs before a run, from the newest on, until visit wants no more. Before "" are
-// all runs.
+// back visits the runs before a run, from the newest to the oldest, until visit returns false.
+// If run is "", back visits all runs.
 func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
@@ -96,10 +97,10 @@ func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit
 	}
 }
 
-// Behind returns the reader's position before the first event of a run, as far as it is known. It
-// is behind the newest event of the earlier runs that a worker claimed, and behind the ends of the
-// later runs that never began. If run is "", Behind returns the position behind all that the thread
-// has shown.
+// Behind returns the reader's position before the first event of a run, as far as this
+// position is known. The position is behind the newest event of the earlier runs that a worker
+// claimed, and behind the ends of the later runs that never began. If run is "", Behind
+// returns the position behind everything that the thread has shown.
 func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderPosition, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -122,8 +123,9 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderP
 	return position, err
 }
 
-// Reached is the position of the newest event that the thread has shown, also if its run was
-// removed. The thread is read last: a run that is removed meanwhile leaves its position there.
+// Reached returns the position of the newest event that the thread has shown, even if the run
+// of this event was removed. Reached reads the thread last: a run that is removed meanwhile
+// leaves its position in the thread.
 func (s *Store) Reached(ctx context.Context, ref thread.Ref) (reached int64, err error) {
 	f := follower{Store: s, ref: ref}
 	err = f.back(ctx, thread.Lock{}, "", func(run Run) bool {

@@ -13,18 +13,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Action is what a cancel does to a run.
+// Action says how a cancel ends a run.
 type Action string
 
 const (
-	// ActionInterrupt ends the run as Interrupted. The state keeps what the run has shown and its
-	// input. If no worker had claimed the run, the state does not get its input.
+	// ActionInterrupt ends the run as Interrupted. The state keeps the output that the run has
+	// shown, and its input. If no worker had claimed the run, the state does not get its
+	// input.
 	ActionInterrupt Action = "interrupt"
 	// ActionRollback removes the run with everything that it wrote.
 	ActionRollback Action = "rollback"
 )
 
-// status is what a run becomes.
+// status is the status that the action gives to a run.
 func (a Action) status() Status {
 	if a == ActionRollback {
 		return Removed
@@ -32,8 +33,8 @@ func (a Action) status() Status {
 	return Interrupted
 }
 
-// Reason says in words why a run was ended before it had come to its end. It is "" for a run that
-// was not, and for one that was when nothing was noted of that yet.
+// Reason says in words why a run was ended before it completed. It is "" for a run that
+// completed, and for a run that was ended early while no reason is stored yet.
 type Reason string
 
 const (
@@ -45,25 +46,25 @@ func supersededBy(run string) Reason {
 	return Reason("The run was superseded by run " + run + ", whose multitask_strategy is interrupt.")
 }
 
-// NothingToCancel is the fault of a cancel that finds no unfinished run.
+// NothingToCancel returns the fault of a cancel that finds no unfinished run.
 func NothingToCancel() error {
 	return fault.New(fault.NotFound, "No matching runs to cancel. Those that have ended, or were cancelled before, stay as they are.")
 }
 
-// Cancel ends a run that has not ended: the first cancel wins, and its worker can write nothing
-// more. The next queued run begins. A run that has ended is NothingToCancel, an unknown one a
-// fault.NotFound.
+// Cancel ends a run that has not ended: the first cancel wins, and the run's worker can write
+// nothing more. The next queued run begins. Cancel returns NothingToCancel for a run that has
+// ended, and a fault.NotFound for an unknown run.
 func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
 	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
 }
 
-// CancelOnDisconnect cancels a run whose client has disconnected. The state keeps what the run has
-// shown.
+// CancelOnDisconnect cancels a run whose client has disconnected. The state keeps the output
+// that the run has shown.
 func (s *Store) CancelOnDisconnect(ctx context.Context, ref Ref) error {
 	return s.cancel(ctx, ref, ActionInterrupt, byDisconnect, Pending, Running)
 }
 
-// cancel is Cancel for a run in one of the statuses.
+// cancel is Cancel for a run that has one of the given statuses.
 func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		t, run, err := s.getWithThread(ctx, ref)
@@ -83,7 +84,8 @@ func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, 
 	})
 }
 
-// clearFirst clears up what earlier runs left, after which the thread is to be read again.
+// clearFirst seals the leftovers of earlier runs. It returns record.ErrLost, so that the
+// caller reads the thread again.
 func (s *Store) clearFirst(ctx context.Context, ref thread.Ref) error {
 	if _, err := s.Seal(ctx, ref); err != nil {
 		return err
@@ -91,7 +93,7 @@ func (s *Store) clearFirst(ctx context.Context, ref thread.Ref) error {
 	return record.ErrLost
 }
 
-// cancelActive ends the thread's active run and hands the thread to the next one.
+// cancelActive ends the thread's active run and hands the thread to the next queued run.
 func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	q, err := s.queued(ctx, t)
 	if err != nil {
@@ -113,7 +115,8 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	return o, nil
 }
 
-// rests is what a thread shows when its active run was cancelled and no other run follows.
+// rests returns the status and the questions that a thread shows when its active run was
+// cancelled and no other run follows.
 func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Status, []byte, error) {
 	switch {
 	case action == ActionRollback, active.takenBack(why):
@@ -128,8 +131,8 @@ func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action A
 // cancelled it before a worker took it up.
 func (r Run) takenBack(why Reason) bool { return r.Attempt == 0 && why == byRequest }
 
-// before is what a thread showed before its active run: what its newest sealed checkpoint says of
-// the graph.
+// before returns the status and the questions that a thread showed before its active run. It
+// takes them from the thread's newest sealed checkpoint.
 func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread.Status, []byte, error) {
 	if t.Lock.Checkpoint < 0 || t.Lock.Unsealed {
 		return thread.StatusIdle, nil, nil
@@ -150,8 +153,8 @@ func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread
 	return thread.StatusInterrupted, thread.InterruptsOf(at), nil
 }
 
-// cancelQueued ends a run that waits behind the active one. It is sealed when its turn would have
-// come.
+// cancelQueued ends a run that waits behind the active run. The run is sealed when its turn
+// would have come.
 func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason) (o record.Outbox) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
@@ -164,13 +167,13 @@ func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason
 	return o
 }
 
-// cancelled does what follows from a cancel. Rescue finds what is left undone.
+// cancelled does the work that follows a cancel. Rescue finds work that is left undone.
 func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 	if !run.Due.IsZero() && run.Attempt == 0 {
 		s.stop(ctx, run, "the run was cancelled")
 	}
 	if next != nil {
-		s.start(ctx, *next) // it seals before it begins
+		s.start(ctx, *next) // the next run's worker seals the thread before it begins
 		return
 	}
 	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
@@ -203,8 +206,8 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 	})
 }
 
-// cancelAll returns the writes that end the active run and all that wait behind it. Kept ones are
-// passed by: the last of them is where the lock is left.
+// cancelAll returns the writes that end the active run and all runs that wait behind it. If
+// the action keeps the runs, the lock passes over them and stays at the last of them.
 func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
 	now := s.now()
 	change := t.ChangeLock(now)
@@ -226,7 +229,7 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 // CancelScope says which runs of a deployment are cancelled.
 type CancelScope string
 
-// What CancelDeployment may be asked for.
+// Scopes of CancelDeployment.
 const (
 	// CancelPending, CancelRunning and CancelAll are the scopes of CancelDeployment.
 	CancelPending CancelScope = "pending"
@@ -234,11 +237,12 @@ const (
 	CancelAll     CancelScope = "all"
 )
 
-// cancelPage is how many runs or threads are looked at at a time.
+// cancelPage is how many runs or threads one query reads.
 const cancelPage = 64
 
 // CancelDeployment ends the unfinished runs of a deployment, on all its threads whose metadata
-// matches a filter, and reports whether there were any. It looks at the busy threads only.
+// matches a filter, and reports whether there were any such runs. It looks at the busy threads
+// only.
 func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
 	for _, query := range keys.BusyThreads(workspace, deployment) {
 		query.Limit = cancelPage
@@ -264,7 +268,8 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 	return found, nil
 }
 
-// cancelMatching is cancelOn where the thread's metadata matches the filter.
+// cancelMatching is cancelOn for a thread whose metadata matches the filter. It does nothing
+// for other threads.
 func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
 	if !filter.Empty() {
 		t, err := s.threads.Get(ctx, ref)
@@ -278,7 +283,7 @@ func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only CancelS
 	return s.cancelOn(ctx, ref, only, action)
 }
 
-// cancelOn ends the runs of a thread that are asked for.
+// cancelOn ends the runs of a thread that are in the scope.
 func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, action Action) (found bool, err error) {
 	if only == CancelAll {
 		return s.CancelThread(ctx, ref, action)
@@ -292,7 +297,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		if err == nil {
 			found = true
 		} else if fault.Is(err, fault.NotFound) {
-			err = nil // it has gone on meanwhile
+			err = nil // the run has another status by now
 		}
 		return err
 	}
@@ -300,7 +305,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		return found, one(t.Lock.Run, Running)
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
-	query.Limit, query.Reverse = cancelPage, true // so that none of them begins because those before it are cancelled
+	query.Limit, query.Reverse = cancelPage, true // so that no run begins because the runs before it are cancelled
 	for {
 		page, err := s.table.Query(ctx, query)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Checkpoint adds a checkpoint of an agent that keeps its own. From the root graph's first
-// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint again,
-// that updates the results of the checkpoint's tasks.
+// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint
+// again, Checkpoint updates the results of the checkpoint's tasks.
 func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	if err := thread.CheckTasks(c.Tasks); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 		return a.addWrite(put)
 	}
 	if agent := a.State.At.Agent; agent != nil && agent.ID == c.ID {
-		return nil // the server's own checkpoints lie behind it: there it stays as it was
+		return nil // the server's own checkpoints follow it, so it stays as it was
 	}
 	source := sourceOf(c)
 	values := c.Values
@@ -101,9 +101,10 @@ func sourceOf(c graph.Checkpoint) thread.Source {
 	return thread.SourceLoop
 }
 
-// showChanged shows the values to readers if they have not seen the same before, or if a node has
-// written what they are again. The first checkpoint of a run, which has its input only beside the
-// values, would show them as they were without.
+// showChanged shows the values to readers if readers have not seen the same values before, or
+// if a node has written values again that are the same. The first checkpoint of a run has the
+// run's input only beside the values: it would show the values without the input, so it is not
+// shown.
 func (a *Attempt) showChanged(source thread.Source) {
 	if source == thread.SourceInput {
 		return
@@ -114,7 +115,8 @@ func (a *Attempt) showChanged(source thread.Source) {
 	a.updates = nil
 }
 
-// isOfValues tells whether a node's update is one of what readers see: not of what only nodes do.
+// isOfValues reports whether a node's update writes values that readers see, and not only
+// values that are internal to nodes.
 func (a *Attempt) isOfValues(update json.RawMessage) bool {
 	if !state.IsObject(update) {
 		return string(update) != "null"
@@ -123,8 +125,9 @@ func (a *Attempt) isOfValues(update json.RawMessage) bool {
 	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return a.State.Values.Holds(m.Name) })
 }
 
-// asked are the questions of a graph that paused, by task where the agent's checkpoint says which
-// task asks them. A graph that has ended before nodes that it would run next has paused too.
+// asked returns the questions of a graph that paused. They are listed by task if the agent's
+// checkpoint says which task asks them. A graph that ended before nodes that it would run next
+// has paused, too.
 func (a *Attempt) asked(outcome Outcome) json.RawMessage {
 	at := a.State.At
 	if outcome.Status != Success || !at.Own() || len(at.Next) == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// TestConcurrentHistories keeps the same promises as TestRandomHistories with clients and workers
-// that really are concurrent, so that the race detector sees them. Workers die and come back as
-// zombies.
+// TestConcurrentHistories checks the same promises as TestRandomHistories with clients and
+// workers that really are concurrent, so that the race detector sees them. Workers die and
+// come back as zombies.
 func TestConcurrentHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -86,14 +86,15 @@ func (m *model) chat(rng *rand.Rand, name string) (runs []run.Run, readers []*fo
 	return runs, readers
 }
 
-// crew is a worker that takes up one task after the other.
+// crew is a worker that takes up one task after another.
 type crew struct {
 	*model
 	rng   *rand.Rand
 	name  string
 	tasks chan run.Task
 	count int
-	// zombie is an attempt that this worker was given up for, and that it goes on with some day.
+	// zombie is an attempt of this worker that was given up. The worker goes on with it some
+	// day.
 	zombie *worker
 }
 
@@ -112,7 +113,7 @@ func (c *crew) work(task run.Task) {
 	}
 }
 
-// answerRun speaks, and ends the run unless the worker dies before.
+// answerRun shows messages and ends the run, unless the worker dies before.
 func (c *crew) answerRun(w *worker, task run.Task) error {
 	for range 1 + c.rng.IntN(5) {
 		if w.message == "" {
@@ -145,7 +146,7 @@ func (c *crew) answerRun(w *worker, task run.Task) error {
 	return w.Finish(c.t.Context(), run.Outcome{Status: run.Success})
 }
 
-// haunt lets the zombie write, which it may until another worker has the run.
+// haunt lets the zombie write. The zombie may write until another worker has the run.
 func (c *crew) haunt() {
 	if c.zombie == nil {
 		return

@@ -20,17 +20,18 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Config is what a Store works with.
+// Config is the configuration of a Store.
 type Config struct {
 	Table    table.Table
 	Threads  *thread.Store
 	Workflow workflow.Engine
 	Now      clock.Clock
-	// Log gets trouble that no request fails for; the default is slog's.
+	// Log gets errors that do not make a request fail; the default is slog's.
 	Log *slog.Logger
-	// Webhooks tells the addresses that runs name of their end; without it none is told.
+	// Webhooks sends the end of a run to the address that the run names. If it is nil, no
+	// address is notified.
 	Webhooks *webhook.Store
-	// Lease is how long a worker may be silent before another one is sent; default 30 s.
+	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
 	Lease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.
@@ -62,10 +63,10 @@ func NewStore(c Config) *Store {
 	}
 }
 
-// Create creates a run on a thread according to its strategy, and starts its workflow if it is the
-// active one now. A busy thread with Reject is a fault.Conflict, an unknown thread a
-// fault.NotFound. Input that cannot be folded into a state is a fault.Invalid: once accepted, it
-// must be.
+// Create creates a run on a thread according to the run's strategy. It starts the run's
+// workflow if the run is the active run now. A busy thread with Reject is a fault.Conflict, an
+// unknown thread a fault.NotFound. Input that cannot be folded into a state is a
+// fault.Invalid, because every accepted input must be folded later.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 	return s.CreateOn(ctx, t, request)
 }
 
-// CreateOn is Create for a thread that was just read, or made.
+// CreateOn is Create for a thread that was just read or created.
 func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) (Run, error) {
 	if err := state.CheckInput(request.Input); err != nil {
 		return Run{}, fault.New(fault.Invalid, "The input cannot be applied: %v.", err)
@@ -137,16 +138,16 @@ func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.Cut != "")
 }
 
-// start dispatches a run that is active now. A failure is only logged, as the run exists and the
-// client must not ask twice: Rescue dispatches the run later.
+// start dispatches a run that is active now. A failure is only logged, because the run exists
+// and the client must not send the request twice: Rescue dispatches the run later.
 func (s *Store) start(ctx context.Context, run Run) {
 	if err := s.Dispatch(ctx, run); err != nil {
 		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
 	}
 }
 
-// stop cancels the workflow of a delayed run that no longer needs it. A workflow that survives
-// finds nothing to do.
+// stop cancels the workflow of a delayed run that no longer needs it. If the workflow is not
+// cancelled, it finds nothing to do.
 func (s *Store) stop(ctx context.Context, run Run, why string) {
 	err := s.workflow.Stop(ctx, workflow.Run, execution(run), why)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
@@ -154,7 +155,7 @@ func (s *Store) stop(ctx context.Context, run Run, why string) {
 	}
 }
 
-// plan decides what a new run does to the thread as it was read.
+// plan decides how a new run changes the thread that was read.
 func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Place) (run Run, o record.Outbox, err error) {
 	if t.Lock.Busy && request.Strategy == Reject {
 		return run, o, thread.BusyFault(t.Ref)
@@ -178,18 +179,18 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 	return run, o, err
 }
 
-// lockPlan is what a new run does to the lock and to the active run.
+// lockPlan says how a new run changes the lock and the active run.
 type lockPlan struct {
-	// before has the write that ends or displaces the active run, if there is such a write, and
-	// what follows from the plan.
+	// before holds the write that ends or displaces the active run, if the plan has such a
+	// write, and the calls that follow the commit.
 	before record.Outbox
 	change table.Update
 	// active says that the new run becomes the active run.
 	active bool
 }
 
-// planLock decides whether a new run becomes the active run, and what then happens to the run that
-// is active now.
+// planLock decides whether a new run becomes the active run, and whether the run that is
+// active now goes on, ends or is displaced.
 func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool) (p lockPlan, err error) {
 	now := s.now()
 	p.change, p.active = t.ChangeLock(now), !t.Lock.Busy || takesOver
@@ -237,8 +238,8 @@ func (s *Store) planWrites(
 	return o, err
 }
 
-// takeOver returns the write that ends the thread's active run for a new run, and adds to the
-// change of the lock what happens to the active run and to the queued runs.
+// takeOver returns the write that ends the thread's active run for a new run. It adds to the
+// change of the lock how the active run and the queued runs end.
 func (s *Store) takeOver(t thread.Thread, change *table.Update, by Run, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
 	if by.Strategy != Rollback {
@@ -305,8 +306,9 @@ func predecessor(lock thread.Lock, delayed bool) string {
 	return last
 }
 
-// after returns the present time, moved behind the thread's newest run if need be: a run's id and
-// time of creation follow those of the runs before it even when the clocks of two hosts differ.
+// after returns the present time, or a later time if the thread's newest run requires it: a
+// run's id and creation time follow those of the runs before it even if the clocks of two
+// hosts differ.
 func (s *Store) after(last string) time.Time {
 	now := s.now()
 	if last == "" {
@@ -345,12 +347,13 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	return []table.Write{put, *rest}
 }
 
-// leaseEntry places a run where reconcile finds it when its lease is over.
+// leaseEntry returns the index entry under which reconcile finds a run when the run's lease is
+// over.
 func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.lease))}
 }
 
-// noLease returns the change of the index that takes a run off reconcile's list.
+// noLease returns the change of the index that removes a run from reconcile's list.
 func noLease() map[table.Index]table.Key { return map[table.Index]table.Key{table.ByDue: {}} }
 
 func later(a, b time.Time) time.Time {
@@ -360,8 +363,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// end is the write that stops a run. From then on its worker is fenced off. It keeps its lease
-// until what it leaves behind is cleared up, so that this is done in any case.
+// end is the write that stops a run. From then on the run's worker is fenced off. The run
+// keeps its lease until its leftovers are cleared up, so that they are cleared up in any case.
 func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
 	if why != "" {
@@ -371,8 +374,8 @@ func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Upd
 	return change
 }
 
-// displace is the write that makes an active run that waits for its time one that waits behind
-// another. It will need another workflow.
+// displace is the write that makes a delayed active run a queued run behind another run. The
+// delayed run will need another workflow.
 func (s *Store) displace(run Run, now time.Time) table.Update {
 	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, fence(run))
 	change.Index = noLease()

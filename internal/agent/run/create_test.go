@@ -17,14 +17,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestCreateFollowsItsStrategy creates a run "new" on an idle thread, on one with a run "active",
-// and on one where "queued" waits too.
+// TestCreateFollowsItsStrategy creates a run "new" on an idle thread, on a thread with a run
+// "active", and on a thread on which "queued" waits, too.
 func TestCreateFollowsItsStrategy(t *testing.T) {
 	t.Parallel()
 	type situation struct {
-		// Statuses of active, queued (as far as there is one) and new (unless refused).
+		// Statuses are the statuses of active, queued (if there is a queued run) and new
+		// (unless refused).
 		Statuses []run.Status
-		// Started are the runs whose workflow was started, Last and Run those of the lock.
+		// Started are the runs whose workflow was started. Run and Last are the runs that the
+		// lock names.
 		Started   []string
 		Run, Last string
 	}
@@ -126,15 +128,15 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestCreateDecidesAgain lets another request change the thread between a creation's reading and
-// its writing.
+// TestCreateDecidesAgain lets another request change the thread after a creation has read it
+// and before the creation writes.
 func TestCreateDecidesAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		strategy run.Strategy
 		between  func(f *fixture, a *run.Attempt)
 		refused  bool
-		want     []run.Status // of the first run, and of the new one
+		want     []run.Status // the statuses of the first run and of the new run
 	}{
 		"enqueue, and the run ends":        {run.Enqueue, (*fixture).finish, false, []run.Status{run.Success, run.Pending}},
 		"reject, and the run had ended":    {run.Reject, func(*fixture, *run.Attempt) {}, true, []run.Status{run.Running}},
@@ -167,7 +169,8 @@ func TestCreateDecidesAgain(t *testing.T) {
 	}
 }
 
-// TestRejectOnAThreadThatBecameBusy has another client's run slip in between.
+// TestRejectOnAThreadThatBecameBusy lets another client create a run before the request
+// writes.
 func TestRejectOnAThreadThatBecameBusy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -177,8 +180,8 @@ func TestRejectOnAThreadThatBecameBusy(t *testing.T) {
 	}
 }
 
-// TestRunIDsFollowTheOrderOfCreation also when the clock of the host is behind that of the one
-// before.
+// TestRunIDsFollowTheOrderOfCreation checks that the ids ascend even if the clock of the host
+// is behind the clock of the previous host.
 func TestRunIDsFollowTheOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -196,11 +199,11 @@ func TestRunIDsFollowTheOrderOfCreation(t *testing.T) {
 	}
 }
 
-// TestConcurrentInterruptsLeaveOneRun has 20 clients interrupt each other.
+// TestConcurrentInterruptsLeaveOneRun lets 20 clients interrupt each other.
 func TestConcurrentInterruptsLeaveOneRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	commits := map[any]string{} // the active run by the epoch that it followed
+	commits := map[any]string{} // the active run, by the epoch before it
 	var mu sync.Mutex
 	f.table.committed = func(writes []table.Write) {
 		mu.Lock()
@@ -242,7 +245,8 @@ func TestConcurrentInterruptsLeaveOneRun(t *testing.T) {
 	}
 }
 
-// TestARunWhoseWorkflowCannotBeStarted is accepted all the same, as it is stored, and is rescued.
+// TestARunWhoseWorkflowCannotBeStarted checks that the run is accepted, because it is stored,
+// and that Rescue starts it.
 func TestARunWhoseWorkflowCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -260,7 +264,8 @@ func TestARunWhoseWorkflowCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeavesItsRunBehind between its creation and the start of its workflow.
+// TestAClientThatLeavesItsRunBehind cancels the client's context after the run is created and
+// before its workflow starts.
 func TestAClientThatLeavesItsRunBehind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -275,7 +280,8 @@ func TestAClientThatLeavesItsRunBehind(t *testing.T) {
 	}
 }
 
-// TestARequestStaysAsItsCallerMadeIt, so that the caller may create another run with it.
+// TestARequestStaysAsItsCallerMadeIt checks that Create does not change the request, so that
+// the caller can create another run with it.
 func TestARequestStaysAsItsCallerMadeIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -296,7 +302,8 @@ func TestARequestStaysAsItsCallerMadeIt(t *testing.T) {
 	}
 }
 
-// TestTheWorkflowOfADelayedRunIsStopped when the run needs it no longer, whatever ended its turn.
+// TestTheWorkflowOfADelayedRunIsStopped checks that the workflow is stopped when the run no
+// longer needs it, in every way in which the run can lose its turn.
 func TestTheWorkflowOfADelayedRunIsStopped(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(f *fixture, delayed run.Run){

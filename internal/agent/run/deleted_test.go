@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// TestTheWorkerOfADeletedThreadWritesNothing from the moment on that the thread is gone, however
-// long the erasure takes.
+// TestTheWorkerOfADeletedThreadWritesNothing checks that the worker is fenced off from the
+// moment when the thread is deleted, even if the erasure takes longer.
 func TestTheWorkerOfADeletedThreadWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*fixture) error{
@@ -38,8 +38,8 @@ func TestTheWorkerOfADeletedThreadWritesNothing(t *testing.T) {
 	}
 }
 
-// TestARunOnTheThreadOfATemporaryOne that comes while that thread goes with its run, or shortly
-// before, stays.
+// TestARunOnTheThreadOfATemporaryOne creates a run on the thread of a temporary run, while the
+// thread is removed or shortly before. The new run stays.
 func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 	t.Parallel()
 	for name, come := range map[string]func(f *fixture) run.Run{

@@ -29,8 +29,8 @@ func (t Task) Ref() Ref {
 	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
 }
 
-// Due returns when a run that is to be taken up may begin, and true if that is not yet. Only the id
-// of a delayed run is ahead of the clock, so that others cost no read.
+// Due returns when a run that is to be taken up may begin, and true if that time has not come.
+// Only the id of a delayed run is ahead of the clock, so other runs cost no read.
 func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
 	now := s.now()
 	if !id.Time(ref.Run).After(now) {
@@ -44,7 +44,7 @@ func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
 	return run.Due, waits, err
 }
 
-// Elapsed is how long ago a run was taken up first.
+// Elapsed returns how long ago a worker first took the run up.
 func (s *Store) Elapsed(run Run) time.Duration {
 	if run.Started.IsZero() {
 		return 0
@@ -52,8 +52,9 @@ func (s *Store) Elapsed(run Run) time.Duration {
 	return s.now().Sub(run.Started)
 }
 
-// Dispatch starts the workflow that carries an active run to its end. It is idempotent. As the run
-// is there already, it is started also when whoever asked for it has gone.
+// Dispatch starts the workflow that carries an active run to its end. It is idempotent. The
+// run is stored already, so Dispatch starts the workflow even if the caller's context has
+// ended.
 func (s *Store) Dispatch(ctx context.Context, run Run) error {
 	input := record.Encode(Task{Workspace: run.Workspace, Deployment: run.Deployment, Thread: run.Thread, Run: run.Run})
 	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Run, execution(run), input); err != nil {
@@ -62,8 +63,8 @@ func (s *Store) Dispatch(ctx context.Context, run Run) error {
 	return nil
 }
 
-// execution is the name of a run's workflow execution: its id, for later ones followed by their
-// number, as a name can be used once only.
+// execution returns the name of a run's workflow execution. The name is the run's id. Later
+// executions append their number, because a name can be used only once.
 func execution(run Run) string {
 	if run.Dispatches <= 1 {
 		return run.Run
@@ -78,11 +79,11 @@ const (
 	rescueLimit = 5 * time.Second
 )
 
-// Rescue sends another worker to each run whose lease is over. A run whose workflow was never
-// started, as the process died in between, gets its own; one whose workflow has ended without
-// ending the run gets another. The shards are looked at side by side, each with the oldest lease
-// first. When ctx ends, Rescue ends what it has begun and leaves the rest to the next one, which is
-// no error.
+// Rescue sends another worker to each run whose lease is over. If the workflow of a run was
+// never started, because the process died before it could start it, Rescue starts it. If the
+// workflow has ended without ending the run, Rescue starts another workflow. Rescue reads the
+// shards in parallel, each with the oldest lease first. When ctx ends, Rescue completes the
+// work it has begun and leaves the rest to the next Rescue; this is no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.Leases(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)
@@ -101,7 +102,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 		return s.clear(ctx, t, run)
 	}
 	if fault.Is(err, fault.NotFound) {
-		return nil // an index may lag behind
+		return nil // an index entry can be out of date
 	}
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	change.Index = s.leaseEntry(ref.Run, later(s.now(), run.Due))
 	renewed, err := record.Try(ctx, s.table, change)
 	if err != nil || !renewed {
-		return err // a run that has changed has moved on by itself
+		return err // a run that has changed needs no rescue
 	}
 	return s.Dispatch(ctx, next)
 }

@@ -1,8 +1,8 @@
 // Package run is the run protocol: how a run is created on a thread, worked on, interrupted, ended
 // and read.
 //
-// Read these files in this order: create.go (what a new run does to the active run), attempt.go and
-// flush.go (a worker's writes, and the fence), seal.go (what an interrupted run leaves in the
+// Read these files in this order: create.go (how a new run changes the active run), attempt.go and
+// flush.go (a worker's writes, and the fence), seal.go (the leftovers of an interrupted run in the
 // thread). Package thread has the lock and the log of checkpoints.
 //
 // # One active run
@@ -22,7 +22,7 @@
 //
 // Run ids sort by creation on their thread. The queue is the pending runs behind the active run. A
 // pending run up to the lock's mark (Overtaken) was superseded, so an interrupt of a thousand
-// queued runs writes none of them.
+// queued runs writes to none of these runs.
 //
 // A delayed run (Request.After) has an id of the time when it is due, so every run that is created
 // earlier goes before it. Its workflow sleeps until then.
@@ -41,23 +41,24 @@
 // Leases decide only when another worker tries. No clocks of two hosts are compared for
 // correctness.
 //
-// # Seal: what was shown is kept
+// # Seal: shown output is kept
 //
 // Events have positions that increase along the thread, and they are durable before a reader sees
 // them. Before the next run starts, Seal goes through the superseded runs in the order of their
 // ids, and puts their leftovers into the thread's state:
 //
-//   - what an interrupted run's finished steps returned, where the state does not have it yet;
+//   - the updates that an interrupted run's finished steps returned, if the state does not have
+//     them yet;
 //   - the shown text of the interrupted run's steps under way, marked incomplete;
 //   - the inputs of queued runs that were interrupted before they started.
 //
 // A run that its client cancelled before it started leaves nothing: the client took it back.
 //
-// What the state cannot hold stays with its run, which ends with the failure StateTooLarge. Seal is
-// idempotent. Claim, Create (before a rollback or a fork), Cancel, Delete and every reader of the
-// state call Seal. Rescue calls it when a superseded run's lease is over.
+// Leftovers that the state cannot hold stay with their run, which ends with the failure
+// StateTooLarge. Seal is idempotent. Claim, Create (before a rollback or a fork), Cancel, Delete
+// and every reader of the state call Seal. Rescue calls it when a superseded run's lease is over.
 //
-// The lock says how far this has come: Overtaken, Cut, Sealed and Unsealed. Package thread has a
+// The lock says how far Seal has come: Overtaken, Cut, Sealed and Unsealed. Package thread has a
 // table of these words.
 //
 // The text of a step counts only if it belongs to the graph's own channel "messages", or if a
@@ -65,7 +66,8 @@
 // so the agent lists these messages in "unfinished" events (Attempt.Unfinished); the newest list
 // counts. For an agent that sends no list, the messages of a node count from their first chunk to
 // the node's next update or the next "values", and only while the state has messages. After an
-// agent's own error no unfinished text is kept; the run's input is, if no step had taken it.
+// agent's own error no unfinished text is kept; the run's input is kept
+// if no step had taken it.
 //
 // An agent with checkpoints of its own gets the same changes as updates that it makes itself
 // (Attempt.Pending), because its checkpoint does not have them.
@@ -90,8 +92,8 @@
 // Finish releases the permit. For an interrupted run, Seal releases it. For a removed run, the
 // transaction that deletes the run releases it. The run holds the permit, not its worker. A run
 // without a free permit waits in the order of ids, and its workflow ends. The release of a permit
-// gives it to the first waiting run and starts that run's workflow. Nobody polls; a worker looks at
-// a waiting run again after ten leases, in case the start was lost.
+// gives it to the first waiting run and starts that run's workflow. No process polls; a worker
+// checks a waiting run again after ten leases, in case the start was lost.
 //
 // A permit costs one read and one write when it is taken and when it is left. A row of items holds
 // 64 permits and takes some 250 runs a second, because a partition takes 1,000 write units a

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Event is one event of a run, durable when a reader sees it.
+// Event is one event of a run. It is durable before a reader sees it.
 type Event struct {
 	// Position increases along the thread.
 	Position int64 `json:"p"`
@@ -18,15 +18,15 @@ type Event struct {
 	// ...
 	Name string          `json:"e"`
 	Data json.RawMessage `json:"d,omitempty"`
-	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state
-	// itself is not stored again. Data are members that clients see beside it.
+	// Checkpoint is, for "values", the number of the checkpoint whose state the event shows:
+	// the state itself is not stored again. Data are members that clients see beside it.
 	Checkpoint int64 `json:"c,omitempty"`
-	// At is when it was written, as text; of events that were read.
+	// At is when the event was written, as text. It is set for events that were read.
 	At string `json:"-"`
 }
 
-// Names of the events that readers of a run see; an agent may stream others, which are passed on as
-// they are.
+// Names of the events that readers of a run see. An agent may stream other events, which are
+// passed on unchanged.
 const (
 	EventMetadata = "metadata" // {run_id, attempt}: a worker took the run up
 	EventValues   = "values"   // the state after a step
@@ -40,7 +40,8 @@ const eventKind = "events"
 // attrEventAttempt is the attempt that wrote a batch of events.
 const attrEventAttempt = "attempt"
 
-// putEvents stores a batch, which is never empty; its key is the position of its last event.
+// putEvents stores a batch, which is never empty. The key of the batch is the position of its
+// last event.
 func putEvents(ref thread.Ref, now time.Time, attempt int64, events []Event) table.Write {
 	last := events[len(events)-1].Position
 	return table.Put{

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// TestAWorkerThatLostItsRunWritesNothing compares everything that is stored before and after its
-// late writes.
+// TestAWorkerThatLostItsRunWritesNothing compares all stored items before and after the
+// worker's late writes.
 func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	losses := map[string]func(f *fixture, r run.Run, a *run.Attempt){
@@ -102,7 +102,8 @@ func TestAWorkerOwnsItsRunUntilItLosesIt(t *testing.T) {
 	f.wantFenced(a.CheckOwned(t.Context()))
 }
 
-// TestFinishAndInterrupt forces both orders. Whoever commits first decides, and for good.
+// TestFinishAndInterrupt forces both orders. The process that commits first decides the
+// result, which then never changes.
 func TestFinishAndInterrupt(t *testing.T) {
 	t.Parallel()
 	t.Run("interrupt first", func(t *testing.T) {
@@ -169,8 +170,8 @@ func TestFinishAndEnqueue(t *testing.T) {
 	}
 }
 
-// TestFailAndFinish forces a worker's end between the reading and the writing of those who give the
-// run up.
+// TestFailAndFinish lets a worker end the run between the reading and the writing of a process
+// that gives the run up.
 func TestFailAndFinish(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -183,7 +184,8 @@ func TestFailAndFinish(t *testing.T) {
 	}
 }
 
-// TestFailAndFlush forces a worker's flush in between: what it showed is kept.
+// TestFailAndFlush lets the worker flush between the reading and the writing of Fail: the
+// output that it showed is kept.
 func TestFailAndFlush(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -196,7 +198,8 @@ func TestFailAndFlush(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersClaimARun lets the second go through between the first one's reading and writing.
+// TestTwoWorkersClaimARun lets the second worker claim the run between the first worker's
+// reading and writing.
 func TestTwoWorkersClaimARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -215,8 +218,8 @@ func TestTwoWorkersClaimARun(t *testing.T) {
 	}
 }
 
-// TestManyWorkersClaimARun has each attempt's number given out once, and all but one of the workers
-// fenced off.
+// TestManyWorkersClaimARun checks that each attempt number is given out once, and that all
+// workers except one are fenced off.
 func TestManyWorkersClaimARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -256,8 +259,8 @@ func TestManyWorkersClaimARun(t *testing.T) {
 	}
 }
 
-// TestALateFlushBeforeATakeover comes between the next worker's reading and writing: the next
-// worker goes on from it.
+// TestALateFlushBeforeATakeover lets the old worker flush between the next worker's reading
+// and writing: the next worker goes on from the flushed state.
 func TestALateFlushBeforeATakeover(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -297,13 +300,13 @@ func TestARunHasThreeAttempts(t *testing.T) {
 	}
 }
 
-// TestAFullAttemptFitsIntoATransaction adds the most that one event may, when the attempt was
-// nearly full.
+// TestAFullAttemptFitsIntoATransaction adds the largest number of writes that one event may
+// add to an attempt that is nearly full.
 func TestAFullAttemptFitsIntoATransaction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	r, a := f.started("1")
-	f.create("2", run.Enqueue) // whose promotion is part of the end
+	f.create("2", run.Enqueue) // the end of the first run also promotes this run
 	for i := 0; ; i++ {
 		next := "m" + strconv.Itoa(i)
 		f.answer(a, next, next)
@@ -326,12 +329,12 @@ func TestAFullAttemptFitsIntoATransaction(t *testing.T) {
 	}
 }
 
-// TestAnAttemptIsFull by bytes and by events, too.
+// TestAnAttemptIsFull checks that bytes and events also make an attempt full.
 func TestAnAttemptIsFull(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, a := f.started("1")
-	f.flush(a) // the values with its input
+	f.flush(a) // the values event with the run's input
 	for range 255 {
 		show(a, "m", "x")
 	}

@@ -15,22 +15,23 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Outcome is how an attempt ended its run.
+// Outcome says how an attempt ended its run.
 type Outcome struct {
 	// Status is Success, Error or Timeout.
 	Status Status
 	// Failure says why a run did not succeed.
 	Failure *Failure
-	// ByAgent says that the failure is the agent's own: nothing is kept of what it has shown in the
-	// steps that failed.
+	// ByAgent says that the failure is the agent's own: no output that the agent has shown in
+	// the failed steps is kept.
 	ByAgent bool
-	// Interrupts are the questions of a graph that paused: a JSON object by task id, nil when it
-	// did not.
+	// Interrupts are the questions of a graph that paused: a JSON object by task id, nil if
+	// the graph did not pause.
 	Interrupts json.RawMessage
 }
 
-// Finish ends the run, makes everything since the last flush durable, and hands the thread to the
-// next queued run, which it dispatches. ErrFenced means that the run was taken from this attempt.
+// Finish ends the run, makes everything since the last flush durable, and hands the thread to
+// the next queued run, which it dispatches. ErrFenced means that the run was taken from this
+// attempt.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.unsure != nil {
 		return a.unsure
@@ -50,7 +51,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	return a.store.Dispatch(ctx, *next)
 }
 
-// foldOutcome adds to the state and to the events what the end of the run leaves: the leftovers,
+// foldOutcome adds the results of the run's end to the state and to the events: the leftovers,
 // the last values, the questions of the graph and the failure.
 func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
 	if outcome.ByAgent {
@@ -71,8 +72,8 @@ func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
 	return nil
 }
 
-// endWrites returns the writes that end the run, and what follows from them. It empties the
-// buffers.
+// endWrites returns the writes that end the run, and the calls that follow the commit. It
+// empties the buffers.
 func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
 	set := table.Attrs{attrStatus: string(outcome.Status)}
 	if outcome.Failure != nil {
@@ -103,7 +104,8 @@ func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
 	return o
 }
 
-// dropOriginal takes out the write of a checkpoint as it was before the run, or erases it.
+// dropOriginal removes from the writes the copy of a checkpoint as it was before the run, or
+// adds the write that erases the stored copy.
 func (a *Attempt) dropOriginal(writes []table.Write) []table.Write {
 	key := amended(a.Run.Ref)
 	kept := slices.DeleteFunc(writes, func(w table.Write) bool { return w.Target() == key })
@@ -113,7 +115,8 @@ func (a *Attempt) dropOriginal(writes []table.Write) []table.Write {
 	return append(writes, table.Delete{Key: key})
 }
 
-// over is where a run that has ended is looked for: nowhere, unless its thread goes with it.
+// over returns the index entry of a run that has ended: no entry, unless the run's thread is
+// removed with the run.
 func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 	if !run.Temporary {
 		return noLease()
@@ -121,9 +124,10 @@ func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run.Run, now.Add(s.linger))}
 }
 
-// leavesSomething reports whether what the run has taken or shown may not be in the state:
-// something other than the agent has ended it, the agent has failed before any task took the input,
-// or an agent that keeps no checkpoints answered on a thread of one that does.
+// leavesSomething reports whether the state may lack something that the run has taken or
+// shown. This is so in three cases: the run's end was not caused by the agent; the agent has
+// failed before any task took the input; or an agent that keeps no checkpoints answered on a
+// thread of an agent that keeps checkpoints.
 func (a *Attempt) leavesSomething(outcome Outcome) bool {
 	if outcome.ByAgent && inputNotStepped(a.State, a.Run) {
 		return !slices.ContainsFunc(thread.TasksOf(a.State.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
@@ -131,8 +135,9 @@ func (a *Attempt) leavesSomething(outcome Outcome) bool {
 	return (outcome.Failure != nil && !outcome.ByAgent) || (a.Run.Unfolded != 0 && !a.followed())
 }
 
-// Fail ends a run that no worker can complete. What it had shown stays in the state, also its input
-// when it never started. A run that needs no worker is left as it is.
+// Fail ends a run that no worker can complete. What the run had shown stays in the state; the
+// run's input stays, too, if the run never started. Fail does nothing for a run that needs no
+// worker.
 func (s *Store) Fail(ctx context.Context, ref Ref, failure Failure) error {
 	return s.giveUp(ctx, ref, Outcome{Status: Error, Failure: &failure})
 }
@@ -157,7 +162,7 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 			err = a.Finish(ctx, outcome)
 		}
 		if _, full := errors.AsType[*TooLargeError](err); full && !lossy {
-			lossy = true // what the state cannot hold stays with its run only
+			lossy = true // the leftovers that the state cannot hold stay with their run only
 			err = record.ErrLost
 		}
 		return struct{}{}, err
@@ -168,9 +173,10 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 	return err
 }
 
-// release writes the end of a run together with the lock of its thread, which passes to the next
-// queued run. It returns that run, nil for none. The first try uses the lock that was read when the
-// run was taken up, because other requests rarely change it meanwhile.
+// release writes the end of a run together with the lock of its thread, which passes to the
+// next queued run. It returns the next run, nil if there is no such run. The first try uses
+// the lock that was read when the run was taken up, because other requests rarely change the
+// lock meanwhile.
 func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox, outcome Outcome) (*Run, error) {
 	s := a.store
 	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread, _ bool) (_ *Run, o record.Outbox, err error) {
@@ -191,8 +197,8 @@ func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox,
 	})
 }
 
-// gaveWay refuses the end of a delayed run that never started: it may have given way to another
-// run, which has changed the state since this run was taken up (begin).
+// gaveWay refuses the end of a delayed run that never started: this run may have given way to
+// another run, which has changed the state since this run was taken up (begin).
 func (a *Attempt) gaveWay(*table.Item) error {
 	if a.Run.Attempt == 0 && !a.Run.Due.IsZero() {
 		return ErrFenced
@@ -200,19 +206,19 @@ func (a *Attempt) gaveWay(*table.Item) error {
 	return nil
 }
 
-// queue is what waits behind a thread's active run.
+// queue describes the runs that wait behind a thread's active run.
 type queue struct {
-	// next is the oldest run that waits, nil when none does.
+	// next is the oldest waiting run, nil if no run waits.
 	next *Run
-	// passed says that there are runs before it that were cancelled.
+	// passed says that cancelled runs lie before next.
 	passed bool
 }
 
-// queuePage is how many runs are looked at for the next one; those that were cancelled are passed
+// queuePage is how many runs one query reads to find the next run. Cancelled runs are passed
 // over, each once.
 const queuePage = 16
 
-// queued looks for the next run of a thread.
+// queued finds the next run of a thread.
 func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error) {
 	if t.Lock.Last == t.Lock.Run {
 		return q, nil
@@ -241,9 +247,9 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 	}
 }
 
-// passOn completes a change of the lock that hands the thread to the next run, or to nobody when
-// that is nil, and leaves it with a status and with what a graph asks. It returns it with what else
-// is to be written.
+// passOn completes a change of the lock. The change hands the thread to the next run. If next
+// is nil, the change leaves the thread without a run, with a status and with the questions of
+// a graph. passOn returns the change together with the other writes that it needs.
 func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, status thread.Status, interrupts json.RawMessage) []table.Write {
 	if next == nil {
 		t.Leave(change, status)

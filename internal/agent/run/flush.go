@@ -12,9 +12,9 @@ import (
 // HasUnflushed reports whether there are events or writes for the next flush.
 func (a *Attempt) HasUnflushed() bool { return len(a.events) > 0 || len(a.writes) > 0 }
 
-// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of
-// a run needs five and one for the message that it leaves unfinished: together they are within
-// table.MaxWrites.
+// Bounds of the data that waits for a flush. One event can add maxNodes writes to fullWrites.
+// The end of a run needs five writes, and one for the message that it leaves unfinished. The
+// sum is at most table.MaxWrites.
 const (
 	fullEvents = 256
 	fullWrites = 60
@@ -22,7 +22,7 @@ const (
 	maxNodes   = 32
 )
 
-// Full reports whether so much waits that it must be flushed before anything is added.
+// Full reports whether so much data waits that it must be flushed before more data is added.
 func (a *Attempt) Full() bool {
 	return len(a.events) >= fullEvents || len(a.writes) >= fullWrites || a.size >= fullBytes
 }
@@ -65,9 +65,10 @@ func (a *Attempt) emitInputIfIdle() {
 	}
 }
 
-// HandOver ends the attempt and leaves the run to the next one, which goes on from the last
-// checkpoint as if this worker had died, but not for a failure. It makes everything since the last
-// flush durable, and is the attempt's last write: it is fenced off by it, too.
+// HandOver ends the attempt and leaves the run to the next attempt. The next attempt goes on
+// from the last checkpoint, as it would if this worker had died, but this attempt does not
+// count as a failure. HandOver makes everything since the last flush durable. It is the
+// attempt's last write: HandOver fences off this attempt, too.
 func (a *Attempt) HandOver(ctx context.Context) error {
 	if !a.stepped {
 		a.Run.Idle++
@@ -76,7 +77,7 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 	return a.write(ctx, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
 }
 
-// change returns the write that moves the run to what was shown so far.
+// change returns the write that moves the run to the position of the newest shown event.
 func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
 	set[attrStart], set[attrPosition], set[attrCheckpoint] = a.Run.Start, a.Run.Position, a.Run.Checkpoint
 	set[attrIdle], set[attrUnfolded], set[attrBefore] = a.Run.Idle, a.Run.Unfolded, a.Run.Before

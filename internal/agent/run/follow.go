@@ -12,11 +12,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// ReaderPosition says how much of a thread a reader has.
+// ReaderPosition says how much of a thread a reader has read.
 type ReaderPosition struct {
-	// Position is that of the last event that the reader has.
+	// Position is the position of the last event that the reader has.
 	Position int64
-	// Ended says that the reader knows the end of the run of that event.
+	// Ended says that the reader knows the end of the run to which this event belongs.
 	Ended bool
 	// Early is the number of later runs that never began and whose end the reader knows.
 	Early int
@@ -39,15 +39,16 @@ func (s *Store) Now(ctx context.Context, ref thread.Ref) (ReaderPosition, error)
 	return ReaderPosition{Position: active.Position}, nil
 }
 
-// Part is what a reader of a thread gets at a time: events of a run, or its end.
+// Part is one piece that a reader of a thread gets: events of a run, or the end of a run.
 type Part struct {
-	// Run is the run as it was read; with its end it is as it is then, Removed if it was rolled
-	// back.
+	// Run is the run as it was read. At the run's end, Run is the run as it is then, Removed
+	// if it was rolled back.
 	Run    Run
 	Events []Event
 	Ended  bool
-	// Early is, for a run that ended before a worker took it up, how many such runs there are since
-	// the run that ended at Position, this one included; 0 for all others. Only Attend has those.
+	// Early is for a run that ended before a worker took it up. It is how many such runs there
+	// are since the run that ended at Position, this run included. It is 0 for all other runs.
+	// Only Attend emits such runs.
 	Early    int
 	Position int64
 }
@@ -66,8 +67,8 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 	return f.all(ctx, w)
 }
 
-// all hands over run after run. A run that waits to be taken up is watched too, as its beginning
-// does not change the thread.
+// all hands over one run after the other. It also watches a run that waits to be taken up,
+// because the beginning of the run does not change the thread.
 func (f *follower) all(ctx context.Context, w table.Watcher) error {
 	var next pendingRun
 	defer next.stop()
@@ -83,7 +84,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 			f.made = t.Created
 		}
 		if !t.Created.Equal(f.made) {
-			return nil // it was made anew
+			return nil // the thread was deleted and created again
 		}
 		found, due, err := f.pass(ctx, t)
 		switch {
@@ -94,7 +95,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 			err = f.follow(ctx, *found)
 		case next.run == found.Run:
 			err = next.wait(ctx, w, nil)
-		default: // it may have begun before it was watched
+		default: // the run may have begun before it was watched
 			next.stop()
 			next = pendingRun{run: found.Run, watcher: f.table.Watch(found.Key())}
 		}
@@ -139,21 +140,21 @@ type follower struct {
 	*Store
 	ref  thread.Ref
 	emit func(Part) error
-	// made is when the thread was made, zero before that is known.
+	// made is when the thread was created, zero before this time is known.
 	made time.Time
-	// done is the last run of which the reader has everything.
+	// done is the last run whose events the reader has completely.
 	done string
-	// position is where the last run ended that began, early counts the runs since then that never
-	// began. They are handed over if shows says so.
+	// position is the position at which the last run that began has ended. early counts the
+	// later runs that never began. They are handed over if shows is true.
 	position int64
 	early    int
 	shows    bool
 }
 
-// followPage is how many runs are read at a time.
+// followPage is how many runs one query reads.
 const followPage = 32
 
-// find sets done to the last run before the position. It looks from the newest run back.
+// find sets done to the last run before the position. It searches from the newest run back.
 func (f *follower) find(ctx context.Context, from ReaderPosition) error {
 	if from.Position == 0 {
 		return nil
@@ -182,9 +183,10 @@ func (f *follower) find(ctx context.Context, from ReaderPosition) error {
 	}
 }
 
-// pass returns the next run that a worker has taken up, or that waits for that; nil when there is
-// none. A delayed run that was cancelled may have an id that lies in the future: runs that are yet
-// to come may go before it, so pass stops there, and due fires when its time has come.
+// pass returns the next run that a worker has taken up or that waits for a worker, nil if
+// there is no such run. A delayed run that was cancelled may have an id that lies in the
+// future. New runs may still go before it, so pass stops at this run, and due fires when the
+// time of the run has come.
 func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
@@ -201,7 +203,7 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-
 			case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
 				return &run, nil, nil
 			}
-			// It never began, or is being removed.
+			// The run never began, or it is being removed.
 			now := f.now()
 			if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > predecessor(t.Lock, t.Lock.Due.After(now)) {
 				return nil, time.After(wait), nil
@@ -230,8 +232,8 @@ func (f *follower) skip(run Run) error {
 	return f.emit(Part{Run: run, Ended: true, Early: f.early, Position: f.position})
 }
 
-// follow hands over a run to its end. One that was rolled back before the reader had anything of it
-// has no end either.
+// follow hands over a run to its end. A run that was rolled back before the reader had any of
+// its events has no end, either.
 func (f *follower) follow(ctx context.Context, run Run) error {
 	begun := false
 	err := f.Stream(ctx, run, 0, func(events []Event) error {

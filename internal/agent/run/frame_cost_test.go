@@ -12,13 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// growing is an agent that keeps checkpoints, each with all messages in its values and in its own
-// form.
+// growing is an agent that keeps checkpoints. Each checkpoint contains all messages, in its
+// values and in the agent's own data.
 type growing struct {
 	*fixture
 	messages []string
 	step     int
-	// bytes is what was written.
+	// bytes is how many bytes were written.
 	bytes int
 }
 
@@ -58,7 +58,7 @@ func (g *growing) checkpoint(a *run.Attempt) {
 	}
 }
 
-// run makes a run of two steps, each written by itself.
+// run makes a run of two steps. Each step is flushed separately.
 func (g *growing) run() {
 	_, a := g.started(fmt.Sprint("run ", g.step))
 	for range 2 {
@@ -68,8 +68,8 @@ func (g *growing) run() {
 	g.finish(a)
 }
 
-// TestWhatAKeeperStoresGrowsLinearly measures two halves of a thread of 400 messages, and how many
-// reads its last run takes.
+// TestWhatAKeeperStoresGrowsLinearly measures the written bytes of two halves of a thread of
+// 400 messages, and the number of reads of its last run.
 func TestWhatAKeeperStoresGrowsLinearly(t *testing.T) {
 	t.Parallel()
 	g := newGrowing(t)

@@ -21,39 +21,39 @@ import (
 
 var bytewise = cmp.Comparer(bytes.Equal)
 
-// saved is what an agent should get back of one of its checkpoints.
+// saved is the data that an agent should get back for one of its checkpoints.
 type saved struct {
 	graph.Checkpoint
 
-	// kept are lasting subgraphs as of it, since those that came after it, with the results of
-	// tasks.
+	// kept are the lasting subgraphs at the time of the checkpoint, since the subgraphs that
+	// came after it, with the results of tasks.
 	kept, since map[string]graph.Checkpoint
 	writes      []graph.Writes
 }
 
 // keeper plays an agent that keeps checkpoints, its clients and its workers on one thread, and
-// remembers what must be stored.
+// remembers the data that must be stored.
 type keeper struct {
 	*fixture
 	t *rapid.T
-	// all are the agent's checkpoints in the order in which they came; at is where the agent is,
-	// nil before the first.
+	// all are the agent's checkpoints in the order in which they came; at is the agent's
+	// present checkpoint, nil before the first checkpoint.
 	all []*saved
 	at  *saved
-	// values are those of the thread.
+	// values are the values of the thread.
 	values map[string]json.RawMessage
 	// pending are the updates that the agent has to make, as "node text".
 	pending []string
 	run     run.Run
 	attempt *run.Attempt
 	count   int
-	// partial is the text of the message that is being written, stale that an attempt before this
-	// one has begun it.
+	// partial is the text of the message that is being written. stale says that an earlier
+	// attempt began this message.
 	partial, id string
 	stale       bool
 }
 
-// TestCheckpointsOfAgentsAreKeptAsTheyCame through random histories of checkpoints, subgraphs,
+// TestCheckpointsOfAgentsAreKeptAsTheyCame runs random histories of checkpoints, subgraphs,
 // results, interrupts, new attempts and forks.
 func TestCheckpointsOfAgentsAreKeptAsTheyCame(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,8 @@ func (k *keeper) step() {
 	}
 }
 
-// begin creates a run and takes it up. One in flight is interrupted, and leaves what it has shown.
+// begin creates a run and takes it up. It interrupts a run in flight, which leaves its shown
+// output.
 func (k *keeper) begin(strategy run.Strategy, fork bool) {
 	if k.attempt != nil {
 		k.ok(k.attempt.Flush(k.fixture.t.Context()))
@@ -141,13 +142,13 @@ func (k *keeper) begin(strategy run.Strategy, fork bool) {
 	}
 }
 
-// add puts a message into the thread's values, and among what the agent lacks.
+// add puts a message into the thread's values, and among the updates that the agent lacks.
 func (k *keeper) add(node, id string) {
 	k.pending = append(k.pending, node+" "+id)
 	k.values["ids"] = append(k.values["ids"], (id + " ")...)
 }
 
-// again has another worker take the run up.
+// again lets another worker take the run up.
 func (k *keeper) again() {
 	k.ok(k.attempt.HandOver(k.fixture.t.Context()))
 	if k.get(k.run).Idle >= run.MaxIdleSlices {
@@ -167,7 +168,7 @@ func (k *keeper) again() {
 	k.take()
 }
 
-// take claims the run and compares what the agent gets.
+// take claims the run and compares the checkpoints and updates that the agent gets.
 func (k *keeper) take() {
 	a, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref, 0)
 	k.ok(err)
@@ -193,7 +194,7 @@ func (k *keeper) ownInput(pending string) bool {
 	return ok && strings.Contains(string(k.run.Input), fmt.Sprintf("%q", id))
 }
 
-// expected is what the agent gets of a checkpoint.
+// expected returns the checkpoints that the agent gets when it continues from s.
 func (k *keeper) expected(s *saved) *graph.Checkpoints {
 	if s == nil {
 		return nil
@@ -211,14 +212,14 @@ func (k *keeper) expected(s *saved) *graph.Checkpoints {
 	return all
 }
 
-// data is the agent's own form: most of what it was before.
+// data returns the agent's own data, most of which is the same as before.
 func (k *keeper) data(before []byte) []byte {
 	added := fmt.Sprintf("%s:%s;", k.next("data"), strings.Repeat("x", rapid.IntRange(0, 9000).Draw(k.t, "size")))
 	cut := rapid.IntRange(0, len(before)).Draw(k.t, "cut")
 	return slices.Concat(before[:cut], []byte(added), before[cut:])
 }
 
-// save makes the next checkpoint of the graph itself: the agent has made all updates, and adds a
+// save makes the next checkpoint of the root graph: the agent has made all updates, and adds a
 // message.
 func (k *keeper) save() {
 	c := graph.Checkpoint{ID: k.next("checkpoint"), Next: []string{"model"}, Metadata: json.RawMessage(`{"source":"loop"}`)}
@@ -248,7 +249,7 @@ func (k *keeper) save() {
 	k.values = map[string]json.RawMessage{}
 	k.ok(json.Unmarshal(raw, &k.values))
 	if k.stale && (len(added) > 0 || !sameJSON(before, k.values["messages"])) {
-		k.partial = "" // this attempt has written something in its place
+		k.partial = "" // this attempt has written a message in its place
 	}
 }
 
@@ -288,7 +289,7 @@ func (k *keeper) speak() {
 	k.ok(k.attempt.Flush(k.fixture.t.Context()))
 }
 
-// amend says the newest checkpoint once more.
+// amend sends the newest checkpoint once more.
 func (k *keeper) amend() {
 	if k.at == nil {
 		return
@@ -298,13 +299,13 @@ func (k *keeper) amend() {
 	k.ok(k.attempt.Checkpoint(c))
 }
 
-// end ends the run well; a message that was not finished is not kept then.
+// end ends the run with success. A message that was not finished is not kept in this case.
 func (k *keeper) end() {
 	k.ok(k.attempt.Finish(k.fixture.t.Context(), run.Outcome{Status: run.Success}))
 	k.attempt, k.partial = nil, ""
 }
 
-// check compares each checkpoint with what is stored of it.
+// check compares each checkpoint with the stored checkpoint.
 func (k *keeper) check() {
 	ctx := k.fixture.t.Context()
 	for _, s := range k.all {
@@ -327,8 +328,8 @@ func (k *keeper) check() {
 	k.checkHistory()
 }
 
-// checkHistory wants all of the agent's checkpoints, newest first, and of the server's only those
-// that no checkpoint of the agent stands for; by pages as at once.
+// checkHistory checks that the history has all of the agent's checkpoints, newest first. It
+// compares the history by pages with the history in one read.
 func (k *keeper) checkHistory() {
 	ctx := k.fixture.t.Context()
 	whole, err := k.threads.History(ctx, k.ref, thread.Newest, 1000, nil)

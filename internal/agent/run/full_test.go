@@ -9,10 +9,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// large is a text of which a state holds one.
+// large is a text so large that a state can hold only one copy.
 var large = strings.Repeat("x", table.MaxBody*2/3)
 
-// fill puts it into the thread's state.
+// fill puts large into the thread's state.
 func (f *fixture) fill() {
 	f.t.Helper()
 	_, a := f.started("ask")
@@ -20,8 +20,8 @@ func (f *fixture) fill() {
 	f.finish(a)
 }
 
-// wantLost wants the words of a run of which something could not be kept, and a thread that takes
-// the next run.
+// wantLost checks that the run has the failure StateTooLarge, because a part of it could not
+// be kept, and that the thread takes the next run.
 func (f *fixture) wantLost(r run.Run, status run.Status) {
 	f.t.Helper()
 	_, err := f.runs.Seal(f.t.Context(), f.ref)
@@ -42,8 +42,8 @@ func (f *fixture) wantLost(r run.Run, status run.Status) {
 	}
 }
 
-// TestAnInputThatTheStateCannotHold is lost in words, when its run never starts: it does not keep
-// the thread from going on.
+// TestAnInputThatTheStateCannotHold checks that such an input of a run that never starts is
+// lost with a failure, and that the thread goes on.
 func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -58,7 +58,8 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	}
 }
 
-// TestLeftoversThatTheStateCannotHold are lost in words when their run is given up.
+// TestLeftoversThatTheStateCannotHold checks that such leftovers are lost with a failure when
+// their run is given up.
 func TestLeftoversThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

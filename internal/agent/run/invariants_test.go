@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// check compares, when all runs have ended, what is stored with what the protocol promises.
+// check compares the stored data with the promises of the protocol when all runs have ended.
 func (m *model) check() {
 	m.checkInputs()
 	next := int64(1)
@@ -33,8 +33,8 @@ func (m *model) check() {
 	m.wantNoPermits()
 }
 
-// checkInputs wants the input of every accepted run in the state once, in the order of the runs,
-// but for those that were cancelled before they started.
+// checkInputs checks that the state has the input of every accepted run once, in the order of
+// the runs, except the inputs of runs that were cancelled before they started.
 func (m *model) checkInputs() {
 	want, got := []string{}, []string{}
 	for _, r := range m.runs {
@@ -64,9 +64,10 @@ func inputOf(r run.Run) string {
 	return input.Messages[0].ID
 }
 
-// checkShown wants the texts that a run's readers have seen in the state that it left behind:
-// finished as the agent finished them, or as they were shown last. Only a run that succeeded, and
-// an attempt in whose place another one wrote a message, may leave them out.
+// checkShown checks that the texts that a run's readers have seen are in the state that the
+// run left behind: finished as the agent finished them, or as they were shown last. Texts may
+// be missing only for a run that succeeded, and for an attempt in whose place another attempt
+// wrote a message.
 func (m *model) checkShown(r run.Run, events []run.Event) {
 	kept := map[string]string{}
 	for _, message := range m.result(r) {
@@ -103,7 +104,7 @@ func (m *model) checkShown(r run.Run, events []run.Event) {
 	}
 }
 
-// messageOf finds the id of a message in its text, which repeats it.
+// messageOf returns the id of a message, which its text repeats.
 func messageOf(text string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(text, "ai "), " piece")
 	return id
@@ -119,8 +120,8 @@ func updatedMessage(data json.RawMessage) string {
 	return update.Agent.Messages[0].ID
 }
 
-// sameAttempt reports whether two messages were shown by one attempt: between their first events
-// nobody took the run up.
+// sameAttempt reports whether one attempt showed two messages: no worker took the run up
+// between their first events.
 func (m *model) sameAttempt(events []run.Event, a, b string) bool {
 	attempts, attempt := map[string]int{}, 0
 	for _, event := range events {
@@ -136,12 +137,12 @@ func (m *model) sameAttempt(events []run.Event, a, b string) bool {
 	return attempts[a] == attempts[b]
 }
 
-// checkReaders wants that each reader got exactly the log behind its position, however the run went
-// on.
+// checkReaders checks that each reader got exactly the log behind its position, however the
+// run went on.
 func (m *model) checkReaders() {
 	for _, rd := range m.readers {
 		if m.removed[rd.run.Run] {
-			if err := <-rd.done; err != nil && !fault.Is(err, fault.NotFound) { // its stream has ended, if it had begun
+			if err := <-rd.done; err != nil && !fault.Is(err, fault.NotFound) { // the stream has ended, if it had begun
 				m.t.Error(err)
 			}
 			continue
@@ -156,7 +157,7 @@ func (m *model) checkReaders() {
 	}
 }
 
-// checkErased wants nothing stored that no run or checkpoint has.
+// checkErased checks that every stored item belongs to a run or a checkpoint.
 func (m *model) checkErased(newest int64) {
 	if lock := m.thread().Lock; lock.Cut != "" || lock.Unsealed || lock.Checkpoint != newest {
 		m.t.Errorf("the thread is not cleared up: %+v", lock)
@@ -181,8 +182,8 @@ func (m *model) checkErased(newest int64) {
 	}
 }
 
-// checkCheckpoints wants each message in each state once, and none of a state to vanish in the
-// next.
+// checkCheckpoints checks that each state has each message once, and that no message of a
+// state is missing in the next state.
 func (m *model) checkCheckpoints() {
 	_, newest, err := m.fixture.runs.State(m.t.Context(), m.ref)
 	m.must(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// leftover is what a run has shown that is not in the state: updates of nodes since the agent's own
-// newest checkpoint, and messages that were not finished.
+// leftover is the part of a run's shown output that is not in the state: updates of nodes
+// since the agent's own newest checkpoint, and messages that were not finished.
 type leftover struct {
-	// input is the run's own where its agent has taken it, and made no step of it that has it in
-	// its values; nil otherwise.
+	// input is the run's own input if the agent has taken it and has made no step with the
+	// input in its values; nil otherwise.
 	input    json.RawMessage
 	partials state.Partials
 	updates  []state.Member
@@ -43,7 +43,7 @@ func inputNotStepped(s *thread.State, run Run) bool {
 	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
 }
 
-// leftovers reads what a run has shown and not finished.
+// leftovers reads the output that a run has shown and not finished.
 func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	l := new(leftover)
 	from, found := run.leftFrom()
@@ -71,18 +71,19 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 type leftoverFold struct {
 	state *thread.State
 	newID func() string
-	// stored says which tasks have their results at the agent's checkpoint already; the agent has
-	// those.
+	// stored says which tasks have their results at the agent's checkpoint already; the agent
+	// has these results.
 	stored map[string]bool
-	// whole folds updates of nodes as those of an agent that keeps no checkpoints.
+	// whole says that updates of nodes are folded like the updates of an agent that keeps no
+	// checkpoints.
 	whole bool
 
 	pending []graph.StateUpdate
 	patches []state.Patch
 }
 
-// fold puts the leftovers into the state and returns the change, and the updates that the agent has
-// to make itself.
+// fold puts the leftovers into the state. It returns the change, and the updates that the
+// agent has to make itself.
 func (k *leftoverFold) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	before := k.state.Values.Clone()
 	if state.IsObject(l.input) {
@@ -113,7 +114,7 @@ func (k *leftoverFold) fold(l *leftover) (state.Patch, []graph.StateUpdate, erro
 			return state.Patch{}, nil, err
 		}
 	}
-	switch len(k.patches) { // almost always there is one at most, which costs what it adds
+	switch len(k.patches) { // almost always one patch at most: it costs only its size
 	case 0:
 		return state.Patch{}, k.pending, nil
 	case 1:
@@ -131,8 +132,9 @@ func (k *leftoverFold) reduce(update json.RawMessage) error {
 	return err
 }
 
-// take folds in what a node has returned. What its graph's own reducers would make of it only the
-// graph knows, where that is not plain.
+// take folds in the update that a node has returned. Only the graph knows how its own reducers
+// would fold a value that is not plain, so take folds in the plain values only, unless whole
+// is true.
 func (k *leftoverFold) take(update state.Member, pending, whole bool) error {
 	value, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
@@ -158,8 +160,8 @@ func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st *thread.
 	return k, err
 }
 
-// keepLeftovers folds what a run of this attempt has shown but not finished into the state. What
-// was not flushed yet was never shown, but it is about to be.
+// keepLeftovers folds the output that a run of this attempt has shown but not finished into
+// the state. Output that was not flushed yet was never shown, but it is about to be shown.
 func (a *Attempt) keepLeftovers(ctx context.Context) error {
 	l, err := a.store.leftovers(ctx, a.Run)
 	if err != nil {
@@ -176,7 +178,7 @@ func (a *Attempt) keepLeftovers(ctx context.Context) error {
 		return err
 	}
 	if a.frame != nil && k.stored != nil {
-		k.stored = a.frame.Tasks() // with what waits for the next flush
+		k.stored = a.frame.Tasks() // including the writes that wait for the next flush
 	}
 	k.whole = k.whole || !a.followed()
 	patch, pending, err := k.fold(l)

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 )
 
-// verb is what somebody does with a thread's lock.
+// verb names an operation on a thread's lock.
 type verb string
 
 const (
@@ -34,7 +34,7 @@ const (
 	doLook   verb = "look"
 )
 
-// call is an operation's input, answer what it answered.
+// call is the input of an operation, answer its result.
 type call struct {
 	verb     verb
 	run      string
@@ -44,13 +44,13 @@ type call struct {
 }
 
 type answer struct {
-	// done says that the operation did what its name says: it was not refused, fenced off or
-	// without anything to do.
+	// done says that the operation did what its name says: it was not refused, it was not
+	// fenced off, and it had work to do.
 	done    bool
 	run     string
 	attempt int64
 	status  run.Status
-	// exhausted says that a claim found no attempt left.
+	// exhausted says that a claim failed because the run had no attempt left.
 	exhausted bool
 }
 
@@ -62,18 +62,20 @@ func (a answer) String() string {
 	return strings.Join(strings.Fields(fmt.Sprint(a.done, " ", a.status, " ", a.run, " ", a.attempt)), " ")
 }
 
-// lock is the active-run lock as it is promised: one run at a time, in the order of creation.
+// lock is the active-run lock as the protocol promises it: one run at a time, in the order of
+// creation.
 type lock struct {
 	active  string
 	attempt int64
 	waiting []string
-	// ended has the final statuses of all runs that have one, last is the run that was created
+	// ended has the final status of each run that has ended. last is the run that was created
 	// last.
 	ended map[string]run.Status
 	last  string
 }
 
-// after is the lock with runs ended, and passed on if nobody has it.
+// after returns the lock after runs have ended. If the active run is among them, the lock
+// passes to the next run.
 func (l lock) after(status run.Status, runs ...string) lock {
 	l.ended = maps.Clone(l.ended)
 	for _, r := range runs {
@@ -90,7 +92,7 @@ func (l lock) after(status run.Status, runs ...string) lock {
 	return l
 }
 
-// all are the runs that have not ended.
+// all returns the runs that have not ended.
 func (l lock) all() []string {
 	if l.active == "" {
 		return nil
@@ -101,7 +103,7 @@ func (l lock) all() []string {
 // owned reports whether a worker has the attempt that writes next.
 func (l lock) owned(c call) bool { return l.active == c.run && l.attempt == c.attempt }
 
-// status is what a run shows.
+// status returns the status that a run shows.
 func (l lock) status(r string) run.Status {
 	switch {
 	case r == l.active && l.attempt > 0:
@@ -113,7 +115,7 @@ func (l lock) status(r string) run.Status {
 	}
 }
 
-// step reports whether the lock may answer so, and what it is then.
+// step reports whether the lock may give this answer, and returns the lock after the call.
 func (l lock) step(c call, a answer) (bool, lock) {
 	switch c.verb {
 	case doCreate:
@@ -198,9 +200,10 @@ var lockModel = porcupine.Model{
 	Equal: equalLocks,
 }
 
-// TestTheLockIsLinearizable has clients and workers of two servers on one table, whose clocks
-// differ by an hour, use one thread at once, and wants an order of all that they did in which one
-// run has the thread at a time. A failure names its seed, which decides what each of them tries.
+// TestTheLockIsLinearizable lets clients and workers of two servers use one thread at once.
+// The servers share one table, and their clocks differ by an hour. The test looks for an order
+// of all operations in which one run has the thread at a time. A failure names its seed, which
+// decides the operations of each actor.
 func TestTheLockIsLinearizable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -226,8 +229,8 @@ func TestTheLockIsLinearizable(t *testing.T) {
 	}
 }
 
-// unordered shows how far the operations can be brought into an order, and those that have no place
-// in it.
+// unordered shows the longest order of operations that was found, and the operations that have
+// no place in it.
 func unordered(operations []porcupine.Operation, about porcupine.LinearizationInfo) string {
 	longest := []porcupine.Operation{}
 	for _, order := range about.PartialLinearizationsOperations()[0] {
@@ -254,7 +257,7 @@ func unordered(operations []porcupine.Operation, about porcupine.LinearizationIn
 	return text.String()
 }
 
-// history is what all actors did on a thread.
+// history holds the operations of all actors on a thread.
 type history struct {
 	*fixture
 	servers [2]*run.Store
@@ -273,7 +276,7 @@ func newHistory(t *testing.T) *history {
 	return &history{fixture: first, servers: [2]*run.Store{first.runs, second.runs}, begun: time.Now()}
 }
 
-// record notes an operation that is done meanwhile.
+// record runs an operation and notes it with the time that it took.
 func (h *history) record(client int, c call, do func() answer) answer {
 	from := time.Since(h.begun)
 	got := do()
@@ -284,14 +287,14 @@ func (h *history) record(client int, c call, do func() answer) answer {
 	return got
 }
 
-// actor is a client and a worker at a server.
+// actor is a client and a worker of one server.
 type actor struct {
 	*history
 	id   int
 	rng  *rand.Rand
 	runs *run.Store
-	// attempts are those that it has made; it goes on with any of them, also when another worker
-	// has the run.
+	// attempts are the attempts that the actor has claimed. It goes on with any of them, even
+	// if another worker has the run.
 	attempts []*run.Attempt
 	created  int
 }
@@ -337,7 +340,7 @@ func (a *actor) create(strategy run.Strategy) {
 	})
 }
 
-// look reads who has the thread.
+// look reads which run has the thread.
 func (a *actor) look() answer {
 	return a.record(a.id, call{verb: doLook}, func() answer {
 		found, err := a.threads.Get(a.t.Context(), a.ref)
@@ -372,7 +375,7 @@ func (a *actor) claim() {
 	}
 }
 
-// write goes on with one of its attempts.
+// write makes a write with one of the actor's attempts.
 func (a *actor) write(what verb, do func(*run.Attempt) error) {
 	if len(a.attempts) == 0 {
 		return
@@ -391,7 +394,7 @@ func (a *actor) write(what verb, do func(*run.Attempt) error) {
 	}
 }
 
-// some is a run that somebody has created.
+// some returns a run that an actor has created.
 func (a *actor) some() (run.Ref, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

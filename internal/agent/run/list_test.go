@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestAListOfLargeRequests ends where they would not fit into memory.
+// TestAListOfLargeRequests checks that a list ends before the requests would not fit into
+// memory.
 func TestAListOfLargeRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -40,7 +41,7 @@ func TestAListOfLargeRequests(t *testing.T) {
 	list(0, 3)
 	runs, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Limit: 10}})
 	f.must(err)
-	for _, r := range runs { // as if they were as large
+	for _, r := range runs { // as if their requests were as large
 		f.must(f.table.Transact(t.Context(), table.Update{Key: r.Key(), Set: table.Attrs{"bulk": int64(40 << 20)}}))
 	}
 	list(0, 1)

@@ -31,7 +31,7 @@ type engine struct {
 	started  []string
 	stopped  []string
 	statuses map[string]workflow.Status
-	// onStart, when not nil, is told each new execution's input; fails makes Start fail.
+	// onStart, if not nil, gets the input of each new execution; fails makes Start fail.
 	onStart func(run.Task)
 	fails   error
 }
@@ -76,7 +76,7 @@ func (e *engine) Describe(_ context.Context, _ workflow.Machine, name string) (w
 	return workflow.Execution{Name: name, Status: status}, nil
 }
 
-// end makes an execution one that has ended.
+// end ends an execution with a status.
 func (e *engine) end(name string, status workflow.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,23 +92,23 @@ func (e *engine) names() []string {
 	return slices.Clone(e.started)
 }
 
-// hooked is a table that lets a test act right before a transaction, when what led to it was
-// already read, and counts.
+// hooked is a table that counts calls. A test can act right before a transaction, when the
+// request has already read its data.
 type hooked struct {
 	table.Table
 	mu     sync.Mutex
 	before func()
-	// read, when not nil, is told the key of each item before it is read.
+	// read, if not nil, gets the key of each item before the item is read.
 	read func(table.Key)
-	// query, when not nil, is called before the next query.
+	// query, if not nil, is called before the next query.
 	query func()
-	// batch, when not nil, is called before the next items that are read together.
+	// batch, if not nil, is called before the next batch of items is read.
 	batch func()
-	// committed, when not nil, is told the writes of each transaction that was applied.
+	// committed, if not nil, gets the writes of each transaction that was applied.
 	committed func([]table.Write)
 	// dead makes queries fail.
 	dead atomic.Bool
-	// largest is the most writes of one transaction.
+	// largest is the largest number of writes in one transaction.
 	largest int
 	// transactions and reads count calls.
 	transactions, reads atomic.Int64
@@ -122,7 +122,7 @@ func (h *hooked) afterNext(f func()) {
 	}
 }
 
-// beforeGet calls the function once, before an item is read for the first time from now on.
+// beforeGet calls the function once, before the next read of the item.
 func (h *hooked) beforeGet(key table.Key, f func()) {
 	h.read = func(read table.Key) {
 		if read == key {
@@ -140,7 +140,7 @@ func (h *hooked) beforeQuery(f func()) {
 	}
 }
 
-// beforeBatch calls the function once, before the next items that are read together.
+// beforeBatch calls the function once, before the next batch of items is read.
 func (h *hooked) beforeBatch(f func()) {
 	h.batch = func() {
 		h.batch = nil
@@ -202,7 +202,7 @@ func (h *hooked) Query(ctx context.Context, query table.Query) (table.Page, erro
 	return h.Table.Query(ctx, query)
 }
 
-// hand is a clock that moves a microsecond at each reading, and as the test wants.
+// hand is a clock that moves one microsecond at each reading. The test can also move it.
 type hand struct{ micros atomic.Int64 }
 
 func (h *hand) now() time.Time {
@@ -228,7 +228,7 @@ func newFixture(t testing.TB) *fixture {
 	return newFixtureOn(t, tb)
 }
 
-// newFixtureOn makes a thread on a table that others use too.
+// newFixtureOn makes a thread on a table that other fixtures use, too.
 func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 	t.Helper()
 	f := &fixture{t: t, table: &hooked{Table: tb}, engine: new(engine), hand: new(hand)}
@@ -242,7 +242,8 @@ func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 	return f
 }
 
-// say is a run's request whose input is one message of a person, with its text as the id.
+// say returns a run's request whose input is one message of a person. The message's text is
+// also its id.
 func say(text string, strategy run.Strategy) run.Request {
 	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
 	return run.Request{Graph: "agent", Strategy: strategy, Input: json.RawMessage(input)}
@@ -266,7 +267,7 @@ func (f *fixture) claim(r run.Run) *run.Attempt {
 	return a
 }
 
-// started is a run that a worker has taken up.
+// started creates a run that a worker has taken up.
 func (f *fixture) started(text string) (run.Run, *run.Attempt) {
 	f.t.Helper()
 	r := f.create(text, run.Enqueue)
@@ -319,7 +320,7 @@ func (f *fixture) thread() thread.Thread {
 	return got
 }
 
-// statuses are those of runs, in the order of the arguments.
+// statuses returns the statuses of the runs, in the order of the arguments.
 func (f *fixture) statuses(runs ...run.Run) []run.Status {
 	f.t.Helper()
 	var statuses []run.Status
@@ -329,7 +330,8 @@ func (f *fixture) statuses(runs ...run.Run) []run.Status {
 	return statuses
 }
 
-// messages shows the thread's messages as "type text", with "..." behind one that is incomplete.
+// messages returns the thread's messages as "type text", with "..." after an incomplete
+// message.
 func (f *fixture) messages() []string {
 	f.t.Helper()
 	_, st, err := f.runs.State(f.t.Context(), f.ref)
@@ -361,7 +363,7 @@ func (f *fixture) read(st *thread.State) []string {
 	return texts
 }
 
-// result shows the messages that a run left behind.
+// result returns the messages that a run left behind.
 func (f *fixture) result(r run.Run) []string {
 	f.t.Helper()
 	st, err := f.runs.Result(f.t.Context(), f.get(r))
@@ -371,7 +373,7 @@ func (f *fixture) result(r run.Run) []string {
 	return f.read(st)
 }
 
-// items is everything in the thread's partition.
+// items returns all items in the thread's partition.
 func (f *fixture) items() []*table.Item {
 	f.t.Helper()
 	items, err := table.AllItems(f.t.Context(), f.table, keys.Partition(f.ref.Workspace, f.ref.Deployment, f.ref.Thread))
@@ -381,8 +383,8 @@ func (f *fixture) items() []*table.Item {
 	return items
 }
 
-// replay reads the events of a run that has ended, here and as another process does, which
-// remembers none of them.
+// replay reads the events of a run that has ended, once in this process and once as another
+// process, which remembers no events.
 func (f *fixture) replay(r run.Run, after int64) []run.Event {
 	f.t.Helper()
 	here, elsewhere := f.replayIn(f.runs, r, after), f.replayIn(f.otherProcess(), r, after)
@@ -405,12 +407,12 @@ func (f *fixture) replayIn(runs *run.Store, r run.Run, after int64) []run.Event 
 	return events
 }
 
-// otherProcess is a store that has only the table in common with the fixture's.
+// otherProcess returns a store that shares only the table with the fixture's store.
 func (f *fixture) otherProcess() *run.Store {
 	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Now: f.hand.now})
 }
 
-// names shows events as their names.
+// names returns the names of the events.
 func names(events []run.Event) string {
 	var out []string
 	for _, event := range events {

@@ -15,26 +15,27 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 )
 
-// model plays clients, workers and readers of one thread in an order that its seed decides: also
-// between what a request read and what it writes, another one may come. It remembers what the
-// protocol owes to whom.
+// model plays clients, workers and readers of one thread in an order that its seed decides.
+// Another request may also come between the reading and the writing of a request. The model
+// remembers everything that the protocol must keep.
 type model struct {
 	*fixture
 	t   *testing.T
 	rng *rand.Rand
-	// runs are those that were accepted, in the order in which they were; ended is the final status
-	// that was seen of a run.
+	// runs are the accepted runs, in the order of their turns. ended is the final status that
+	// was seen of a run.
 	runs  []run.Run
 	ended map[string]run.Status
-	// removed are the runs that a rollback took away, mayGo those that one could.
+	// removed are the runs that a rollback has removed, mayGo the runs that a rollback could
+	// have removed.
 	removed, mayGo map[string]bool
 	// takenBack are the runs that their client cancelled before a worker took them up.
 	takenBack map[string]bool
-	// workers are the live ones: each believes that it owns its run.
+	// workers are the live workers: each believes that it owns its run.
 	workers []*worker
 	readers []*follower
-	// claims, handed and idle count, for each run, the attempts, those of them that were handed
-	// over, and the slices since the last step.
+	// claims is the number of attempts of each run, handed the number of attempts that were
+	// handed over, and idle the number of slices since the last step.
 	claims, handed, idle map[string]int
 	// depth bounds how deep requests interleave.
 	depth, messages int
@@ -45,21 +46,22 @@ type worker struct {
 	*run.Attempt
 	message string
 	text    string
-	// made says that it finished a message that is not written, stepped that it has written one.
+	// made says that the worker finished a message that is not written yet, stepped that it
+	// has written a message.
 	made, stepped bool
-	// acts says that it is in the midst of something.
+	// acts says that the worker is in the middle of an operation.
 	acts bool
 }
 
-// follower is a reader that began at some time after some position.
+// follower is a reader that began at some time, at some position.
 type follower struct {
 	*reader
 	run   run.Run
 	after int64
 }
 
-// TestRandomHistories keeps every promise of the protocol. A failure names its seed: run it alone
-// with -run 'TestRandomHistories/seed_7$'.
+// TestRandomHistories checks every promise of the protocol. A failure names its seed: run it
+// alone with -run 'TestRandomHistories/seed_7$'.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
@@ -67,7 +69,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, takenBack: map[string]bool{}}
-			m.ref.Deployment = fmt.Sprint("d", seed) // whose one permit is this thread's
+			m.ref.Deployment = fmt.Sprint("d", seed) // the one permit of this deployment belongs to this thread
 			_, err := m.threads.Create(t.Context(), m.ref, nil, false)
 			m.must(err)
 			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}
@@ -81,7 +83,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// act does one random thing, in whose midst another may happen.
+// act does one random operation. Another operation may happen in the middle of it.
 func (m *model) act() {
 	if m.depth < 2 && m.rng.IntN(3) == 0 {
 		m.table.beforeNext(func() {
@@ -113,7 +115,7 @@ func (m *model) act() {
 			m.work(func(m *model, w *worker) error { return m.end(w, run.Error) })
 		}
 	case 18:
-		m.fixture.messages() // which seals
+		m.fixture.messages() // this seals the thread
 	case 19:
 		m.read()
 	case 20, 21, 22:
@@ -133,14 +135,14 @@ func (m *model) act() {
 	}
 }
 
-// delayed asks for a run that is to begin some time later.
+// delayed requests a run that begins some time later.
 func (m *model) delayed(strategy run.Strategy) {
 	request := say(m.next("input"), strategy)
 	request.After = time.Duration(1+m.pick(60)) * time.Second
 	m.create(request)
 }
 
-// cancel ends some run, most often one in flight, if it can be.
+// cancel ends some run, most often a run in flight, if this is possible.
 func (m *model) cancel(action run.Action) {
 	if len(m.runs) == 0 {
 		return
@@ -172,14 +174,14 @@ func (m *model) cancelThread() {
 	}
 }
 
-// rollBack notes that the runs that have not ended may be gone.
+// rollBack notes that the runs that have not ended may be removed.
 func (m *model) rollBack() {
 	for _, r := range m.runs {
 		m.mayGo[r.Run] = true
 	}
 }
 
-// wantRemoved checks that a run is gone for good.
+// wantRemoved checks that a run is removed for good.
 func (m *model) wantRemoved(r run.Run) {
 	if _, err := m.fixture.runs.Get(m.t.Context(), r.Ref); !fault.Is(err, fault.NotFound) {
 		m.t.Fatalf("run %s was rolled back: Get says %v", r.Run, err)
@@ -199,8 +201,8 @@ func (m *model) request(strategy run.Strategy) {
 	m.create(say(m.next("input"), strategy))
 }
 
-// create has a request accepted. The runs are in the order of their turns, which a delayed one has
-// later.
+// create creates a run with the request. The runs are in the order of their turns; a delayed
+// run has its turn later.
 func (m *model) create(request run.Request) {
 	created, err := m.fixture.runs.Create(m.t.Context(), m.ref, request)
 	if err == nil {
@@ -214,7 +216,7 @@ func (m *model) create(request run.Request) {
 	}
 }
 
-// takeUp has another worker try some run, most often the active one.
+// takeUp lets another worker try some run, most often the active run.
 func (m *model) takeUp() {
 	if len(m.runs) == 0 {
 		return
@@ -228,8 +230,8 @@ func (m *model) takeUp() {
 	}
 }
 
-// claim takes a run up, or ends it when it had all its attempts. In its midst others may do the
-// same.
+// claim takes a run up, or ends it if the run has no attempt left. Other workers may do the
+// same in the middle of it.
 func (m *model) claim(ref run.Ref) *run.Attempt {
 	failed, idle := m.failed(ref), m.idle[ref.Run]
 	a, err := m.fixture.runs.Claim(m.t.Context(), ref, 1)
@@ -268,7 +270,7 @@ func isEarly(err error) bool {
 // failed is how many attempts at a run were not handed over.
 func (m *model) failed(ref run.Ref) int { return m.claims[ref.Run] - m.handed[ref.Run] }
 
-// written notes the step that a worker wrote.
+// written notes the step that a worker has written.
 func (m *model) written(w *worker, err error) error {
 	if err == nil && w.made {
 		w.made, w.stepped, m.idle[w.Run.Run] = false, true, 0
@@ -276,7 +278,7 @@ func (m *model) written(w *worker, err error) error {
 	return err
 }
 
-// handOver ends a slice: the worker goes, and the run is there for the next one.
+// handOver ends a slice: the worker ends, and the next worker can take the run up.
 func (m *model) handOver(w *worker) error {
 	err := m.written(w, w.HandOver(m.t.Context()))
 	if err != nil {
@@ -290,7 +292,8 @@ func (m *model) handOver(w *worker) error {
 	return nil
 }
 
-// work lets some worker go on. One that is fenced off stops, a few die on their own.
+// work lets some worker go on. A worker that is fenced off stops; a few workers die by
+// themselves.
 func (m *model) work(step func(*model, *worker) error) {
 	if len(m.workers) == 0 {
 		return
@@ -346,7 +349,7 @@ func (m *model) read() {
 	m.readers = append(m.readers, &follower{reader: m.follow(r, after), run: r, after: after})
 }
 
-// look checks what must hold at every moment.
+// look checks the conditions that must hold at every moment.
 func (m *model) look() {
 	listed, _, err := m.fixture.runs.List(m.t.Context(), m.ref, run.Filter{Window: windowOf(1000)})
 	m.must(err)
@@ -374,7 +377,8 @@ func (m *model) look() {
 	}
 }
 
-// forget takes out the runs that were rolled back, which only runs that had not ended may be.
+// forget removes the runs that were rolled back from the model. Only runs that had not ended
+// may be rolled back.
 func (m *model) forget(listed []run.Run) {
 	there := map[string]bool{}
 	for _, r := range listed {

@@ -17,15 +17,15 @@ import (
 // Another worker is started when the run has the permit.
 var ErrWaitsForPermit = errors.New("the run waits for a permit")
 
-// waitLeases is how many leases a run waits before a worker looks after it, in case the process
+// waitLeases is how many leases a run waits before a worker checks it, in case the process
 // that released a permit died before it gave the permit to a waiting run.
 const waitLeases = 10
 
 const (
 	permitKind     = "seat"
 	permitWaitKind = "seat_wait"
-	// attrHolder and attrHolderThread name the run that has a permit, or waits for one;
-	// attrRowPermits is how many permits its row had when it began to wait.
+	// attrHolder and attrHolderThread name the run that has a permit, or waits for one.
+	// attrRowPermits is how many permits the run's row had when the run began to wait.
 	attrHolder       = "run"
 	attrHolderThread = "thread"
 	attrRowPermits   = "seats"
@@ -37,7 +37,8 @@ type row struct {
 	number                int
 }
 
-// rowOf returns the row of a thread's runs, and how many of the deployment's permits are in it.
+// rowOf returns the row of a thread's runs, and the number of the deployment's permits in this
+// row.
 func rowOf(ref thread.Ref, permits int) (row, int) {
 	rows := min((permits+keys.RowPermits-1)/keys.RowPermits, keys.PermitRows)
 	number := keys.PermitFor(ref.Thread, rows)
@@ -53,7 +54,7 @@ func rowAt(run Run) row {
 	return row{run.Workspace, run.Deployment, int(run.Permit-1) / keys.RowPermits}
 }
 
-// permit is what a run notes of the permit with a number in the row: 0 is none.
+// permit returns the number under which a run stores its permit of the row; 0 means no permit.
 func (r row) permit(number int) int64 { return int64(r.number*keys.RowPermits + number + 1) }
 
 // permitKey is the key of a run's permit.

@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// permits are the items of the permits of a deployment that are taken, or waited for.
+// permits returns the items of a deployment's permits that are taken or waited for.
 func (f *fixture) permits() []string {
 	f.t.Helper()
 	var found []string
@@ -43,7 +43,7 @@ func (f *fixture) wantNoPermits() {
 	}
 }
 
-// elsewhere creates a run on a thread of its own.
+// elsewhere creates a run on a new thread.
 func (f *fixture) elsewhere(text string) run.Run {
 	f.t.Helper()
 	ref := f.ref
@@ -55,7 +55,7 @@ func (f *fixture) elsewhere(text string) run.Run {
 	return r
 }
 
-// sit takes a run up that finds one of some permits.
+// sit takes a run up. The run must get one of the permits.
 func (f *fixture) sit(r run.Run, permits int) *run.Attempt {
 	f.t.Helper()
 	a, err := f.runs.Claim(f.t.Context(), r.Ref, permits)
@@ -65,7 +65,7 @@ func (f *fixture) sit(r run.Run, permits int) *run.Attempt {
 	return a
 }
 
-// wait has a run wait for one of some permits. Its workflow ends.
+// wait makes a run wait for one of the permits. The run's workflow ends.
 func (f *fixture) wait(r run.Run, permits int) {
 	f.t.Helper()
 	if _, err := f.runs.Claim(f.t.Context(), r.Ref, permits); !errors.Is(err, run.ErrWaitsForPermit) {
@@ -74,7 +74,7 @@ func (f *fixture) wait(r run.Run, permits int) {
 	f.engine.end(r.Run, workflow.Succeeded)
 }
 
-// sent are the runs that were sent another worker.
+// sent returns the runs to which another worker was sent.
 func (f *fixture) sent(runs ...run.Run) []string {
 	f.t.Helper()
 	var sent []string
@@ -86,7 +86,8 @@ func (f *fixture) sent(runs ...run.Run) []string {
 	return sent
 }
 
-// TestRunsWaitForPermitsInOrder of their creation, and a newcomer does not go before them.
+// TestRunsWaitForPermitsInOrder checks that runs wait in the order of their creation, and that
+// a new run does not go before them.
 func TestRunsWaitForPermitsInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -95,10 +96,10 @@ func TestRunsWaitForPermitsInOrder(t *testing.T) {
 		runs = append(runs, f.elsewhere(fmt.Sprint(i)))
 	}
 	first, second := f.sit(runs[0], 2), f.sit(runs[1], 2)
-	for _, i := range []int{4, 2, 3} { // in which order they were looked at does not matter
+	for _, i := range []int{4, 2, 3} { // the order of the claims does not matter
 		f.wait(runs[i], 2)
 	}
-	f.wait(runs[2], 2) // nor how often
+	f.wait(runs[2], 2) // nor does their number
 	var left []string
 	for i, a := range []*run.Attempt{first, second} {
 		f.finish(a)
@@ -117,7 +118,8 @@ func TestRunsWaitForPermitsInOrder(t *testing.T) {
 	f.wantNoPermits()
 }
 
-// TestAPermitIsLeftInEveryWay in which a run can end, and whoever waits has it then.
+// TestAPermitIsLeftInEveryWay checks every way in which a run can end. The waiting run has the
+// permit then.
 func TestAPermitIsLeftInEveryWay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -161,8 +163,9 @@ func TestAPermitIsLeftInEveryWay(t *testing.T) {
 	}
 }
 
-// TestAPermitIsFoundFree by who waits for it when nobody has told him: the run that had it is gone
-// with its thread and its worker, or its worker has died with the last word on his lips.
+// TestAPermitIsFoundFree checks that a waiting run finds a free permit when no process has
+// given it the permit: either the thread of the run that held it was deleted and its worker
+// has ended, or its worker died right after it had ended the run.
 func TestAPermitIsFoundFree(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(f *fixture, a *run.Attempt) error{
@@ -185,15 +188,15 @@ func TestAPermitIsFoundFree(t *testing.T) {
 				t.Fatalf("a worker was sent to %v: who waits costs one now and then only", sent)
 			}
 			f.rescue(2 * time.Minute)
-			f.wait(waiting, 1) // the permit is given to the first who waits, with the next worker
+			f.wait(waiting, 1) // the first waiting run gets the permit, with the next worker
 			f.finish(f.sit(waiting, 1))
 			f.wantNoPermits()
 		})
 	}
 }
 
-// TestAPermitThatIsLeftInTheSameMoment is seen by the run that decides to wait, or by who leaves
-// it.
+// TestAPermitThatIsLeftInTheSameMoment checks that either the run that decides to wait or the
+// run that releases the permit sees it.
 func TestAPermitThatIsLeftInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -208,7 +211,8 @@ func TestAPermitThatIsLeftInTheSameMoment(t *testing.T) {
 	f.wantNoPermits()
 }
 
-// TestAPermitIsTakenOnce by the first of two runs that find it free: the other one waits.
+// TestAPermitIsTakenOnce checks that the first of two runs that find the permit free takes it:
+// the other run waits.
 func TestAPermitIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -221,8 +225,8 @@ func TestAPermitIsTakenOnce(t *testing.T) {
 	f.wantNoPermits()
 }
 
-// TestManyPermitsLieInRows: no more runs than there are permits, and few that wait for one in a row
-// that is full while another is not.
+// TestManyPermitsLieInRows checks that no more runs have permits than there are permits, and
+// that few runs wait in a full row while another row has free permits.
 func TestManyPermitsLieInRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -241,12 +245,13 @@ func TestManyPermitsLieInRows(t *testing.T) {
 	}
 }
 
-// crowd are workers in several processes at more runs than there are permits, some of which die.
+// crowd are workers in several processes. They work on more runs than there are permits, and
+// some of them die.
 type crowd struct {
 	*fixture
 	permits int
 	tasks   chan run.Task
-	// working are the runs that somebody works on.
+	// working are the runs that have a worker.
 	mu      sync.Mutex
 	working map[string]bool
 	most    int
@@ -281,7 +286,8 @@ func (c *crowd) work(runs *run.Store, rng *rand.Rand) {
 	}
 }
 
-// TestNoMoreRunsThanPermits work at a time, in whichever processes, and all come to their end.
+// TestNoMoreRunsThanPermits checks that no more runs than permits are worked on at a time, in
+// all processes together, and that all runs end.
 func TestNoMoreRunsThanPermits(t *testing.T) {
 	t.Parallel()
 	const all, processes = 60, 6

@@ -2,47 +2,51 @@ package run
 
 import "github.com/slipway-run/slipway/internal/record/record"
 
-// Progress is how far the workers of a run have come. Only they write it, under the fence (except
-// for Dispatches, and for what Seal and Rescue settle once no worker may write any more).
+// Progress says how far the workers of a run have come. Only the workers write it, under the
+// fence (except for Dispatches, and for the values that Seal and Rescue settle once no worker
+// may write any more).
 //
-// All numbers of checkpoints count along the thread from 0, and are -1 for no checkpoint. Positions
-// are those of events on the thread.
+// All numbers of checkpoints count along the thread from 0, and are -1 for no checkpoint.
+// Positions are the positions of events on the thread.
 type Progress struct {
 	// Attempt counts the workers that took the run up.
 	Attempt int64
-	// Handed is the last attempt that handed the run over to the next, 0 when there was none, -1
-	// when the run was last written by a version that had no slices. The other attempts before the
-	// present one are among Failures.
+	// Handed is the last attempt that handed the run over to the next attempt, 0 if no attempt
+	// did, -1 if the run was last written by a version that had no slices. The other attempts
+	// before the present attempt are among Failures.
 	Handed int64
 	// Failures counts the attempts that ended without having handed the run over.
 	Failures int64
-	// Idle counts the slices since the last one that made a step.
+	// Idle counts the slices since the last slice that made a step.
 	Idle int64
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64
-	// Permit is the concurrency permit that the run holds in its deployment, 0 for none.
+	// Permit is the concurrency permit that the run holds in its deployment, 0 if it holds no
+	// permit.
 	Permit int64
 
-	// Start is the position before the run's first event, Position that of its last.
+	// Start is the position before the run's first event, Position the position of its last
+	// event.
 	Start, Position int64
-	// Unfinished are the messages that were shown and are to be kept if the run ends now, of all
-	// its attempts.
+	// Unfinished are the messages that all attempts of the run have shown and that are kept if
+	// the run ends now.
 	Unfinished []Unfinished
-	// Unfolded is the position before the first update that was shown since the agent's own newest
-	// checkpoint, 0 when there is none.
+	// Unfolded is the position before the first update that was shown since the agent's own
+	// newest checkpoint, 0 if there is no such update.
 	Unfolded int64
 
-	// Before is the thread's newest checkpoint when the run was taken up first: with it the thread
-	// was as if the run had never been.
+	// Before is the number of the thread's newest checkpoint when a worker first took the run
+	// up: at this checkpoint the thread is as if the run had never been.
 	Before int64
 	// Checkpoint is the thread's newest checkpoint when the run, or its sealing, last wrote.
 	Checkpoint int64
-	// AgentCheckpoint is the number of the agent's own checkpoint at the run's first claim, -1 for
-	// none. AgentItems is the number of items that were stored after that checkpoint then. A
-	// rollback erases the items that follow.
+	// AgentCheckpoint is the number of the agent's own checkpoint at the run's first claim, -1
+	// if there was no checkpoint. AgentItems is the number of items that were stored after
+	// that checkpoint then. A rollback erases the items that follow.
 	AgentCheckpoint, AgentItems int64
-	// Amended says that the run said anew what became of the tasks of an earlier checkpoint. That
-	// checkpoint is kept as it was until the run is over, so that a rollback restores it.
+	// Amended says that the run has sent the results of the tasks of an earlier checkpoint
+	// again. A copy of the checkpoint as it was before is kept until the run is over, so that
+	// a rollback restores it.
 	Amended bool
 }
 

@@ -51,7 +51,8 @@ func TestQueuedRunsGoInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestAQueuedRunGoesOnAfterAFailure, be it one of the graph or of every worker.
+// TestAQueuedRunGoesOnAfterAFailure checks this after a failure of the graph, and after the
+// failure of every worker.
 func TestAQueuedRunGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -116,8 +117,8 @@ func TestARunThatPausesLeavesItsQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreKeptWithTheMetadata, outside of the part of the thread's item that each change of
-// its lock writes anew.
+// TestQuestionsAreKeptWithTheMetadata checks that the questions are not in the part of the
+// thread's item that each change of its lock writes anew.
 func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -145,7 +146,7 @@ func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 		_, b := f.started("next")
 		f.finish(b)
 	}
-	// Only what changes the questions writes the body.
+	// Only a write that changes the questions writes the body.
 	want := []string{"", `{"metadata":{"graph_id":"agent","user":"u"},"interrupts":{"task":[{"id":"task","value":"sure?"}]}}`, `{"metadata":{"graph_id":"agent","user":"u"}}`, "", "", ""}
 	if diff := cmp.Diff(want, bodies); diff != "" {
 		t.Errorf("bodies that were written (-want +got):\n%s", diff)
@@ -155,7 +156,8 @@ func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 	}
 }
 
-// enqueueMany makes runs wait behind the last one, in few transactions, as Create would one by one.
+// enqueueMany makes runs wait behind the last run, in few transactions. The result is the same
+// as if Create had created one run after another.
 func (f *fixture) enqueueMany(n int) (texts []string) {
 	f.t.Helper()
 	model := f.create("0", run.Enqueue)
@@ -188,8 +190,8 @@ func (f *fixture) enqueueMany(n int) (texts []string) {
 	return texts
 }
 
-// TestThousandsOfQueuedRunsAreInterruptedByOneRequest measures what the request writes, and what
-// sealing does with their inputs.
+// TestThousandsOfQueuedRunsAreInterruptedByOneRequest measures the writes of the request, and
+// the work of sealing the inputs of the runs.
 func TestThousandsOfQueuedRunsAreInterruptedByOneRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

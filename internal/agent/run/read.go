@@ -16,7 +16,7 @@ func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Run with ID %s not found.", ref.Run)
 }
 
-// Get returns a run; an unknown one is a fault.NotFound.
+// Get returns a run. It returns a fault.NotFound for an unknown run.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
 	return record.Retry(ctx, func(ctx context.Context) (run Run, err error) {
 		if run, err = s.getWithoutBulk(ctx, ref); err == nil {
@@ -72,11 +72,11 @@ type Filter struct {
 	table.Window
 }
 
-// listRoom is how many bytes the requests of the runs hold that one list returns.
+// listRoom is how many bytes the requests of the runs in one list may hold.
 const listRoom = 64 << 20
 
-// List returns a thread's runs, newest first, and whether there are others behind them: fewer than
-// were asked for where their requests are large, but one at least.
+// List returns a thread's runs, newest first, and reports whether more runs follow. It returns
+// fewer runs than the caller asked for if their requests are large, but at least one.
 func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
 	page, err = record.Retry(ctx, func(ctx context.Context) (page []Run, err error) {
 		page, more, err = s.list(ctx, ref, filter)
@@ -93,7 +93,7 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	query := keys.Runs(ref.Workspace, ref.Deployment, ref.Thread)
 	query.Reverse = true
 	window := filter.Window
-	window.Limit++ // one more tells whether there are more
+	window.Limit++ // the additional run shows whether there are more
 	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decodeOn(ref, item, t.Lock)
 		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
@@ -112,8 +112,9 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	return found[:len(all)], len(all) < len(found), s.loadBulk(ctx, all...)
 }
 
-// Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that
-// is rolled back meanwhile has the status Removed. An unknown one is a fault.NotFound.
+// Await waits until the run has a final status, or ctx ends. It returns the run as it is then.
+// A run that is rolled back meanwhile has the status Removed. Await returns a fault.NotFound
+// for an unknown run.
 func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
 	w, err := s.WatchEnd(ctx, ref)
 	if err != nil {
@@ -164,15 +165,15 @@ func (w *EndWatch) End(ctx context.Context) (Run, error) {
 	return w.run, nil
 }
 
-// watch wakes for everything that can change what a run shows: the run itself, and the lock, which
-// may overtake it as long as it is pending.
+// watch wakes for every change that can affect how a run is shown: a change of the run itself,
+// and of the lock, which may overtake the run as long as it is pending.
 func (s *Store) watch(ref Ref) *watch {
 	return &watch{run: s.table.Watch(ref.Key()), thread: s.table.Watch(ref.Ref.Key())}
 }
 
 type watch struct{ run, thread table.Watcher }
 
-// wait returns when the run may no longer be as it was found.
+// wait returns when the run may differ from the run that was found.
 func (w *watch) wait(ctx context.Context, found Run) error {
 	if found.Status != Pending {
 		w.thread.Stop()
@@ -192,7 +193,7 @@ func (w *watch) Stop() {
 	w.thread.Stop()
 }
 
-// State returns the thread's state, with everything in it that earlier runs leave behind.
+// State returns the thread's state, including everything that earlier runs leave behind.
 func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, *thread.State, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -226,8 +227,8 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	return s.getWithoutBulk(ctx, run.Ref)
 }
 
-// Result returns the state that a finished run left behind: its last checkpoint, for an interrupted
-// run with what it had shown.
+// Result returns the state that a finished run left behind: the state of its last checkpoint.
+// The state of an interrupted run includes the output that the run had shown.
 func (s *Store) Result(ctx context.Context, run Run) (*thread.State, error) {
 	run, err := s.Settled(ctx, run)
 	if err != nil {

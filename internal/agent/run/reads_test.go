@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// wantReads checks how often the table is read by what a function does.
+// wantReads checks how often a function reads the table.
 func (f *fixture) wantReads(what string, want int64, do func()) {
 	f.t.Helper()
 	f.table.reads.Store(0)
@@ -17,7 +17,8 @@ func (f *fixture) wantReads(what string, want int64, do func()) {
 	}
 }
 
-// TestARunThatHasEndedIsReadOnce by who waits for its end, and not again by who has read it.
+// TestARunThatHasEndedIsReadOnce checks that a caller that waits for the end of a run reads
+// the run once, and that a stream of a run that was read does not read the run again.
 func TestARunThatHasEndedIsReadOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -34,14 +35,15 @@ func TestARunThatHasEndedIsReadOnce(t *testing.T) {
 	})
 }
 
-// TestWhoFollowsARunHereReadsNoEvents as they were written in this process. Of a run that nobody
-// follows none are remembered.
+// TestWhoFollowsARunHereReadsNoEvents checks that a reader in this process reads no events
+// from the table, because they were written in this process. No events are remembered for a
+// run without readers.
 func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	r, a := f.started("1")
 	first, goOn, done := make(chan int64), make(chan struct{}), make(chan error)
-	go func() { // one that follows all the time, and is slow
+	go func() { // a slow reader that follows the run all the time
 		done <- f.runs.Stream(t.Context(), r, 0, func(events []run.Event) error {
 			if events[0].Name == run.EventMetadata {
 				first <- events[len(events)-1].Position
@@ -50,7 +52,7 @@ func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
 			return nil
 		})
 	}()
-	begun := <-first // what came before was written while nobody followed
+	begun := <-first // the earlier events were written before a reader followed
 	for range 3 {
 		a.Show("custom", json.RawMessage(`{"text": "Hello"}`))
 		f.flush(a)
@@ -73,7 +75,8 @@ func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
 	f.wantReads("events that nobody followed", 1, stream(f.runs, 0))
 }
 
-// TestWhoSealsReadsEverythingOnce, as each read of it comes before the answer to who interrupts.
+// TestWhoSealsReadsEverythingOnce checks the reads of sealing, because a client that
+// interrupts a run waits for each of them.
 func TestWhoSealsReadsEverythingOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -95,7 +98,8 @@ func TestWhoSealsReadsEverythingOnce(t *testing.T) {
 	})
 }
 
-// TestAReaderOfARunThatWasTakenUp is not woken by the lock of its thread, which others change.
+// TestAReaderOfARunThatWasTakenUp checks that changes of the thread's lock by other requests
+// do not wake the reader.
 func TestAReaderOfARunThatWasTakenUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -118,9 +122,9 @@ func TestAReaderOfARunThatWasTakenUp(t *testing.T) {
 	f.table.reads.Store(0)
 	const others = 20
 	for range others {
-		f.create("more", run.Enqueue) // each of which reads the thread once
+		f.create("more", run.Enqueue) // each of these reads the thread once
 	}
-	if got := f.table.reads.Load(); got > others+2 { // each reader may not have come to its wait yet
+	if got := f.table.reads.Load(); got > others+2 { // each reader may not have begun to wait yet
 		t.Errorf("%d changes of the lock made %d reads", others, got)
 	}
 	f.finish(a)

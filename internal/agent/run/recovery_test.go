@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// TestTheNextAttemptGoesOnFromTheCheckpoint of a worker that died, with nothing in the state twice.
+// TestTheNextAttemptGoesOnFromTheCheckpoint checks that the next attempt goes on from the
+// checkpoint of a worker that died, and that the state contains nothing twice.
 func TestTheNextAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -32,8 +33,8 @@ func TestTheNextAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	}
 }
 
-// TestTextOfADeadWorker is shown by attempt 1, which dies; then the run is interrupted, fails or
-// succeeds.
+// TestTextOfADeadWorker lets attempt 1 show a text and die; then the run is interrupted, fails
+// or succeeds.
 func TestTextOfADeadWorker(t *testing.T) {
 	t.Parallel()
 	interrupt := func(f *fixture, _ run.Run, a *run.Attempt) {
@@ -99,7 +100,8 @@ func TestTextOfADeadWorker(t *testing.T) {
 	}
 }
 
-// TestTextOfADeadWorkerIsForgottenBySuccess as the agent has said all that it had to.
+// TestTextOfADeadWorkerIsForgottenBySuccess checks that the text is not kept, because the
+// agent has completed its answer.
 func TestTextOfADeadWorkerIsForgottenBySuccess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -139,7 +141,8 @@ func TestAFailedRunKeepsWhatItShowed(t *testing.T) {
 	}
 }
 
-// TestARunThatNeverStartedFailsVisibly: its input is kept and its readers see why.
+// TestARunThatNeverStartedFailsVisibly checks that the run's input is kept and that its
+// readers see why it failed.
 func TestARunThatNeverStartedFailsVisibly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -163,7 +166,7 @@ func TestARunThatNeverStartedFailsVisibly(t *testing.T) {
 	}
 }
 
-// TestARunThatChangesNothingLeavesTheState that it found.
+// TestARunThatChangesNothingLeavesTheState checks that the state is the same after such a run.
 func TestARunThatChangesNothingLeavesTheState(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -178,7 +181,8 @@ func TestARunThatChangesNothingLeavesTheState(t *testing.T) {
 	}
 }
 
-// TestNodesOfOneUpdateAreTakenInTheirOrder, many times as maps would be in random order.
+// TestNodesOfOneUpdateAreTakenInTheirOrder repeats the test many times, because maps would
+// have a random order.
 func TestNodesOfOneUpdateAreTakenInTheirOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

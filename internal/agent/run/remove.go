@@ -12,21 +12,24 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// removeBatch is how many runs are erased in one transaction, with their requests; eraseBatch how
-// many items of what a run wrote.
+// removeBatch is how many runs one transaction erases, with their requests. eraseBatch is how
+// many items that a run wrote one transaction erases.
 const (
 	removeBatch = 40
 	eraseBatch  = 90
 )
 
-// amended is where a checkpoint is kept as it was before a run changed what is said of its tasks.
+// amended returns the key of the copy of a checkpoint as it was before a run changed the
+// results of its tasks.
 func amended(ref Ref) table.Key {
 	return keys.AmendedCheckpoint(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
 }
 
-// remove returns what erases a batch of what is being removed from a thread: first what the run
-// that was active has written, then the runs. Nothing else writes on the thread meanwhile, as no
-// run gets its turn before. A late eraser loses the race for the lock, which has moved on.
+// remove returns the writes that erase one batch of the runs that are being removed from a
+// thread. They first erase everything that the removed active run has written, then the runs.
+// No other process writes on the thread meanwhile, because no run gets its turn before the
+// removal is complete. A process that erases late loses the race for the lock, which has
+// changed since.
 func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, err error) {
 	query := keys.RunsBetween(t.Workspace, t.Deployment, t.Thread, t.Lock.Cut, t.Lock.CutTo)
 	query.Limit = removeBatch
@@ -42,7 +45,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 		}
 		rest = run.Run
 		if run.Status != Removed {
-			continue // it had ended before
+			continue // the run had ended before
 		}
 		if run.Attempt > 0 {
 			erase, size, err := s.written(ctx, run)
@@ -54,7 +57,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 				o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
 				return o, nil
 			}
-			t.MarkPosition(&change, max(t.Lock.Position, run.Position)) // no position is used twice: readers may have seen it
+			t.MarkPosition(&change, max(t.Lock.Position, run.Position)) // positions are never reused: readers may have seen them
 		}
 		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
 		o.Join(s.releasePermit(run))
@@ -68,8 +71,8 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 	return o, nil
 }
 
-// written returns the writes that erase the next part of what a run has written, none when nothing
-// is left, and how much that is as far as it is known.
+// written returns the writes that erase the next part of the items that a run has written, no
+// writes if nothing is left. size is how many bytes this part has, as far as it is known.
 func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
 	found, err := s.threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.Before, eraseBatch)
 	if err == nil && len(found) == 0 && run.AgentCheckpoint >= 0 {
@@ -100,18 +103,18 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 	return writes, size, err
 }
 
-// clear sees to what a run that has ended leaves behind, when nobody has done that: it seals its
-// thread, or erases it if it was made for the run.
+// clear clears up after a run that has ended, if no other process has done so: it seals the
+// run's thread, or erases the thread if it was created for the run.
 func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	t, err := s.Seal(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
 	if run.Status == Removed {
-		return nil // and gone
+		return nil // Seal has erased the run
 	}
 	if run.Temporary {
-		// Others may have used the thread since.
+		// Other runs may have used the thread since.
 		if t.Lock.Busy || later(run.Updated, t.Updated).Add(s.linger).After(s.now()) {
 			return nil
 		}
@@ -124,9 +127,9 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	return err
 }
 
-// Delete removes a run that has ended, with its events. What it did to the state stays; the input
-// of one that was cancelled while it waited, which would be kept when its turn has come, goes with
-// it. A run that has not ended is a fault.Conflict.
+// Delete removes a run that has ended, with its events. The changes that the run made to the
+// state stay. If the run was cancelled while it waited, its input, which would be kept when
+// its turn came, is deleted with it. A run that has not ended is a fault.Conflict.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	run, err := s.getWithoutBulk(ctx, ref)
 	if err != nil {
@@ -135,8 +138,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	if !run.Status.Final() {
 		return fault.New(fault.Conflict, "Run with ID %s has not ended. Cancel it first.", ref.Run)
 	}
-	// Only a run that had ended before is sealed now: one that is interrupted meanwhile would take
-	// its input with it.
+	// Seal seals only runs that had ended before: a run that is interrupted meanwhile would
+	// take its input with it.
 	t, err := s.Seal(ctx, ref.Ref)
 	if err != nil {
 		return missing(ref, err)
@@ -151,7 +154,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 			return fmt.Errorf("erase events: %w", err)
 		}
 	}
-	// The run goes last, so that a deletion that was cut short can be repeated.
+	// The run is deleted last, so that a deletion that was cut short can be repeated.
 	deleted, err := record.Try(ctx, s.table, table.Delete{Key: ref.Key(), If: table.Equals(attrStatus, string(run.Status))},
 		table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}, table.Delete{Key: amended(ref)})
 	if err == nil && !deleted {
@@ -163,8 +166,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// missing returns the error of a look at a run, with words about the run where its thread is not
-// there.
+// missing returns the error of a read of a run. The error names the run if the run's thread
+// does not exist.
 func missing(ref Ref, err error) error {
 	if fault.Is(err, fault.NotFound) {
 		return notFound(ref)

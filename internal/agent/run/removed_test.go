@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// meanwhile is a table on which something happens right before an item is read, once.
+// meanwhile is a table that calls a function once, right before an item is read.
 type meanwhile struct {
 	table.Table
 	key    table.Key
@@ -28,8 +28,8 @@ func (m *meanwhile) Get(ctx context.Context, key table.Key) (*table.Item, error)
 	return m.Table.Get(ctx, key)
 }
 
-// TestTheActiveRunIsRolledBackBeforeItIsRead has requests find in the lock a run that is gone when
-// they read it: they decide again.
+// TestTheActiveRunIsRolledBackBeforeItIsRead lets requests read a lock that names a run which
+// is removed before they read it: the requests decide again.
 func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,8 +81,9 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// TestAFollowerIsNotToldOfARunThatItNeverSaw has one find a run that is rolled back before it reads
-// an event of it. The id of its end would be that of the run before it.
+// TestAFollowerIsNotToldOfARunThatItNeverSaw lets a follower find a run that is rolled back
+// before the follower reads an event of it. The id of the end of this run would be the same as
+// that of the previous run.
 func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -120,8 +121,8 @@ func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	}
 }
 
-// TestARunIsCreatedWhileOthersAreErased which waited for times to come: it is behind them all, and
-// stays.
+// TestARunIsCreatedWhileOthersAreErased creates a run while delayed runs are erased: the new
+// run is behind all of them, and stays.
 func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -148,8 +149,8 @@ func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
 	}
 }
 
-// TestARunIsInterruptedWhileItIsDeleted before its turn: it is deleted only when what was asked is
-// in the state.
+// TestARunIsInterruptedWhileItIsDeleted interrupts a run before its turn, while it is deleted:
+// the run is deleted only when its input is in the state.
 func TestARunIsInterruptedWhileItIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -12,14 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// inlineRequest is how large a request may be, in bytes, that is kept in its run's item. Each flush
-// of the run writes that item anew, and pays for all that is in it; a larger request has an item of
-// its own, which is written once.
+// inlineRequest is how large a request may be, in bytes, to be stored in its run's item. Each
+// flush of the run writes that item anew, and pays for everything in it. A larger request has
+// an item of its own, which is written once.
 const inlineRequest = 512
 
 const requestKind = "run_request"
 
-// bulk is the part of a request that clients make as large as they like.
+// bulk is the part of a request whose size is up to the client.
 type bulk struct {
 	Input           json.RawMessage `json:"input,omitempty"`
 	Command         json.RawMessage `json:"command,omitempty"`
@@ -31,12 +31,12 @@ type bulk struct {
 	Caller          *graph.Caller   `json:"caller,omitempty"`
 }
 
-// size is about how much storing the request takes.
+// size returns approximately how many bytes storing the request takes.
 func (r *Request) size() int {
 	return len(r.Input) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
 }
 
-// bulk takes out the large part.
+// bulk returns the large part of the request.
 func (r *Request) bulk() bulk {
 	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter, r.Caller}
 	r.setBulk(bulk{})
@@ -48,8 +48,8 @@ func (r *Request) setBulk(b bulk) {
 	r.InterruptBefore, r.InterruptAfter, r.Caller = b.InterruptBefore, b.InterruptAfter, b.Caller
 }
 
-// store returns the request as the body of the run's item, and the write of the rest when that is
-// too large for it.
+// store returns the request as the body of the run's item, and the write of the rest if the
+// request is too large for the item.
 func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 	if body = record.Encode(r); len(body) <= inlineRequest {
 		return body, nil

@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestALargeInputIsWrittenOnce in an item of its own, and read with the run, in lists, by its
-// worker and by who seals it.
+// TestALargeInputIsWrittenOnce checks that a large input is written once in an item of its
+// own, and that it is read with the run: in lists, by the run's worker, and when the run is
+// sealed.
 func TestALargeInputIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -61,8 +62,8 @@ func TestALargeInputIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestARunIsRemovedWhileItIsRead after its item was read and before its request, which has an item
-// of its own. Readers are told that it is gone.
+// TestARunIsRemovedWhileItIsRead removes a run after its item was read and before its request
+// is read, which has an item of its own. Readers are told that the run is gone.
 func TestARunIsRemovedWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -86,7 +87,8 @@ func TestARunIsRemovedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// TestAWorkerIsNotWokenByItsOwnWrites but by who takes its run.
+// TestAWorkerIsNotWokenByItsOwnWrites checks that only a request that takes the run wakes the
+// worker.
 func TestAWorkerIsNotWokenByItsOwnWrites(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -107,7 +109,8 @@ func TestAWorkerIsNotWokenByItsOwnWrites(t *testing.T) {
 	f.wantFenced(a.CheckOwned(t.Context()))
 }
 
-// TestARunKnowsTheStateBeforeIt also when it began elsewhere, or never did.
+// TestARunKnowsTheStateBeforeIt checks this also for a run that began at another state, or
+// that never began.
 func TestARunKnowsTheStateBeforeIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -119,7 +122,7 @@ func TestARunKnowsTheStateBeforeIt(t *testing.T) {
 	f.flush(b)
 	third := f.create("three", run.Enqueue)
 	f.create("four", run.Interrupt)
-	f.messages() // which seals
+	f.messages() // this seals the thread
 	if diff := cmp.Diff([]int64{-1, 1, 3}, []int64{f.get(first).Before, f.get(second).Before, f.get(third).Before}); diff != "" {
 		t.Errorf("the checkpoint before each run (-want +got):\n%s", diff)
 	}

@@ -18,14 +18,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// rescue looks for lost runs after some time.
+// rescue runs Rescue after some time has passed.
 func (f *fixture) rescue(later time.Duration) {
 	f.t.Helper()
 	f.hand.move(later)
 	f.must(f.runs.Rescue(f.t.Context(), f.hand.now()))
 }
 
-// lost forgets what the engine was asked for, as if the process had died right before.
+// lost forgets the executions that were started, as if the process had died before it started
+// them.
 func (f *fixture) lost() {
 	f.engine.mu.Lock()
 	defer f.engine.mu.Unlock()
@@ -61,7 +62,8 @@ func TestRescueStartsThePromotedRun(t *testing.T) {
 	}
 }
 
-// TestRescueStartsAnotherWorkflow when one has ended and left its run as it was.
+// TestRescueStartsAnotherWorkflow checks that Rescue does so when a workflow has ended and
+// left its run unchanged.
 func TestRescueStartsAnotherWorkflow(t *testing.T) {
 	t.Parallel()
 	for _, status := range []workflow.Status{workflow.Succeeded, workflow.Failed, workflow.TimedOut, workflow.Aborted} {
@@ -124,13 +126,14 @@ func TestRescueLeavesOtherRunsAlone(t *testing.T) {
 	}
 }
 
-// TestASilentWorkerKeepsItsLease with flushes that have nothing to write but that.
+// TestASilentWorkerKeepsItsLease checks that the worker renews its lease with flushes that
+// have nothing else to write.
 func TestASilentWorkerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	r, a := f.started("1")
-	f.engine.end(r.Run, workflow.Failed) // so that a rescue would show
-	f.flush(a)                           // the values with its input
+	f.engine.end(r.Run, workflow.Failed) // so that a rescue would start another workflow
+	f.flush(a)                           // the values event with the run's input
 	f.table.transactions.Store(0)
 	for range 12 {
 		f.hand.move(5 * time.Second)
@@ -149,7 +152,8 @@ func TestASilentWorkerKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestRescueAndAClaim has the run move on between the reading and the writing of a rescue.
+// TestRescueAndAClaim lets a worker claim the run between the reading and the writing of
+// Rescue.
 func TestRescueAndAClaim(t *testing.T) {
 	t.Parallel()
 	for _, status := range []run.Status{run.Pending, run.Running} {
@@ -167,7 +171,7 @@ func TestRescueAndAClaim(t *testing.T) {
 	}
 }
 
-// paged is a table that remembers how much a query of an index asked for.
+// paged is a table that remembers the largest page of an index query.
 type paged struct {
 	table.Table
 	largest atomic.Int64
@@ -204,8 +208,8 @@ func overdue(t *testing.T, n int) (*fixture, *paged) {
 	return f, p
 }
 
-// TestRescueReadsManyRunsInPages and none is left out, though each moves to another place when it
-// is rescued.
+// TestRescueReadsManyRunsInPages checks that no run is left out, although each run moves to
+// another place in the index when it is rescued.
 func TestRescueReadsManyRunsInPages(t *testing.T) {
 	t.Parallel()
 	const n = 300
@@ -224,7 +228,8 @@ func TestRescueReadsManyRunsInPages(t *testing.T) {
 	}
 }
 
-// TestRescueStopsWhenItsTimeIsUp, without an error, and the next one goes on.
+// TestRescueStopsWhenItsTimeIsUp checks that Rescue returns no error then, and that the next
+// Rescue goes on.
 func TestRescueStopsWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -237,7 +242,7 @@ func TestRescueStopsWhenItsTimeIsUp(t *testing.T) {
 		}
 	}
 	f.must(f.runs.Rescue(ctx, f.hand.now()))
-	// Each of the 16 shards may end what it has begun.
+	// Each of the 16 shards may complete the rescue that it has begun.
 	if got := len(f.engine.names()); got < 20 || got > 20+16 {
 		t.Errorf("%d workflows were started, want hardly more than 20", got)
 	}
@@ -248,7 +253,8 @@ func TestRescueStopsWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestRescueTellsEachTroubleOnce, and runs whose rescue fails keep nobody behind them from theirs.
+// TestRescueTellsEachTroubleOnce checks that each error is reported once, and that a failed
+// rescue does not keep later runs from being rescued.
 func TestRescueTellsEachTroubleOnce(t *testing.T) {
 	t.Parallel()
 	f, p := overdue(t, 100)
@@ -263,7 +269,8 @@ func TestRescueTellsEachTroubleOnce(t *testing.T) {
 	}
 }
 
-// TestRescueLeavesErasedRunsAlone as an index may show them for a while.
+// TestRescueLeavesErasedRunsAlone checks runs that an index still lists after they were
+// erased.
 func TestRescueLeavesErasedRunsAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

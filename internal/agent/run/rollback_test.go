@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestARolledBackRunLeavesNothing of a long run and of the thousand that wait behind it, in small
-// transactions.
+// TestARolledBackRunLeavesNothing checks that a rollback removes a long run and the thousand
+// runs that wait behind it, in small transactions.
 func TestARolledBackRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -58,14 +58,14 @@ func TestARolledBackRunLeavesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"human first", "ai before", "human next"}, f.messages()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	// The next one has an item of its own, with a checkpoint and two batches of events.
+	// The next run has an item of its own, with a checkpoint and two batches of events.
 	if left := len(f.items()); left > len(before)+4 {
 		t.Errorf("%d items are left, %d were there before", left, len(before))
 	}
 }
 
-// TestARollbackRestoresAnAgentsCheckpoints with the results of tasks behind them, and what was said
-// of its tasks.
+// TestARollbackRestoresAnAgentsCheckpoints checks that a rollback also restores the results of
+// tasks after the checkpoints, and the results of the checkpoint's own tasks.
 func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -107,7 +107,8 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsTakenBackLeavesTheQuestion as it was, alone and with all runs of the thread.
+// TestAnAnswerThatIsTakenBackLeavesTheQuestion checks that the question is as before when the
+// answering run is cancelled, alone or with all runs of the thread.
 func TestAnAnswerThatIsTakenBackLeavesTheQuestion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -132,7 +133,8 @@ func TestAnAnswerThatIsTakenBackLeavesTheQuestion(t *testing.T) {
 	}
 }
 
-// contents are the bodies of the items, without those of the thread and of the runs before.
+// contents returns the bodies of the items, except the bodies of the thread and of the earlier
+// runs.
 func contents(items []*table.Item) map[string]string {
 	all := map[string]string{}
 	for _, item := range items {
@@ -143,8 +145,8 @@ func contents(items []*table.Item) map[string]string {
 	return all
 }
 
-// TestCancelRacesWithTheEnd of the run: whichever is first decides, and the run never leaves the
-// status.
+// TestCancelRacesWithTheEnd lets a cancel and the end of a run race: the first of them
+// decides, and the run never leaves the status.
 func TestCancelRacesWithTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, action := range []run.Action{run.ActionInterrupt, run.ActionRollback} {
@@ -163,7 +165,8 @@ func TestCancelRacesWithTheEnd(t *testing.T) {
 	}
 }
 
-// TestTheEndOfACancelIsFoundByRescue when its process died in between.
+// TestTheEndOfACancelIsFoundByRescue checks that Rescue completes a cancel whose process died
+// in the middle.
 func TestTheEndOfACancelIsFoundByRescue(t *testing.T) {
 	t.Parallel()
 	for _, action := range []run.Action{run.ActionInterrupt, run.ActionRollback} {
@@ -184,7 +187,8 @@ func TestTheEndOfACancelIsFoundByRescue(t *testing.T) {
 	}
 }
 
-// TestADelayedRunGivesWay to those that come before its time, and starts then.
+// TestADelayedRunGivesWay checks that a delayed run goes after the runs that come before its
+// time, and starts then.
 func TestADelayedRunGivesWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -222,9 +226,10 @@ func TestADelayedRunGivesWay(t *testing.T) {
 	}
 }
 
-// TestADelayedRunThatGivesWayWhileItIsClaimed does not begin beside the one that goes first, or on
-// what that has written. The claim reads when its time has come; before it writes, a host whose
-// clock is behind makes another run.
+// TestADelayedRunThatGivesWayWhileItIsClaimed checks that the delayed run does not begin
+// beside the run that goes first, or on a state that this run has written. The claim reads the
+// run when its time has come. Before the claim writes, a host whose clock is behind creates
+// another run.
 func TestADelayedRunThatGivesWayWhileItIsClaimed(t *testing.T) {
 	t.Parallel()
 	take := map[string]func(f *fixture, delayed run.Run) error{
@@ -297,7 +302,8 @@ func TestADelayedRunThatGivesWayWhileItIsClaimed(t *testing.T) {
 	}
 }
 
-// TestAnOvertakenRunStaysSo when the delayed run that has overtaken it gives way to another.
+// TestAnOvertakenRunStaysSo checks that the run stays overtaken when the delayed run that has
+// overtaken it gives way to another run.
 func TestAnOvertakenRunStaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

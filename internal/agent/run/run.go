@@ -20,14 +20,14 @@ type Ref struct {
 // Key is the run's storage key.
 func (r Ref) Key() table.Key { return keys.Run(r.Workspace, r.Deployment, r.Thread, r.Run) }
 
-// Request is what a client asked for; it never changes.
+// Request is the request of the client that created the run; it never changes.
 type Request struct {
 	AssistantID string   `json:"assistant_id"`
 	Graph       string   `json:"graph"`
 	Strategy    Strategy `json:"multitask_strategy"`
-	// StreamModes are the kinds of events that readers get who do not ask for others.
+	// StreamModes are the kinds of events for readers that do not ask for other kinds.
 	StreamModes []string `json:"stream_mode"`
-	// The rest is JSON as the client sent it; nil when absent.
+	// The other fields are JSON as the client sent it; nil when absent.
 	Input           json.RawMessage `json:"input,omitempty"`
 	Command         json.RawMessage `json:"command,omitempty"`
 	Config          json.RawMessage `json:"config,omitempty"`
@@ -35,32 +35,34 @@ type Request struct {
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
-	// Caller is who asked. Clients are not shown it.
+	// Caller is the caller that sent the request. Clients do not see it.
 	Caller *graph.Caller `json:"caller,omitempty"`
-	// Fork is the checkpoint to go on from, nil for the newest.
+	// Fork is the checkpoint to go on from, nil for the newest checkpoint.
 	Fork *Fork `json:"fork,omitempty"`
-	// Durability is "sync", "async" or "exit", "" when the client did not say.
+	// Durability is "sync", "async" or "exit", "" if the client did not set it.
 	Durability string `json:"durability,omitempty"`
 	// StreamSubgraphs asks for the events of subgraphs too.
 	StreamSubgraphs bool `json:"stream_subgraphs,omitempty"`
 	// StrictResume refuses an answer to a question that the thread does not wait on.
 	StrictResume bool `json:"-"`
-	// FeedbackKeys are kept for who reads the run.
+	// FeedbackKeys are stored for the readers of the run.
 	FeedbackKeys []string `json:"feedback_keys,omitempty"`
-	// Webhook is the address that is told of the run's end, "" for none. It was checked.
+	// Webhook is the address that is notified of the run's end, "" for no address. It was
+	// checked.
 	Webhook string `json:"webhook,omitempty"`
-	// Temporary says that the run's thread was made for it alone, and goes some time after it.
+	// Temporary says that the run's thread was created for this run alone, and is removed some
+	// time after the run.
 	Temporary bool `json:"temporary,omitempty"`
 	// After is how long the run waits before it may start.
 	After time.Duration `json:"after,omitempty"`
-	// ID names the first run of a thread, "" for a new name. That of a delayed run tells when it is
-	// due.
+	// ID names the first run of a thread, "" for a new name. The id of a delayed run contains
+	// the time when the run is due.
 	ID string `json:"-"`
 	// Notes are written together with the run.
 	Notes []record.Note[Run] `json:"-"`
 }
 
-// Fork names a checkpoint of the thread. Number is where it is.
+// Fork names a checkpoint of the thread. Number is the checkpoint's number.
 type Fork struct {
 	ID     string          `json:"id"`
 	NS     string          `json:"ns,omitempty"`
@@ -74,8 +76,8 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Run is one run of a graph on a thread: what clients see of it, and its progress, which is the
-// business of its workers.
+// Run is one run of a graph on a thread: the data that clients see, and the run's progress,
+// which only its workers use.
 type Run struct {
 	Ref
 	Request
@@ -85,16 +87,16 @@ type Run struct {
 	Failure *Failure
 	// CancelReason is why the run is Interrupted.
 	CancelReason Reason
-	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id,
-	// nil when it did not.
+	// Interrupts are the questions of a graph that paused for a person: a JSON object by task
+	// id, nil if the graph did not pause.
 	Interrupts json.RawMessage
-	// Answers are the ids of the questions of its thread that the run was created to answer.
+	// Answers are the ids of the thread's questions that the run was created to answer.
 	Answers []string
-	// Due is when a delayed run may start, Started when a worker took the run up first; zero when
-	// neither is so.
+	// Due is when a delayed run may start, zero if the run is not delayed. Started is when a
+	// worker first took the run up, zero before.
 	Due, Started time.Time
 	// Detached says that the large part of the request is in an item of its own, which was not
-	// read. Bulk is the size of that part in bytes, 0 when it was read or its size is not known.
+	// read. Bulk is the size of that part in bytes, 0 if it was read or its size is not known.
 	Detached bool
 	Bulk     int64
 
@@ -103,9 +105,10 @@ type Run struct {
 
 const kind = "run"
 
-// Names of the run item's attributes beside those of its progress. Failure and interrupts may be
-// large, but are written once, when the run ends; the item's body is the request, which would have
-// to be written again with them, if it is small.
+// Names of the run item's attributes, except the attributes of its progress. Failure and
+// interrupts may be large, but they are written once, when the run ends. If the request is
+// small, it is the item's body: in the body, failure and interrupts would have to be written
+// again with the request.
 const (
 	attrStatus       = "status"
 	attrFailure      = "failure"
@@ -118,7 +121,8 @@ const (
 	attrCancelReason = "cancel_reason"
 )
 
-// decode reads a run. The lock tells whether an interrupt overtook the run while it was pending.
+// decode reads a run. The lock says whether an interrupt overtook the run while it was
+// pending.
 func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	read := record.Read(item, kind)
 	r := Run{
@@ -150,8 +154,8 @@ func decodeOn(ref thread.Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	return decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, lock)
 }
 
-// effective is the status that a stored one means: a pending run that was superseded, or rolled
-// back, together with the active one needed no write of its own.
+// effective returns the status that a stored status means. A pending run that was superseded
+// or rolled back together with the active run has no write of its own.
 func effective(stored Status, run string, lock thread.Lock) Status {
 	switch {
 	case stored != Pending:

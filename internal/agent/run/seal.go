@@ -152,7 +152,7 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 	return runs, page.Cursor == "", s.loadInputs(ctx, runs)
 }
 
-// loadInputs loads the requests of the runs that never started and of those with a webhook.
+// loadInputs loads the requests of the runs that never started and of the runs with a webhook.
 func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	var waited []*Run
 	for i := range runs {
@@ -248,7 +248,7 @@ func (b *sealPlan) addInput(run Run) error {
 	return err
 }
 
-// addLeftovers adds what a started run had shown but not finished.
+// addLeftovers adds the output that a started run had shown but not finished.
 func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	l, err := b.leftovers(ctx, run)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestWhatAnInterruptedRunShowedIsKept(t *testing.T) {
 			f.flush(a)
 			second := f.create("two", run.Interrupt)
 			kept := append([]string{"human one"}, test.want...)
-			// Before the successor begins, for those who ask.
+			// The state that readers get before the successor begins.
 			if diff := cmp.Diff(kept, f.messages()); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}
@@ -76,7 +76,7 @@ func TestWhatAnInterruptedRunShowedIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotShownIsNotKept has a worker die with a chunk that nobody has seen.
+// TestWhatWasNotShownIsNotKept lets a worker die with a chunk that no reader has seen.
 func TestWhatWasNotShownIsNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -93,7 +93,7 @@ func TestWhatWasNotShownIsNotKept(t *testing.T) {
 func TestInputsOfRunsThatNeverStartedAreKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	first := f.create("1", run.Enqueue) // no worker came yet
+	first := f.create("1", run.Enqueue) // no worker has claimed it yet
 	second := f.create("2", run.Enqueue)
 	third := f.create("3", run.Interrupt)
 	fourth := f.create("4", run.Enqueue)
@@ -114,8 +114,8 @@ func TestInputsOfRunsThatNeverStartedAreKept(t *testing.T) {
 	}
 }
 
-// TestInputsAreKeptOfInterruptsOnly also where runs were interrupted and others cancelled before
-// anything was sealed.
+// TestInputsAreKeptOfInterruptsOnly checks this also if some runs were interrupted and others
+// cancelled before anything was sealed.
 func TestInputsAreKeptOfInterruptsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -141,7 +141,7 @@ func TestInputsAreKeptOfInterruptsOnly(t *testing.T) {
 	}
 }
 
-// TestInputThatIsNoObjectIsTheGraphsOwnMatter also when its run never started.
+// TestInputThatIsNoObjectIsTheGraphsOwnMatter checks this also if the run never started.
 func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -156,8 +156,8 @@ func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	}
 }
 
-// TestARemovalThatWaitedTooLongStopsNobody interrupts a queued run that would have removed what
-// another one removed.
+// TestARemovalThatWaitedTooLongStopsNobody interrupts a queued run whose input would have
+// removed a message that another run removed.
 func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -175,8 +175,8 @@ func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	}
 }
 
-// TestSealingTwiceFoldsOnce lets a second sealer go through while the first has read but not
-// written.
+// TestSealingTwiceFoldsOnce lets a second process seal the thread after the first process has
+// read and before it writes.
 func TestSealingTwiceFoldsOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -203,7 +203,8 @@ func TestSealingTwiceFoldsOnce(t *testing.T) {
 	}
 }
 
-// TestAnInterruptWhileSealing makes the thread have more to seal than the sealer knew.
+// TestAnInterruptWhileSealing gives the thread more runs to seal than the sealing process has
+// read.
 func TestAnInterruptWhileSealing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -218,8 +219,8 @@ func TestAnInterruptWhileSealing(t *testing.T) {
 	}
 }
 
-// TestLargeInputsAreSealedInSmallTransactions as no store takes much more than a megabyte at a
-// time.
+// TestLargeInputsAreSealedInSmallTransactions checks this, because no store takes much more
+// than a megabyte at a time.
 func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -245,8 +246,8 @@ func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	}
 }
 
-// TestASealerThatWasOvertaken between two batches does not go by the state that it knew: the rest
-// was sealed, and a run came and went.
+// TestASealerThatWasOvertaken lets another process seal the rest between two batches, and a
+// run begin and end. The first process must not use the state that it had read before.
 func TestASealerThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

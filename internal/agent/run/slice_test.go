@@ -29,7 +29,8 @@ func (f *fixture) wantNoWorker(r run.Run, want error) {
 	}
 }
 
-// TestARunTakesManySlices, more than it has attempts, and each goes on from the one before.
+// TestARunTakesManySlices checks that a run can have more slices than MaxAttempts, and that
+// each slice goes on from the previous slice.
 func TestARunTakesManySlices(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -60,8 +61,8 @@ func TestARunTakesManySlices(t *testing.T) {
 	}
 }
 
-// TestSlicesAreNoFailures, and leave those of the run counted: the third one ends it, however far
-// it came.
+// TestSlicesAreNoFailures checks that slices do not count as failures and do not reset the
+// count of failures: the third failure ends the run, however far the run came.
 func TestSlicesAreNoFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -71,7 +72,7 @@ func TestSlicesAreNoFailures(t *testing.T) {
 		step := fmt.Sprint("step ", i)
 		f.answer(a, step, step)
 		f.handOver(a)
-		f.claim(r) // and dies
+		f.claim(r) // and the worker dies
 	}
 	f.wantNoWorker(r, run.ErrAttemptsExhausted)
 	if got := f.get(r); got.Attempt != 2*run.MaxAttempts {
@@ -79,8 +80,8 @@ func TestSlicesAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestSlicesWithoutAStepEndTheRun when there are three in a row; one that makes a step lets it have
-// three more.
+// TestSlicesWithoutAStepEndTheRun checks that three such slices in a row end the run. A slice
+// that makes a step allows three more.
 func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -90,7 +91,7 @@ func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 		for range n {
 			a := f.claim(r)
 			show(a, fmt.Sprint("m", a.Run.Attempt), fmt.Sprint("I was say", a.Run.Attempt))
-			f.must(a.Update(run.EventUpdates, []byte(`{"node":null}`))) // which changes nothing
+			f.must(a.Update(run.EventUpdates, []byte(`{"node":null}`))) // this changes nothing
 			f.flush(a)
 			f.handOver(a)
 		}
@@ -101,7 +102,7 @@ func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 	f.flush(a)
 	f.handOver(a)
 	idle(run.MaxIdleSlices - 1)
-	f.claim(r) // and dies, which is neither
+	f.claim(r) // the worker dies: this is no slice and no step
 	idle(1)
 	f.wantNoWorker(r, run.ErrNoProgress)
 	f.must(f.runs.TimeOut(t.Context(), r.Ref, run.Failure{Name: "NoProgress", Message: "m"}))
@@ -116,8 +117,8 @@ func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 	f.finish(f.claim(queued))
 }
 
-// TestTextOfAHandedOverSlice is kept as that of a worker that died: until the next attempt writes a
-// message in its place.
+// TestTextOfAHandedOverSlice checks that the text is kept like the text of a worker that died:
+// until the next attempt writes a message in its place.
 func TestTextOfAHandedOverSlice(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -147,7 +148,7 @@ func TestTextOfAHandedOverSlice(t *testing.T) {
 			r, a := f.started("1")
 			show(a, "a", "The ")
 			f.flush(a)
-			show(a, "a", "weather") // which only the handover writes
+			show(a, "a", "weather") // only the handover writes this
 			f.handOver(a)
 			test.end(f, r)
 			if last := f.thread().Lock; last.Busy {
@@ -160,7 +161,8 @@ func TestTextOfAHandedOverSlice(t *testing.T) {
 	}
 }
 
-// TestAHandoverThatLostItsRun writes nothing, whoever has it now.
+// TestAHandoverThatLostItsRun checks that the handover writes nothing, whichever process has
+// the run now.
 func TestAHandoverThatLostItsRun(t *testing.T) {
 	t.Parallel()
 	losses := map[string]func(f *fixture, r run.Run){
@@ -189,12 +191,13 @@ func TestAHandoverThatLostItsRun(t *testing.T) {
 	}
 }
 
-// TestAHandoverRenewsTheLease so that nobody is sent while the next slice is on its way.
+// TestAHandoverRenewsTheLease checks that Rescue sends no other worker while the next slice
+// starts.
 func TestAHandoverRenewsTheLease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	r, a := f.started("1")
-	f.engine.end(r.Run, workflow.Failed) // so that a rescue would show
+	f.engine.end(r.Run, workflow.Failed) // so that a rescue would start another workflow
 	f.hand.move(9 * time.Second)
 	f.handOver(a)
 	f.rescue(29 * time.Second)
@@ -207,7 +210,8 @@ func TestAHandoverRenewsTheLease(t *testing.T) {
 	}
 }
 
-// torn is a table that applies a transaction, or not, and then loses the answer.
+// torn is a table that applies a transaction, or does not apply it, and then loses the
+// response.
 type torn struct {
 	table.Table
 	applies bool
@@ -224,8 +228,8 @@ func (c *torn) Transact(ctx context.Context, writes ...table.Write) error {
 	return errTorn
 }
 
-// TestNothingFollowsAWriteWhoseAnswerWasLost as its events may be there or not: the next attempt
-// reads what is.
+// TestNothingFollowsAWriteWhoseAnswerWasLost checks that the attempt writes no more, because
+// its events may be stored or not: the next attempt reads the stored state.
 func TestNothingFollowsAWriteWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for _, applies := range []bool{false, true} {
@@ -270,7 +274,7 @@ func TestNothingFollowsAWriteWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// TestARunOfAVersionWithoutSlices was claimed by it, and goes on.
+// TestARunOfAVersionWithoutSlices checks that a run that such a version claimed goes on.
 func TestARunOfAVersionWithoutSlices(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

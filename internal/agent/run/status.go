@@ -24,14 +24,14 @@ const (
 // shownStatuses lists every status that clients see.
 var shownStatuses = []Status{Pending, Running, Success, Error, Timeout, Interrupted}
 
-// transitions lists what may follow each status. A running run may become running again: that is
-// its next attempt.
+// transitions lists the statuses that may follow each status. A running run may become running
+// again: this is its next attempt.
 var transitions = map[Status][]Status{
 	Pending: {Running, Interrupted, Error, Removed},
 	Running: {Running, Success, Error, Timeout, Interrupted, Removed},
 }
 
-// Final reports whether nothing follows the status.
+// Final reports whether no status follows this status.
 func (s Status) Final() bool { return len(transitions[s]) == 0 }
 
 // sources are the statuses that may precede this one, as condition values.
@@ -47,7 +47,7 @@ func (s Status) sources() []any {
 	return from
 }
 
-// Strategy says what a new run does to the unfinished runs of its thread.
+// Strategy says how a new run treats the unfinished runs of its thread.
 type Strategy string
 
 const (
@@ -55,12 +55,12 @@ const (
 	Reject Strategy = "reject"
 	// Enqueue queues the new run behind the runs before it.
 	Enqueue Strategy = "enqueue"
-	// Interrupt ends the active run and all queued runs. Their inputs, and what they had shown,
-	// stay in the state.
+	// Interrupt ends the active run and all queued runs. Their inputs, and the output that
+	// they had shown, stay in the state.
 	Interrupt Strategy = "interrupt"
 	// Rollback ends the active run and all queued runs and removes everything that they wrote.
 	Rollback Strategy = "rollback"
 )
 
-// takesOver reports whether a new run ends those before it.
+// takesOver reports whether a new run ends the runs before it.
 func (s Strategy) takesOver() bool { return s == Interrupt || s == Rollback }

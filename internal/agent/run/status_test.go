@@ -15,8 +15,8 @@ import (
 
 func windowOf(limit int) table.Window { return table.Window{Limit: limit} }
 
-// act is what can be done to a run, or tried: by the worker a, which is nil while there is none, or
-// by others.
+// act is an operation on a run that may be refused. The worker a does it, or another process;
+// a is nil while the run has no worker.
 type act func(f *fixture, r run.Run, a *run.Attempt) error
 
 func finishAs(status run.Status) act {
@@ -32,7 +32,7 @@ func finishAs(status run.Status) act {
 	}
 }
 
-// acts are named for the status that they lead to.
+// acts are named after the status that they lead to.
 var acts = map[string]act{
 	"running (claim)": func(f *fixture, r run.Run, _ *run.Attempt) error {
 		_, err := f.runs.Claim(f.t.Context(), r.Ref, 0)
@@ -50,7 +50,7 @@ var acts = map[string]act{
 	},
 }
 
-// in brings a run into a status.
+// in creates a run and brings it into a status.
 func (f *fixture) in(status run.Status) (run.Run, *run.Attempt) {
 	f.t.Helper()
 	r := f.create("x", run.Enqueue)
@@ -71,7 +71,7 @@ func (f *fixture) in(status run.Status) (run.Run, *run.Attempt) {
 	return r, a
 }
 
-// TestTransitions tries to bring a run from every status to every other.
+// TestTransitions tries to bring a run from every status to every other status.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	want := map[run.Status]map[string]run.Status{
@@ -144,8 +144,8 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 	}
 }
 
-// TestARunIsCreatedWhileItsThreadIsListed and goes before one that waits for its time: no list says
-// that it was overtaken by that.
+// TestARunIsCreatedWhileItsThreadIsListed creates a run that goes before a delayed run: no
+// list says that the delayed run has overtaken the new run.
 func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -10,18 +10,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// streamPage and streamBytes are how many batches of events a reader takes at a time, and how many
-// bytes of them, so that a reader who is slow holds little, however long the run is. A batch that
-// is larger by itself is taken alone.
+// streamPage and streamBytes are how many batches of events a reader takes at a time, and how
+// many bytes they may have together. So a slow reader holds little memory, however long the
+// run is. A batch that is larger than streamBytes is taken alone.
 const (
 	streamPage  = 64
 	streamBytes = 32 << 10
 )
 
-// Stream hands the events of a run, as it was read or created, after a position to emit, in order,
-// batch by batch, and waits for more until the run is over and all is read. "values" events name a
-// checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream
-// and are returned as they are.
+// Stream hands the events of a run after a position to emit, in order, batch by batch. The run
+// is given as it was read or created. Stream waits for more events until the run is over and
+// all events are read. A "values" event names a checkpoint; the reader fetches the
+// checkpoint's state if it wants it (Values). Errors of emit end the stream and are returned
+// as they are.
 func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Event) error) error {
 	if run.Status.Final() {
 		_, err := s.replay(ctx, run, max(after, run.Start), emit)
@@ -52,14 +53,14 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	}
 }
 
-// Shown hands the events to emit that a run had when it was read.
+// Shown hands the events that a run had when it was read to emit.
 func (s *Store) Shown(ctx context.Context, run Run, emit func([]Event) error) error {
 	_, err := s.replay(ctx, run, run.Start, emit)
 	return err
 }
 
 // replay emits the events after a position that the run had when it was read, and returns the
-// position reached.
+// position that it reached.
 func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Event) error) (int64, error) {
 	after, err := s.tail.emit(ctx, run.Ref, after, run.Position, emit)
 	if err != nil || after >= run.Position {
@@ -102,7 +103,7 @@ func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, 
 	return events[len(events)-1].Position, emit(events)
 }
 
-// Values returns the state that a "values" event means.
+// Values returns the state that a "values" event shows.
 func (s *Store) Values(ctx context.Context, ref thread.Ref, event Event) (*thread.State, error) {
 	return s.threads.StateAt(ctx, ref, event.Checkpoint)
 }

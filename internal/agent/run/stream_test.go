@@ -55,7 +55,8 @@ func (rd *reader) until(name string) run.Event {
 	panic("unreachable")
 }
 
-// TestAReaderSeesEachFlushWhenItIsMade, and at the end exactly what a later reader gets.
+// TestAReaderSeesEachFlushWhenItIsMade checks this, and that the reader gets exactly the
+// events that a later reader gets.
 func TestAReaderSeesEachFlushWhenItIsMade(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -99,7 +100,7 @@ func (f *fixture) threeRuns() []run.Run {
 	return runs
 }
 
-// TestPositionsIncreaseAlongTheThread without a gap, over runs and attempts.
+// TestPositionsIncreaseAlongTheThread checks that they have no gap, over runs and attempts.
 func TestPositionsIncreaseAlongTheThread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -124,7 +125,7 @@ func TestPositionsIncreaseAlongTheThread(t *testing.T) {
 	}
 }
 
-// TestAReaderGoesOnAfterAnyPosition and gets exactly the rest.
+// TestAReaderGoesOnAfterAnyPosition checks that the reader gets exactly the remaining events.
 func TestAReaderGoesOnAfterAnyPosition(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -146,7 +147,8 @@ func TestAReaderGoesOnAfterAnyPosition(t *testing.T) {
 	}
 }
 
-// TestALongReplayComesInPages as no reader holds a long run as a whole.
+// TestALongReplayComesInPages checks this, because no reader holds a long run as a whole in
+// memory.
 func TestALongReplayComesInPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -184,8 +186,9 @@ func TestValuesOfAnEventAreThoseOfItsStep(t *testing.T) {
 	}
 }
 
-// TestEachStepOfAGraphShowsItsValues also where a node writes what there was already, as the
-// framework's own server does it. What only nodes see is not among the values.
+// TestEachStepOfAGraphShowsItsValues checks this also if a node writes values that are the
+// same as before, as the framework's own server does. Values that only nodes see are not among
+// the shown values.
 func TestEachStepOfAGraphShowsItsValues(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -217,7 +220,8 @@ func TestEachStepOfAGraphShowsItsValues(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd when their run does, in every way that it can.
+// TestStreamsEnd checks that streams end when their run ends, in every way in which it can
+// end.
 func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -244,8 +248,8 @@ func TestStreamsEnd(t *testing.T) {
 	}
 }
 
-// TestReadersOfQueuedRunsAreWoken when their run begins, and when an interrupt overtakes it without
-// a write of its own.
+// TestReadersOfQueuedRunsAreWoken checks that readers are woken when their run begins, and
+// when an interrupt overtakes the run without a write to the run's item.
 func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -278,8 +282,8 @@ func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotPoll: with many events to come, a reader reads the run about as often as
-// something was written to it or its thread.
+// TestReadersDoNotPoll checks that a reader of many events reads the run about as often as the
+// run or its thread was written.
 func TestReadersDoNotPoll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -296,8 +300,8 @@ func TestReadersDoNotPoll(t *testing.T) {
 	}
 	f.finish(a)
 	live.wait(t)
-	// One read at the beginning, and at most two for each write: one for the run's wake-up, one for
-	// the thread's.
+	// The reader reads once at the beginning, and at most twice for each write: once for the
+	// wake-up of the run's watch, once for the wake-up of the thread's watch.
 	if reads, writes := f.table.reads.Load(), f.table.transactions.Load(); reads > 2*writes+2 {
 		t.Errorf("%d reads for %d writes", reads, writes)
 	}

@@ -22,7 +22,7 @@ type tail struct {
 	batches *lru.Cache[batchKey, []Event]
 
 	mu sync.Mutex
-	// readers counts those who follow a run.
+	// readers counts the readers that follow each run.
 	readers map[Ref]int
 }
 
@@ -36,7 +36,7 @@ func newTail() *tail {
 	return &tail{batches: lru.New[batchKey, []Event](tailBytes), readers: map[Ref]int{}}
 }
 
-// follow has batches of a run remembered until stop is called.
+// follow makes the tail remember batches of a run until stop is called.
 func (t *tail) follow(ref Ref) (stop func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *tail) isFollowed(ref Ref) bool {
 	return t.readers[ref] > 0
 }
 
-// eventOverhead is about what an event takes beside its data, in bytes.
+// eventOverhead is approximately how many bytes an event takes in addition to its data.
 const eventOverhead = 160
 
 // remember keeps a durable batch for the readers of the run, if there are any. The caller must not
@@ -73,8 +73,8 @@ func (t *tail) remember(ref Ref, events []Event, written time.Time) {
 	t.batches.Put(batchKey{ref, events[0].Position - 1}, events, size)
 }
 
-// compacted is a text as it is stored: without the space between its tokens, so that who reads it
-// later gets the same.
+// compacted returns a text as it is stored, without the space between its tokens, so that a
+// later reader of the stored text gets the same text.
 func compacted(data json.RawMessage) json.RawMessage {
 	if len(data) == 0 {
 		return data
@@ -86,12 +86,13 @@ func compacted(data json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-// freeBatch is how large a batch may be that is not counted.
+// freeBatch is the size in bytes below which a batch is not counted in a reader's budget.
 const freeBatch = 16 << 10
 
-// emit hands on what is remembered between two positions, up to where something is missing, and
-// returns the position reached. Readers share what is remembered, but who is slow keeps it in
-// memory for itself, so each takes it from its budget.
+// emit hands the remembered batches between two positions on, up to the first batch that is
+// missing, and returns the position that it reached. Readers share the remembered batches. But
+// a slow reader keeps a batch in memory for itself alone, so each reader takes the batch from
+// its own budget.
 func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
 	for after < upTo {
 		events, err := t.take(ctx, batchKey{ref, after})
@@ -106,7 +107,8 @@ func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([
 	return after, nil
 }
 
-// take returns a batch, none if it is not remembered. It holds none while it waits for room.
+// take returns a batch, nil if the batch is not remembered. It holds no batch while it waits
+// for room.
 func (t *tail) take(ctx context.Context, at batchKey) ([]Event, error) {
 	events, ok := t.batches.Get(at)
 	if !ok {
@@ -124,7 +126,7 @@ func (t *tail) take(ctx context.Context, at batchKey) ([]Event, error) {
 		return nil, err
 	}
 	if events, ok = t.batches.Get(at); !ok {
-		hold.Give(size) // it is read from the table
+		hold.Give(size) // the caller reads the batch from the table
 	}
 	return events, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Kwargs shows what the run was created with.
+// Kwargs returns the parameters that the run was created with.
 func (r Run) Kwargs() json.RawMessage {
 	orEmpty := func(raw json.RawMessage) json.RawMessage {
 		if raw == nil {
@@ -29,13 +29,14 @@ func (r Run) Kwargs() json.RawMessage {
 	return record.Encode(kwargs)
 }
 
-// maxTold is how much an address is told of a run, in bytes: it is kept in base64 until it has
-// arrived.
+// maxTold is the largest size in bytes of a message about a run to a webhook: the message is
+// stored in base64 until it has arrived.
 const maxTold = 8 << 20
 
-// tell returns what sends the end of a run to the run's webhook, if it has one. The caller adds it
-// to the transaction of Finish, or for an interrupted run to the transaction of Seal. If the
-// message is larger than maxTold, values and input are left out: otherwise the run could not end.
+// tell returns the writes that send the end of a run to the run's webhook, if the run has a
+// webhook. The caller adds them to the transaction of Finish, or for an interrupted run to the
+// transaction of Seal. If the message is larger than maxTold, values and input are left out,
+// and then all arguments and the metadata: otherwise the run could not end.
 func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Outbox) {
 	if run.Webhook == "" || s.webhooks == nil {
 		return o
@@ -62,7 +63,7 @@ func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Out
 	return sent
 }
 
-// short encodes what is told of a run without what makes it too long.
+// short encodes the message about a run without the parts that make it too long.
 func short(body map[string]any, run Run) []byte {
 	encoded := record.Encode(body)
 	if len(encoded) > maxTold {

@@ -39,8 +39,8 @@ func (c *courier) Start(ctx context.Context, _ workflow.Machine, _ string, input
 	return nil
 }
 
-// withCourier makes the fixture's runs tell of their end, and returns what the receiver at the
-// address is told.
+// withCourier makes the fixture's runs send their end to a webhook, and returns the messages
+// that the receiver at the address gets.
 func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
 	f.t.Helper()
 	told = make(chan []byte, 10)
@@ -55,7 +55,8 @@ func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
 	return c, receiver.URL, told
 }
 
-// TestTheEndOfALargeRunIsTold without what is too large to be told: the run ends in any case.
+// TestTheEndOfALargeRunIsTold checks that the parts that are too large for the message are
+// left out: the run ends in any case.
 func TestTheEndOfALargeRunIsTold(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + strings.Repeat("x", 9<<19) + `"`)
@@ -93,7 +94,8 @@ func TestTheEndOfALargeRunIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldMakesABatchLarge when runs are sealed: no transaction holds all of it.
+// TestWhatIsToldMakesABatchLarge seals runs whose messages to the webhook are large: no
+// transaction holds all of them.
 func TestWhatIsToldMakesABatchLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -122,8 +124,8 @@ func TestWhatIsToldMakesABatchLarge(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunIsTold to the address that its request named, whatever its end, once, with what
-// it left behind.
+// TestTheEndOfARunIsTold checks that the address that the request named is notified once of
+// every kind of end, with the state that the run left behind.
 func TestTheEndOfARunIsTold(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(f *fixture, r run.Run, a *run.Attempt){
@@ -180,7 +182,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 			if got.Started == "" || got.Ended < got.Started || got.Sent == "" {
 				t.Errorf("it started at %q, ended at %q, and is told at %q", got.Started, got.Ended, got.Sent)
 			}
-			f.messages() // seals once more
+			f.messages() // this seals the thread once more
 			if len(c.errs)+len(told) != 0 {
 				t.Error("it is told twice")
 			}

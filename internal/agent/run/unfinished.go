@@ -9,27 +9,27 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Unfinished is a message that was shown by a step under way: its text is kept, marked incomplete,
-// when the run is interrupted.
+// Unfinished is a message that a step under way has shown. Its text is kept, marked
+// incomplete, when the run is interrupted.
 type Unfinished struct {
-	// ID is the message's, Attempt the one that shows it.
+	// ID is the id of the message, Attempt the attempt that shows it.
 	ID      string `json:"id"`
 	Attempt int64  `json:"attempt"`
-	// Node is the graph's node that the text is to be kept as the update of, "" when the agent did
-	// not say.
+	// Node is the graph's node under whose name the text is kept as an update, "" if the agent
+	// did not name the node.
 	Node string `json:"node,omitempty"`
-	// From is a position before its first chunk.
+	// From is a position before the message's first chunk.
 	From int64 `json:"from"`
 }
 
-// mostUnfinished bounds the messages that a run remembers as unfinished, and longestID their ids in
-// bytes, since the run's item holds them. Older ones are forgotten first.
+// mostUnfinished bounds the messages that a run remembers as unfinished, and longestID their
+// ids in bytes, because the run's item holds them. The oldest messages are forgotten first.
 const (
 	mostUnfinished = 256
 	longestID      = 256
 )
 
-// unfinished returns what the run remembers of a message that an attempt has shown.
+// unfinished returns the stored data of a message that an attempt has shown.
 func (r *Run) unfinished(id string, attempt int64) (Unfinished, bool) {
 	i := slices.IndexFunc(r.Unfinished, func(u Unfinished) bool { return u.ID == id && u.Attempt == attempt })
 	if i < 0 {
@@ -38,8 +38,8 @@ func (r *Run) unfinished(id string, attempt int64) (Unfinished, bool) {
 	return r.Unfinished[i], true
 }
 
-// leftFrom returns the position before everything that the run has shown and that may have to be
-// folded into the state, and whether there is anything.
+// leftFrom returns the position before everything that the run has shown and that may have to
+// be folded into the state. found is false if there is nothing to fold.
 func (r *Run) leftFrom() (from int64, found bool) {
 	if r.Unfolded != 0 {
 		from, found = r.Unfolded, true
@@ -52,14 +52,14 @@ func (r *Run) leftFrom() (from int64, found bool) {
 	return from, found
 }
 
-// isMessages reports whether events of this name hold chunks of messages: the graph's own, or those
-// of a subgraph.
+// isMessages reports whether events of this name hold chunks of messages: messages of the root
+// graph, or of a subgraph.
 func isMessages(name string) bool {
 	return name == EventMessages || strings.HasPrefix(name, EventMessages+"|")
 }
 
-// Unfinished takes the agent's own word on which of its messages are unfinished, in the place of
-// what it said before. From then on the agent alone decides.
+// Unfinished takes the agent's own list of its unfinished messages. The list replaces the
+// agent's previous list. From then on the agent alone decides which messages are unfinished.
 func (a *Attempt) Unfinished(messages []graph.Unfinished) error {
 	a.tellsUnfinished = true
 	wanted := map[string]bool{}
@@ -73,8 +73,8 @@ func (a *Attempt) Unfinished(messages []graph.Unfinished) error {
 	return nil
 }
 
-// beginMessage remembers the message of a chunk, of an agent that does not tell which are
-// unfinished. Where the state has no messages, the text belongs to no channel of it.
+// beginMessage remembers the message of a chunk if the agent does not report its unfinished
+// messages. If the state has no messages, the text belongs to no channel of the state.
 func (a *Attempt) beginMessage(chunk json.RawMessage, before int64) {
 	if a.tellsUnfinished || !a.State.Values.Holds(state.Messages) {
 		return
@@ -97,16 +97,16 @@ func (a *Attempt) remember(id, node string, from int64) {
 	a.unfinishedChanged = true
 }
 
-// forget takes the messages of which done is true from those that are unfinished.
+// forget removes the messages for which done returns true from the unfinished messages.
 func (a *Attempt) forget(done func(Unfinished) bool) {
 	before := len(a.Run.Unfinished)
 	a.Run.Unfinished = slices.DeleteFunc(a.Run.Unfinished, done)
 	a.unfinishedChanged = a.unfinishedChanged || len(a.Run.Unfinished) < before
 }
 
-// finishNodes forgets the messages of nodes that have finished, of an agent that does not tell
-// which are unfinished: their updates say what is kept. A message of which the agent has not named
-// the node stays until the state holds it.
+// finishNodes forgets the messages of nodes that have finished if the agent does not report
+// its unfinished messages: the updates of the nodes say which messages are kept. A message
+// whose node the agent has not named stays until the state holds it.
 func (a *Attempt) finishNodes(updates []state.Member) {
 	if a.tellsUnfinished {
 		return
@@ -116,16 +116,16 @@ func (a *Attempt) finishNodes(updates []state.Member) {
 	})
 }
 
-// finishAll forgets all messages, of an agent that does not tell which are unfinished, and has said
-// what the whole state is.
+// finishAll forgets all messages of an agent that does not report its unfinished messages and
+// has sent the whole state.
 func (a *Attempt) finishAll() {
 	if !a.tellsUnfinished {
 		a.forget(func(Unfinished) bool { return true })
 	}
 }
 
-// closeMessages forgets the shown messages that the state holds now, and, once this attempt has
-// written a message in their place, those of earlier attempts.
+// closeMessages forgets the shown messages that the state holds now. Once this attempt has
+// written a message in their place, it also forgets the messages of earlier attempts.
 func (a *Attempt) closeMessages(wrote bool) {
 	a.forget(func(u Unfinished) bool {
 		return a.State.Values.Has(u.ID) || (wrote && u.Attempt < a.Run.Attempt)

@@ -11,12 +11,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// showAs shows a chunk of a message that a node writes, as an event of a name.
+// showAs shows a chunk of a message that a node writes, as an event with the given name.
 func showAs(a *run.Attempt, name, node, id, text string) {
 	a.Show(name, json.RawMessage(fmt.Sprintf(`[{"id":%q,"type":"AIMessageChunk","content":%q},{"graph_node":%q}]`, id, text, node)))
 }
 
-// tell has the agent say which messages are unfinished, each "id node".
+// tell makes the agent report which messages are unfinished, each as "id node".
 func (f *fixture) tell(a *run.Attempt, unfinished ...graph.Unfinished) {
 	f.t.Helper()
 	f.must(a.Unfinished(unfinished))
@@ -28,8 +28,8 @@ func (f *fixture) update(a *run.Attempt, node, update string) {
 	f.must(a.Update(run.EventUpdates, json.RawMessage(fmt.Sprintf(`{%q:%s}`, node, update))))
 }
 
-// TestOnlyStepsUnderWayLeaveText interrupts runs of agents that say which messages are unfinished,
-// and of some that do not.
+// TestOnlyStepsUnderWayLeaveText interrupts runs of agents that report which messages are
+// unfinished, and of agents that do not.
 func TestOnlyStepsUnderWayLeaveText(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -120,7 +120,8 @@ func withHuman(messages []string) []string {
 	return messages
 }
 
-// TestTextOfAnEarlierAttemptIsKept until a later one has written in its place.
+// TestTextOfAnEarlierAttemptIsKept checks that the text is kept until a later attempt has
+// written a message in its place.
 func TestTextOfAnEarlierAttemptIsKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -139,8 +140,8 @@ func TestTextOfAnEarlierAttemptIsKept(t *testing.T) {
 	}
 }
 
-// TestAnAgentsOwnErrorLeavesNothing of the step that failed; what its finished steps returned
-// stays.
+// TestAnAgentsOwnErrorLeavesNothing checks that nothing of the failed step is kept; the
+// updates that its finished steps returned stay.
 func TestAnAgentsOwnErrorLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -7,15 +7,15 @@ import (
 	"sort"
 )
 
-// A delta turns one text of bytes into the next: it is a sequence of instructions, each of which
-// copies a part of the old text or inserts new bytes. An agent's opaque checkpoints are stored as
-// such, because each repeats almost all of the one before.
+// A delta turns one text of bytes into the next text. It is a sequence of instructions: each
+// copies a part of the old text or inserts new bytes. An agent's opaque checkpoints are stored
+// as deltas, because each repeats almost all of the previous checkpoint.
 
-// block is how many bytes must be equal in both texts for a part to be found, wherever it has
-// moved.
+// block is how many bytes must be equal in both texts so that a part that has moved is found.
 const block = 32
 
-// Delta returns what turns old into text. It takes time in proportion to both.
+// Delta returns the delta that turns old into text. It takes time in proportion to the length
+// of both.
 func Delta(old, text []byte) []byte {
 	head := commonPrefix(old, text)
 	tail := commonSuffix(old[head:], text[head:])
@@ -26,7 +26,8 @@ func Delta(old, text []byte) []byte {
 	return d.end()
 }
 
-// delta is one in the making. A copy waits until it is known that it does not go on.
+// delta is a delta while it is made. A copy is written only when it is known that it does not
+// continue.
 type delta struct {
 	old, out     []byte
 	from, length int
@@ -66,7 +67,7 @@ func (d *delta) end() []byte {
 	return d.out
 }
 
-// middle describes text by what it shares with old between two places.
+// middle describes text by the parts that it shares with old between two places.
 func (d *delta) middle(text []byte, from, to int) {
 	text, from = d.near(text, from, to)
 	if len(text) < block {
@@ -74,7 +75,7 @@ func (d *delta) middle(text []byte, from, to int) {
 		return
 	}
 	places := blocksOf(d.old, from, to)
-	start := 0 // of what was not found yet
+	start := 0 // of the part that was not found yet
 	var h roll
 	for at := 0; len(places) > 0 && at+block <= len(text); {
 		if at == 0 || h.at != at {
@@ -96,15 +97,15 @@ func (d *delta) middle(text []byte, from, to int) {
 	d.insert(text[start:])
 }
 
-// Bounds of what near looks at.
+// Bounds of the parts that near searches.
 const (
 	nearText = 8 << 10
 	nearOld  = 8 << 10
 )
 
-// near describes the beginning of text as long as it goes on, after a short insertion or omission,
-// as old does there: that is the rule, and spares looking at all of old. It returns what is left of
-// both.
+// near describes the beginning of text as long as it continues like old after a short
+// insertion or omission. This is the usual case, and it avoids a search of all of old. It
+// returns the remaining text, and where the rest of old begins.
 func (d *delta) near(text []byte, from, to int) ([]byte, int) {
 	for at := 0; at+block <= min(len(text), nearText); {
 		place := bytes.Index(d.old[from:min(from+nearOld, to)], text[at:at+block])
@@ -121,7 +122,7 @@ func (d *delta) near(text []byte, from, to int) ([]byte, int) {
 	return text, from
 }
 
-// roll is the sum of a block that moves along a text.
+// roll is the sum of a block. The block moves along a text.
 type roll struct {
 	at  int
 	sum uint32
@@ -129,7 +130,7 @@ type roll struct {
 
 const factor uint32 = 0x01000193
 
-// leaving is factor to the power of block-1: what the first byte of a block counts in its sum.
+// leaving is factor to the power of block-1: the weight of a block's first byte in its sum.
 var leaving = func() uint32 {
 	power := uint32(1)
 	for range block - 1 {
@@ -145,7 +146,7 @@ func (r *roll) begin(text []byte, at int) {
 	}
 }
 
-// next moves the block by a byte; at the end of the text it stays.
+// next moves the block by one byte; at the end of the text the sum stays the same.
 func (r *roll) next(text []byte) {
 	if r.at+block < len(text) {
 		r.sum = (r.sum-uint32(text[r.at])*leaving)*factor + uint32(text[r.at+block])
@@ -153,7 +154,8 @@ func (r *roll) next(text []byte) {
 	r.at++
 }
 
-// blocksOf finds a block of old between two places by its sum; of equal ones the first counts.
+// blocksOf returns the places of the blocks of old between two places, by their sums. Of
+// blocks with equal sums it returns the first.
 func blocksOf(old []byte, from, to int) map[uint32]int {
 	places := make(map[uint32]int, max(to-from, 0)/block)
 	var h roll
@@ -192,15 +194,16 @@ func commonSuffix(a, b []byte) int {
 	return i
 }
 
-// Text is a text that deltas are applied to. It is kept in pieces of what came in, so that a long
-// history of small changes does not cost a copy of the text for each, but one for many.
+// Text is a text to which deltas are applied. It is stored as pieces of the input, so that a
+// long history of small changes does not need a copy of the text for each change, but one copy
+// for many.
 type Text struct {
 	pieces [][]byte
-	// ends holds the place behind each piece.
+	// ends holds the position after each piece.
 	ends []int
 }
 
-// maxPieces bounds what each delta has to look at.
+// maxPieces bounds how many pieces each delta has to look at.
 const maxPieces = 256
 
 // NewText returns a text of one piece.
@@ -212,7 +215,8 @@ func NewText(text []byte) *Text {
 
 var errDelta = errors.New("delta does not fit the text that it is applied to")
 
-// Apply makes the text the one that a delta leads to. After an error it must not be used.
+// Apply changes the text to the text that a delta describes. After an error the Text must not
+// be used.
 func (t *Text) Apply(delta []byte) error {
 	next := new(Text)
 	for len(delta) > 0 {
@@ -277,7 +281,7 @@ func (t *Text) copyTo(next *Text, from, length int) {
 	}
 }
 
-// pieceAt finds the piece that holds a place.
+// pieceAt returns the index of the piece that holds a place.
 func (t *Text) pieceAt(place int) int {
 	return sort.SearchInts(t.ends, place+1)
 }

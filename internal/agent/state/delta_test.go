@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestADeltaLeadsFromOneTextToTheNext for texts that share parts, in any order, and for long chains
-// of them.
+// TestADeltaLeadsFromOneTextToTheNext checks this for texts that share parts, in any order,
+// and for long chains of them.
 func TestADeltaLeadsFromOneTextToTheNext(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,8 +35,8 @@ func TestADeltaLeadsFromOneTextToTheNext(t *testing.T) {
 	})
 }
 
-// TestADeltaIsAsLargeAsTheChange of a text with changes at its beginning, in its midst and behind
-// it.
+// TestADeltaIsAsLargeAsTheChange checks this for changes at the beginning, in the middle and
+// at the end of a text.
 func TestADeltaIsAsLargeAsTheChange(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{10_000, 1_000_000} {

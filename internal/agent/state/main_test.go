@@ -18,7 +18,7 @@ func parse(t testing.TB, raw string) *state.Values {
 	return v
 }
 
-// reduce folds an update in; messages without an id get new-1, new-2, ...
+// reduce folds an update into the state; messages without an id get new-1, new-2, ...
 func reduce(t testing.TB, v *state.Values, update string) state.Patch {
 	t.Helper()
 	p, err := v.Reduce(json.RawMessage(update), counter())
@@ -37,7 +37,7 @@ func counter() func() string {
 	}
 }
 
-// stored is the patch as it is after a turn through storage.
+// stored returns the patch as it is after it was stored and read.
 func stored(t testing.TB, p state.Patch) state.Patch {
 	t.Helper()
 	raw, err := json.Marshal(p)

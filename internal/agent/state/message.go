@@ -12,7 +12,8 @@ import (
 // removeAll is the id of a removal that empties the messages.
 const removeAll = "__remove_all__"
 
-// message is what the reducer must know of a message; the rest is kept as it came.
+// message holds the members of a message that the reducer needs; the other members are kept
+// unchanged.
 type message struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -26,17 +27,17 @@ var roles = map[string]string{
 	"tool": "tool", "function": "function",
 }
 
-// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id
-// or removed (type "remove"; one that is not there needs no removal), every other channel is
-// overwritten. Messages without an id are given one by newID. It returns the change; null changes
-// nothing. An error leaves the state as it was.
+// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced
+// by id or removed (type "remove"; the removal of a missing message does nothing), every other
+// channel is overwritten. newID makes the id of a message that has none. Reduce returns the
+// change; null changes nothing. An error leaves the state as it was.
 func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, error) {
 	object, err := decodeObject(update)
 	if err != nil {
 		return Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
 	}
 	var p Patch
-	if value, ok := object[Messages]; ok { // first, as nothing else can fail
+	if value, ok := object[Messages]; ok { // first, because nothing else can fail
 		splice, err := v.mergeMessages(value, newID)
 		if err != nil {
 			return Patch{}, err
@@ -54,8 +55,8 @@ func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, err
 	return p, nil
 }
 
-// Coerce returns an update as Reduce takes it in, with a type and an id in each of its messages;
-// null stays so.
+// Coerce returns an update in the form in which Reduce folds it, with a type and an id in each
+// of its messages. It returns null unchanged.
 func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error) {
 	object, err := decodeObject(update)
 	if err != nil || object[Messages] == nil {
@@ -87,8 +88,8 @@ func CheckInput(input json.RawMessage) error {
 // IsObject reports whether the JSON is an object.
 func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// mergeMessages returns what changed from the first message that is not as before, nil when none
-// is.
+// mergeMessages returns the change from the first message on that differs from the old
+// messages, nil if no message differs.
 func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Splice, error) {
 	incoming, err := messageList(value)
 	if err != nil || incoming == nil {
@@ -96,7 +97,7 @@ func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Spl
 	}
 	old := v.channels[Messages]
 	m := merging{list: old.list, index: v.ownIndex(), changed: len(old.list)}
-	v.index = nil // it is put back when all messages were taken
+	v.index = nil // it is restored when all messages were merged
 	for _, raw := range incoming {
 		raw, head, err := coerceMessage(raw, newID)
 		if err != nil {
@@ -115,13 +116,13 @@ func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Spl
 	return &Splice{Keep: m.changed, Append: m.list[m.changed:]}, nil
 }
 
-// merging is a list of messages as it becomes.
+// merging is a list of messages while updates are merged into it.
 type merging struct {
 	list  []json.RawMessage
 	index map[string]int
-	// changed is the first place that is not as it was.
+	// changed is the index of the first message that differs from the old messages.
 	changed int
-	// own says that the list shares no element with the state as it was.
+	// own says that the list shares no memory with the old state.
 	own bool
 }
 
@@ -145,7 +146,7 @@ func (m *merging) take(raw json.RawMessage, head message) {
 	}
 }
 
-// change prepares a change of what stands at a place.
+// change prepares a change of the message at a place.
 func (m *merging) change(at int) {
 	m.changed = min(m.changed, at)
 	if !m.own {
@@ -153,7 +154,7 @@ func (m *merging) change(at int) {
 	}
 }
 
-// unindex takes out a message that stood at a place; those behind it move up.
+// unindex removes a message that was at a place; the messages behind it move up.
 func unindex(index map[string]int, removed string, place int) {
 	delete(index, removed)
 	for id, at := range index {
@@ -173,7 +174,7 @@ func (v *Values) messageIndex() map[string]int {
 	return v.index
 }
 
-// ownIndex is messageIndex, to be changed.
+// ownIndex returns the messageIndex in a form that may be changed.
 func (v *Values) ownIndex() map[string]int {
 	if v.messageIndex(); v.lent {
 		v.index, v.lent = maps.Clone(v.index), false
@@ -181,8 +182,9 @@ func (v *Values) ownIndex() map[string]int {
 	return v.index
 }
 
-// reindex makes the index that of a list, if that has what the messages are now, and others behind
-// it; the index of any other list is made when it is needed.
+// reindex makes the index the index of a list, if the list begins with the present messages
+// and has others behind them. Otherwise it drops the index, which is made again when it is
+// needed.
 func (v *Values) reindex(list []json.RawMessage) {
 	if v.index == nil {
 		return
@@ -203,7 +205,7 @@ func (v *Values) reindex(list []json.RawMessage) {
 	}
 }
 
-// addToIndex adds messages that begin at a place.
+// addToIndex adds messages of which the first is at a place.
 func addToIndex(index map[string]int, list []json.RawMessage, place int) {
 	for i, raw := range list {
 		if id := idOf(raw); id != "" {
@@ -212,7 +214,7 @@ func addToIndex(index map[string]int, list []json.RawMessage, place int) {
 	}
 }
 
-// idOf returns the id of a message, "" when it has none.
+// idOf returns the id of a message, "" if it has none.
 func idOf(raw json.RawMessage) (found string) {
 	s := scanner{text: raw}
 	if err := s.members(func(name string) error {
@@ -226,7 +228,7 @@ func idOf(raw json.RawMessage) (found string) {
 	return found
 }
 
-// messageList accepts a list of messages or a single one; null is nil.
+// messageList accepts a list of messages or a single message; null is nil.
 func messageList(value json.RawMessage) ([]json.RawMessage, error) {
 	if len(value) > 0 && value[0] == '[' {
 		var list []json.RawMessage
@@ -241,8 +243,8 @@ func messageList(value json.RawMessage) ([]json.RawMessage, error) {
 	return []json.RawMessage{value}, nil
 }
 
-// coerceMessage brings what clients send into a message with type and id: an object with "type" or
-// "role", a text (from a person) or a pair [role, content].
+// coerceMessage turns a message from a client into a message with type and id. A client sends
+// an object with "type" or "role", a text (from a person) or a pair [role, content].
 func coerceMessage(raw json.RawMessage, newID func() string) (json.RawMessage, message, error) {
 	object, err := messageObject(raw)
 	if err != nil {
@@ -250,7 +252,7 @@ func coerceMessage(raw json.RawMessage, newID func() string) (json.RawMessage, m
 	}
 	m := message{ID: text(object["id"]), Type: text(object["type"])}
 	if m.ID != "" && m.Type != "" && object["role"] == nil {
-		return raw, m, nil // complete as it is: kept byte for byte
+		return raw, m, nil // the message is complete: it is kept byte for byte
 	}
 	if m.Type == "" {
 		role := text(object["role"])

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Partials collects the chunks of messages that were streamed, to keep what was shown of those that
-// were never finished.
+// Partials collects the chunks of messages that were streamed. It keeps the shown text of
+// messages that were never finished.
 type Partials struct {
-	// list is in the order in which the messages began; an attempt that repeats a message's id
-	// begins another one.
+	// list is in the order in which the messages began. If an attempt repeats a message's id,
+	// the attempt begins another message.
 	list []*partial
 	open map[partialKey]*partial
 }
@@ -24,31 +24,32 @@ type partialKey struct {
 type partial struct {
 	partialKey
 	kind string
-	// node is the one that was writing it, "" when the agent did not say.
+	// node is the node that was writing the message, "" if the agent did not name it.
 	node string
 	text strings.Builder
 }
 
-// chunk is what must be known of a streamed message chunk.
+// chunk holds the members of a streamed message chunk that are needed.
 type chunk struct {
 	ID      string          `json:"id"`
 	Type    string          `json:"type"`
 	Content json.RawMessage `json:"content"`
 }
 
-// decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. One without an
-// id belongs to no message.
+// decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. A chunk
+// without an id belongs to no message.
 func decodeChunk(data json.RawMessage) (chunk, bool) {
-	var first [1]chunk // what follows it is skipped
+	var first [1]chunk // the elements after the chunk are skipped
 	err := json.Unmarshal(data, &first)
 	return first[0], err == nil && first[0].ID != ""
 }
 
-// nodeName ends the name of the member of a chunk's metadata that names the node; frameworks put
-// their own name before it.
+// nodeName is the end of the name of the metadata member that names a chunk's node; frameworks
+// put their own name before it.
 const nodeName = "graph_node"
 
-// NodeOf returns the node that the metadata of a "messages" event names, "" when it names none.
+// NodeOf returns the node that the metadata of a "messages" event names, "" if it names no
+// node.
 func NodeOf(data json.RawMessage) string {
 	var pair []json.RawMessage
 	var metadata map[string]json.RawMessage
@@ -63,8 +64,8 @@ func NodeOf(data json.RawMessage) string {
 	return ""
 }
 
-// ChunkOf returns the id of the message that the data of a "messages" event is a chunk of, "" when
-// it is of none.
+// ChunkOf returns the id of the message to which the chunk in the data of a "messages" event
+// belongs, "" if it belongs to no message.
 func ChunkOf(data json.RawMessage) string {
 	c, ok := decodeChunk(data)
 	if !ok {
@@ -73,9 +74,10 @@ func ChunkOf(data json.RawMessage) string {
 	return c.ID
 }
 
-// Add takes the data of one "messages" event, shown by an attempt of a run, of a message that is to
-// be kept as a node's. Only the text of messages counts: an unfinished tool call cannot be
-// answered, a tool's result without its place answers nothing; both are dropped.
+// Add takes the data of one "messages" event that an attempt of a run has shown. The message
+// will be kept as an update of the node. Only the text of messages counts: an unfinished tool
+// call cannot be answered, and a tool's result without its place answers nothing. Both are
+// dropped.
 func (p *Partials) Add(data json.RawMessage, attempt int64, node string) {
 	c, ok := decodeChunk(data)
 	if !ok {
@@ -98,7 +100,7 @@ func (p *Partials) Add(data json.RawMessage, attempt int64, node string) {
 	m.text.WriteString(contentText(c.Content))
 }
 
-// Close forgets the messages that are finished, as they are in the state.
+// Close forgets the messages that are finished, because the state holds them.
 func (p *Partials) Close(v *Values) {
 	p.list = slices.DeleteFunc(p.list, func(m *partial) bool {
 		if !v.Has(m.id) {
@@ -109,7 +111,7 @@ func (p *Partials) Close(v *Values) {
 	})
 }
 
-// NodeUpdate is an update of the state as that of a node.
+// NodeUpdate is an update of the state that a node makes.
 type NodeUpdate struct {
 	Node   string
 	Update json.RawMessage
@@ -131,7 +133,7 @@ func (p *Partials) Updates() []NodeUpdate {
 			continue
 		}
 		id := m.id
-		if taken[id] { // by a later attempt, which shows something else
+		if taken[id] { // by a later attempt that shows another text
 			id = fmt.Sprintf("%s-%d", m.id, m.attempt)
 		}
 		taken[id] = true
@@ -150,7 +152,7 @@ func (p *Partials) Updates() []NodeUpdate {
 	return updates
 }
 
-// covered reports whether another attempt shows the text of message i from its beginning on.
+// covered reports whether the text of another attempt begins with the text of message i.
 func (p *Partials) covered(i int) bool {
 	m := p.list[i]
 	for j, other := range p.list {
@@ -185,8 +187,8 @@ func messageType(chunkType string) string {
 	}
 }
 
-// contentText returns the text of a content: a string, or a list of blocks of which those with text
-// count.
+// contentText returns the text of a content. A content is a string, or a list of blocks, of
+// which the blocks with text count.
 func contentText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

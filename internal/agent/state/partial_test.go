@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// shown is one chunk as an attempt showed it.
+// shown is one chunk that an attempt has shown.
 type shown struct {
 	attempt int64
 	data    string
 }
 
-// incomplete is a message that was kept unfinished.
+// incomplete returns a message that was kept unfinished.
 func incomplete(kind, id, content string) string {
 	return `{"type":"` + kind + `","id":"` + id + `","content":"` + content + `","additional_kwargs":{},"response_metadata":{"incomplete":true}}`
 }
@@ -107,7 +107,8 @@ func partials(chunks ...shown) *state.Partials {
 	return p
 }
 
-// checkKept folds the update into an empty state, as what counts is that it can be.
+// checkKept folds the updates into an empty state, because they must be in a form that can be
+// folded.
 func checkKept(t *testing.T, p *state.Partials, want []string) {
 	t.Helper()
 	updates := p.Updates()

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestReplayMakesTheLiveState applies the stored patches of random changes to an empty state: after
-// each, it equals the live one.
+// TestReplayMakesTheLiveState applies the stored patches of random changes to an empty state.
+// After each patch, this state equals the live state.
 func TestReplayMakesTheLiveState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,8 +41,8 @@ func TestReplayMakesTheLiveState(t *testing.T) {
 	})
 }
 
-// TestPatchesGoWithAnyCopyOfTheState applies patches to a copy that reads each state anew, so that
-// no memory is shared.
+// TestPatchesGoWithAnyCopyOfTheState applies patches to a copy that parses each state anew, so
+// that the states share no memory.
 func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,7 +54,8 @@ func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			// The patches are not encoded until the end: later changes must not reach into them.
+			// The patches are not encoded until the end: later changes must not modify their
+			// memory.
 			patches, states = append(patches, patch), append(states, string(live.JSON()))
 		}
 		replica := new(state.Values)
@@ -69,8 +70,8 @@ func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 	})
 }
 
-// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that what they share
-// is shared by several.
+// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that several
+// states share the same memory.
 func TestACopyChangesOnItsOwn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,8 +99,8 @@ func TestACopyChangesOnItsOwn(t *testing.T) {
 	})
 }
 
-// TestSinceMakesTheLiveState of any state that it had before, on a copy that shares no memory with
-// it.
+// TestSinceMakesTheLiveState checks Since with any earlier state, on a copy that shares no
+// memory with it.
 func TestSinceMakesTheLiveState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +128,7 @@ func TestSinceMakesTheLiveState(t *testing.T) {
 	})
 }
 
-// checkReading reads a state back and compares what both know of the messages.
+// checkReading reads a state from its JSON and compares what both states know of the messages.
 func checkReading(t *rapid.T, live *state.Values) {
 	again, err := state.Parse(live.JSON())
 	if err != nil {
@@ -167,7 +168,7 @@ func drawChange(t *rapid.T) change {
 	return func(v *state.Values, newID func() string) (state.Patch, error) { return v.Reduce(object, newID) }
 }
 
-// messageIDs is how many messages the random changes are about.
+// messageIDs is how many different message ids the random changes use.
 const messageIDs = 5
 
 var values = rapid.SampledFrom([]string{
@@ -178,12 +179,13 @@ func drawID(t *rapid.T) string {
 	return fmt.Sprintf("m%d", rapid.IntRange(0, messageIDs-1).Draw(t, "id"))
 }
 
-// stateMessages are those of an agent that reports its whole state; an id stands in it once.
+// stateMessages are the messages of an agent that reports its whole state; each id is in it
+// once.
 var stateMessages = rapid.Custom(func(t *rapid.T) string {
 	return fmt.Sprintf(`{"type": "ai", "id": %q, "content": "<a>"}`, drawID(t))
 })
 
-// updateMessages are those of an update.
+// updateMessages are the messages of an update.
 var updateMessages = rapid.Custom(func(t *rapid.T) string {
 	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:

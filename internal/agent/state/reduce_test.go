@@ -52,7 +52,7 @@ func TestReduceMergesMessages(t *testing.T) {
 	}
 }
 
-// TestReduceOverwritesChannels checks every channel but the messages.
+// TestReduceOverwritesChannels checks every channel except the messages.
 func TestReduceOverwritesChannels(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ before, update, want string }{
@@ -76,7 +76,8 @@ func TestReduceOverwritesChannels(t *testing.T) {
 	}
 }
 
-// checkReduce compares both the state and what its stored patch makes of the state before.
+// checkReduce compares the new state, and the state that results from applying the stored
+// patch to the old state.
 func checkReduce(t *testing.T, before, update, want string) {
 	t.Helper()
 	live, replica := parse(t, before), parse(t, before)
@@ -95,7 +96,8 @@ func checkReduce(t *testing.T, before, update, want string) {
 	}
 }
 
-// TestReduceThatFailsChangesNothing checks that what stands before the mistake is not taken either.
+// TestReduceThatFailsChangesNothing checks that the part of the update before the mistake is
+// not taken, either.
 func TestReduceThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	const before = `{"a":1,"messages":[{"type":"ai","id":"a"},{"type":"ai","id":"b"}]}`
@@ -120,7 +122,7 @@ func TestReduceThatFailsChangesNothing(t *testing.T) {
 			if diff := cmp.Diff(before, string(v.JSON())); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
-			// The next update meets a state that still knows its messages.
+			// The next update is folded into a state that still has its index of messages.
 			reduce(t, v, `{"messages":[{"type":"ai","id":"b","content":"y"},{"type":"ai","id":"c"}]}`)
 			want := `{"a":1,"messages":[{"type":"ai","id":"a"},{"type":"ai","id":"b","content":"y"},{"type":"ai","id":"c"}]}`
 			if diff := cmp.Diff(want, string(v.JSON())); diff != "" {

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// A state may be large, while a step changes little of it. So a text is cut into its parts without
-// decoding them: the ends of values are found by their brackets and quotes only. What is cut out so
-// is compared with what is known to be good, or checked by canonical.
+// A state may be large, while a step changes little of it. So a text is cut into its parts
+// without decoding them: the scanner finds the ends of values only by their brackets and
+// quotes. A part that was cut out is then compared with a part that is known to be valid, or
+// canonical checks it.
 
 var errText = errors.New("text is not JSON")
 
@@ -21,7 +22,7 @@ type scanner struct {
 	at   int
 }
 
-// space passes over white space.
+// space skips white space.
 func (s *scanner) space() {
 	for s.at < len(s.text) {
 		switch s.text[s.at] {
@@ -33,7 +34,7 @@ func (s *scanner) space() {
 	}
 }
 
-// take passes over white space and one byte, if it is the one.
+// take skips white space and the byte b, if b is next. It reports whether it was.
 func (s *scanner) take(b byte) bool {
 	if s.space(); s.at < len(s.text) && s.text[s.at] == b {
 		s.at++
@@ -42,7 +43,8 @@ func (s *scanner) take(b byte) bool {
 	return false
 }
 
-// takeText passes over white space and a value, if its text is the one.
+// takeText skips white space and a value, if the text of the value is next. It reports whether
+// it was.
 func (s *scanner) takeText(value []byte) bool {
 	s.space()
 	if len(value) == 0 || !bytes.HasPrefix(s.text[s.at:], value) {
@@ -64,7 +66,7 @@ func delimits(b byte) bool {
 	return false
 }
 
-// value returns the next value, nil where there is none.
+// value returns the next value, nil if there is no value.
 func (s *scanner) value() json.RawMessage {
 	s.space()
 	begin, depth := s.at, 0
@@ -102,7 +104,7 @@ func (s *scanner) value() json.RawMessage {
 	return nil
 }
 
-// endString passes over the rest of a string.
+// endString skips the rest of a string.
 func (s *scanner) endString() bool {
 	for {
 		quote := bytes.IndexByte(s.text[s.at:], '"')
@@ -120,7 +122,8 @@ func (s *scanner) endString() bool {
 	}
 }
 
-// members calls visit with each member's name, and the scanner before its value, which visit takes.
+// members calls visit with each member's name. The scanner is then before the member's value,
+// which visit takes.
 func (s *scanner) members(visit func(name string) error) error {
 	return s.parts('{', '}', func() error {
 		name := s.value()
@@ -174,9 +177,8 @@ func unquote(quoted json.RawMessage) (string, error) {
 	return string(inner), nil
 }
 
-// canonical returns a value in the form that JSON has when it is stored: json.Marshal checks it,
-// takes out white space and escapes some characters. So bytes that were stored equal those that
-// come in.
+// canonical returns a value in its stored form: json.Marshal checks it, removes white space
+// and escapes some characters. So the bytes of stored values equal the bytes of new values.
 func canonical(value json.RawMessage) (json.RawMessage, error) {
 	if value == nil {
 		return nil, errText
@@ -219,9 +221,9 @@ func Members(object json.RawMessage) ([]Member, error) {
 	return all, nil
 }
 
-// Cut takes members out of an object: it returns their values, nil of those that it has not, and
-// the object without them. What the values hold is passed over without a check, so that it takes
-// little time however large they are.
+// Cut removes members from an object. It returns their values, nil for members that the object
+// does not have, and the object without them. It does not check the contents of the values, so
+// it takes little time even if they are large.
 func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
 	s := scanner{text: object}
 	values, rest = make([]json.RawMessage, len(names)), append(make([]byte, 0, 512), '{')

@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestOnlyJSONIsTaken gives states texts of which some bytes were changed: what is no JSON object
-// is refused as the JSON package would, though most of it equals what is known, and what is one is
-// read as that package does.
+// TestOnlyJSONIsTaken gives states texts in which some bytes were changed. A text that is no
+// JSON object is refused, as the JSON package would refuse it, although most of it equals the
+// known text. A text that is a JSON object is read as the JSON package reads it.
 func TestOnlyJSONIsTaken(t *testing.T) {
 	t.Parallel()
 	bytes := rapid.SampledFrom([]byte("{}[]\",:\\ 0n1e-\x00\x7fé<u"))

@@ -1,9 +1,9 @@
 // Package state holds the values of a thread and how they change.
 //
-// A thread's state is an object of channels. An update from a node, or a run's input, is reduced
-// into it: "messages" is merged by message id, every other channel is overwritten. Each change
-// yields a Patch, which is what the log of checkpoints stores: its size is that of the change, not
-// of the state, also when a graph reports its whole state at each step.
+// A thread's state is an object of channels. An update from a node, or a run's input, is
+// reduced into it: "messages" is merged by message id, every other channel is overwritten.
+// Each change yields a Patch, which the log of checkpoints stores. The size of a patch is the
+// size of the change, not of the state, even if a graph reports its whole state at each step.
 package state
 
 import (
@@ -20,14 +20,14 @@ const Messages = "messages"
 // Values is a thread's state. It belongs to one goroutine. The zero Values is empty.
 type Values struct {
 	channels map[string]channel
-	// index finds a message by its id; nil until it is needed. Where it is lent, clones have it
+	// index finds a message by its id; nil until it is needed. If it is lent, clones use it,
 	// too, and it must be copied before it changes.
 	index map[string]int
 	lent  bool
 }
 
-// channel is one value: a list is kept as its elements, so that appending does not touch what is
-// there.
+// channel is one value. A list is stored as its elements, so that appending does not change
+// the existing elements.
 type channel struct {
 	raw    json.RawMessage
 	list   []json.RawMessage
@@ -57,8 +57,8 @@ func (p Patch) Touches(channel string) bool {
 }
 
 // decodeObject reads the members of an object in the form that JSON has when it is stored
-// (json.Marshal takes out white space and escapes some characters), so that bytes that were stored
-// equal those that come in. Null has no members.
+// (json.Marshal removes white space and escapes some characters), so that the bytes of stored
+// values equal the bytes of new values. Null has no members.
 func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	stored, err := json.Marshal(raw)
 	if err != nil {
@@ -74,7 +74,7 @@ func Parse(raw json.RawMessage) (*Values, error) {
 	return new(Values).next(raw, canonical)
 }
 
-// Read reads a state that JSON wrote and that was stored since. It shares the memory of stored.
+// Read reads a state that JSON wrote and that was stored. It shares the memory of stored.
 func Read(stored json.RawMessage) (*Values, error) {
 	return new(Values).next(stored, asStored)
 }
@@ -100,7 +100,7 @@ func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawM
 	}
 	var object map[string]json.RawMessage
 	if shape := json.Unmarshal(raw, &object); shape != nil {
-		err = shape // which says more
+		err = shape // this error says more
 	}
 	return nil, fmt.Errorf("state is not a JSON object: %w", err)
 }
@@ -138,7 +138,7 @@ func (s *scanner) channel(old channel, form func(json.RawMessage) (json.RawMessa
 	return channel{list: append(kept, rest...), isList: true}, err
 }
 
-// asStored takes a value as it is.
+// asStored returns a value unchanged.
 func asStored(value json.RawMessage) (json.RawMessage, error) {
 	if value == nil {
 		return nil, errText
@@ -151,7 +151,7 @@ func parseChannel(raw json.RawMessage) channel {
 	s := scanner{text: raw}
 	c, err := s.channel(channel{}, asStored)
 	if err != nil || s.done() != nil {
-		return channel{raw: raw} // never so for a value that a decoder cut out of valid JSON
+		return channel{raw: raw} // this never happens for a value from valid JSON
 	}
 	return c
 }
@@ -171,19 +171,19 @@ func (v *Values) JSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// Has reports whether the messages hold one with the id.
+// Has reports whether the messages contain a message with the id.
 func (v *Values) Has(messageID string) bool {
 	_, ok := v.messageIndex()[messageID]
 	return ok
 }
 
-// Holds reports whether there is a value of that name.
+// Holds reports whether the state has a value with this name.
 func (v *Values) Holds(name string) bool {
 	_, ok := v.channels[name]
 	return ok
 }
 
-// Size is about how many bytes JSON has.
+// Size returns approximately how many bytes JSON returns.
 func (v *Values) Size() int {
 	size := 2
 	for name, c := range v.channels {
@@ -192,9 +192,9 @@ func (v *Values) Size() int {
 	return size
 }
 
-// Memory is about how many bytes the state takes.
+// Memory returns approximately how many bytes of memory the state takes.
 func (v *Values) Memory() int {
-	const itself, element = 4 << 10, 24 // an element of a list has its place besides its bytes
+	const itself, element = 4 << 10, 24 // an element takes its place in the list, too
 	memory := itself + v.Size()
 	for _, c := range v.channels {
 		memory += element * len(c.list)
@@ -268,9 +268,9 @@ func (v *Values) put(name string, c channel) {
 	v.channels[name] = c
 }
 
-// Replace makes the state equal to a JSON object that is authoritative, and returns the difference.
-// An error leaves the state as it was. It takes little more than a comparison of the bytes of what
-// did not change.
+// Replace makes the state equal to a JSON object that is authoritative, and returns the
+// difference. An error leaves the state as it was. For unchanged parts it takes little more
+// time than a comparison of their bytes.
 func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	next, err := v.next(raw, canonical)
 	if err != nil {
@@ -282,7 +282,8 @@ func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	return p, nil
 }
 
-// Since returns the change that turns an older state into v. What they share is not compared.
+// Since returns the change that turns an older state into v. It does not compare memory that
+// both states share.
 func (v *Values) Since(old *Values) Patch {
 	var p Patch
 	for name := range old.channels {
@@ -297,7 +298,7 @@ func (v *Values) Since(old *Values) Patch {
 	return p
 }
 
-// difference adds to the patch what turns old into c.
+// difference adds the change that turns old into c to the patch.
 func (p *Patch) difference(name string, old, c channel) {
 	if !c.isList || !old.isList {
 		if c.isList != old.isList || !bytes.Equal(old.raw, c.raw) {
@@ -328,7 +329,8 @@ func (p *Patch) splice(name string, s Splice) {
 	p.Lists[name] = s
 }
 
-// Equal reports whether two states are the same. What they share is not compared.
+// Equal reports whether two states are the same. It does not compare memory that both states
+// share.
 func (v *Values) Equal(other *Values) bool {
 	return maps.EqualFunc(v.channels, other.channels, func(a, b channel) bool {
 		return a.isList == b.isList && bytes.Equal(a.raw, b.raw) &&
@@ -336,10 +338,10 @@ func (v *Values) Equal(other *Values) bool {
 	})
 }
 
-// Clone returns an independent copy, which shares what neither changes. A copy that nobody changes
-// may itself be copied by several at once.
+// Clone returns an independent copy. It shares the memory that neither state changes. Several
+// goroutines may copy a state at once if no goroutine changes it and it is a copy itself.
 func (v *Values) Clone() *Values {
-	if v.index != nil && !v.lent { // a copy's is lent from the beginning
+	if v.index != nil && !v.lent { // the index of a copy is always lent
 		v.lent = true
 	}
 	clone := &Values{channels: make(map[string]channel, len(v.channels)), index: v.index, lent: v.lent}
@@ -350,8 +352,9 @@ func (v *Values) Clone() *Values {
 	return clone
 }
 
-// Snapshot returns the state as it is now, for Since. It has no index, so v need not copy its own
-// before the next change. Others may read it at the same time.
+// Snapshot returns the state as it is now, for Since. The snapshot has no index, so v need not
+// copy its own index before the next change. Other goroutines may read the snapshot at the
+// same time.
 func (v *Values) Snapshot() *Values {
 	snapshot := &Values{channels: make(map[string]channel, len(v.channels))}
 	for name, c := range v.channels {
@@ -361,9 +364,9 @@ func (v *Values) Snapshot() *Values {
 	return snapshot
 }
 
-// Plain returns the part of an update that means the same to every graph: messages, and what takes
-// the place of a value that is neither a list nor an object. How it comes into others only the
-// graph knows. Anything but an object is returned as it is.
+// Plain returns the part of an update that means the same to every graph: messages, values of
+// channels that the state does not have, and values that replace a value that is neither a list
+// nor an object. Only the graph knows how it folds other values. Plain returns anything but an object unchanged.
 func (v *Values) Plain(update json.RawMessage) json.RawMessage {
 	object, err := decodeObject(update)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestTheZeroValuesAreEmpty(t *testing.T) {
 	}
 }
 
-// TestReplaceYieldsTheDifference compares patches, as their size is what a step costs.
+// TestReplaceYieldsTheDifference compares patches, because their size is the cost of a step.
 func TestReplaceYieldsTheDifference(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -94,7 +94,7 @@ func TestReplaceYieldsTheDifference(t *testing.T) {
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// splice is a patch of the list "a".
+// splice returns a patch of the list "a".
 func splice(keep int, elements ...string) state.Patch {
 	s := state.Splice{Keep: keep, Append: []json.RawMessage{}}
 	for _, element := range elements {
@@ -150,7 +150,7 @@ func TestAPatchIsAsLargeAsItsChange(t *testing.T) {
 			t.Parallel()
 			sizes := map[int]int{}
 			for _, n := range []int{10, 5000} {
-				// The state comes from storage, as at the begin of each run.
+				// The state is read from storage, as at the beginning of each run.
 				v := parse(t, string(parse(t, `{"messages":[`+history(n)+`]}`).JSON()))
 				patch, err := change(v, history(n))
 				if err != nil {

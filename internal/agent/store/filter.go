@@ -11,8 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Filter is a parsed filter of a search. A member is compared with that of the value: for equality,
-// or by operators ({"$gt": 3}), of which all must hold; other objects are filters of the member.
+// Filter is a parsed filter of a search. A member is compared with the same member of the
+// value: for equality, or by operators ({"$gt": 3}), which must all hold. Other objects are
+// filters of the member.
 type Filter struct{ members map[string]any }
 
 // ParseFilter reads a filter: a JSON object, or nothing. An unknown operator is a fault.Invalid.
@@ -116,8 +117,8 @@ func matches(found, wanted any) bool {
 	}
 }
 
-// operators compare a member of a value with an operand. What cannot be ordered is neither more nor
-// less.
+// operators compare a member of a value with an operand. Values that cannot be ordered are
+// neither more nor less.
 var operators = map[string]func(found, operand any) bool{
 	"$eq":  same,
 	"$ne":  func(found, operand any) bool { return !same(found, operand) },

@@ -14,21 +14,21 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Owner is the deployment whose store it is. Every read and write begins with the workspace.
+// Owner is the deployment that owns the store. Every read and write begins with the workspace.
 type Owner struct{ Workspace, Deployment string }
 
-// Item is what the store holds under a key.
+// Item is a value that the store holds under a key.
 type Item struct {
 	Namespace []string
 	Key       string
 	// Value is a JSON object.
 	Value            json.RawMessage
 	Created, Updated time.Time
-	// TTL is how long the item lives after it was last written, or read by who refreshes it; 0 for
-	// ever.
+	// TTL is how long the item lives after it was last written, or last read with refresh; 0
+	// for ever.
 	TTL time.Duration
-	// version counts the changes, expires is when the item ceases to exist, counted are the bytes
-	// that are counted for it.
+	// version counts the changes. expires is when the item ceases to exist. counted is how
+	// many bytes are counted for it.
 	version int64
 	expires time.Time
 	counted int64
@@ -39,28 +39,31 @@ const (
 	markerKind = "store-namespace"
 	// attrTTL is the item's time to live in milliseconds.
 	attrTTL = "ttl_ms"
-	// attrCounted are the bytes of the item that the quota counts, absent for none.
+	// attrCounted is how many bytes of the item the quota counts; absent if it counts none.
 	attrCounted = "counted"
-	// attrOpen says that the namespace of a marker takes items without writing the marker.
+	// attrOpen says that the namespace of a marker accepts items without a write of the
+	// marker.
 	attrOpen = "open"
-	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier
-	// version made does not say.
+	// attrFades says that items of a marker's namespace may expire. A marker that an earlier
+	// version made does not have this attribute.
 	attrFades = "fades"
 )
 
-// fades reports whether items of the namespace of a marker may expire, for all that it says.
+// fades reports whether items of a marker's namespace may expire, as far as the marker says.
 func fades(marker *table.Item) bool {
 	said, ok := marker.Attrs[attrFades].(bool)
 	return said || !ok
 }
 
-// maxName is how long a namespace and a key may be together, escaped as they are stored.
+// maxName is how many bytes a namespace and a key may have together, escaped as they are
+// stored.
 const maxName = 960
 
 // maxTTL is the longest time to live, a hundred years.
 const maxTTL = 100 * 365 * 24 * time.Hour
 
-// CheckNamespace wants labels that can be told apart in the forms that clients send.
+// CheckNamespace returns an error for labels that cannot be told apart in the forms that
+// clients send.
 func CheckNamespace(namespace []string) error {
 	if len(namespace) == 0 {
 		return fault.New(fault.Invalid, "namespace needs at least one label.")
@@ -91,12 +94,12 @@ func checkName(owner Owner, namespace []string, key string) error {
 	return nil
 }
 
-// Minutes reads a time to live as clients send it; nil is none.
+// Minutes reads a time to live as clients send it; nil means none.
 func Minutes(ttl *float64) (time.Duration, error) {
 	if ttl == nil {
 		return 0, nil
 	}
-	// The comparison is made so that what is no number fails it.
+	// The comparison is written so that it fails for NaN.
 	if minutes := *ttl; !(minutes > 0 && minutes <= maxTTL.Minutes()) {
 		return 0, fault.New(fault.Invalid, "ttl is %v minutes: it must be more than 0 and at most %v.", minutes, maxTTL.Minutes())
 	}
@@ -115,7 +118,8 @@ func decode(item *table.Item) (Item, error) {
 	return i, errors.Join(r.Err(), err)
 }
 
-// put stores the item; now is when it was written or, by a refresh, read.
+// put returns the write that stores the item. now is the time at which the item was written
+// or, for a refresh, read.
 func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
 	attrs := record.Attrs(itemKind, i.Updated, table.Attrs{attrTTL: i.TTL.Milliseconds()})
 	attrs[record.Version] = i.version + 1
@@ -128,14 +132,15 @@ func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
 	return table.Put{Item: item, If: condition}
 }
 
-// size is what the item takes.
+// size returns how many bytes the item takes.
 func (i Item) size() int { return quota.Size(&table.Item{Body: i.Value}) }
 
-// expiry is when the item ceases to exist if it is written now, zero for never.
+// expiry returns when the item ceases to exist if it is written now, zero for never.
 func (i Item) expiry(now time.Time) time.Time {
 	if i.TTL == 0 {
 		return time.Time{}
 	}
-	// Cut to seconds, an item must not live shorter than was asked for.
+	// The time is rounded up to seconds, so that the item does not live shorter than
+	// requested.
 	return now.Add(i.TTL + time.Second - 1).Truncate(time.Second)
 }

@@ -14,13 +14,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxSorted is how far into its order a search may look, as it holds what is before the page.
+// maxSorted is how many items of its order a search may reach, because it holds the items
+// before the page in memory.
 const maxSorted = 10_000
 
-// Search returns a page of the items below a namespace, which may be empty, that the filter lets
-// pass, and how many there are in all: fewer than were asked for where they are large, but one at
-// least. What was put last comes first, and what was put in one moment by namespace and key. It
-// reads all items below the namespace, and lets those that it returns live on when refresh is set.
+// Search returns a page of the items below a namespace that the filter accepts, and the number
+// of all such items. The namespace may be empty. Search returns fewer items than the caller
+// asked for if they are large, but at least one. The items that were put last come first;
+// items that were put at the same moment are ordered by namespace and key. Search reads all
+// items below the namespace. If refresh is set, it renews the time to live of the items that
+// it returns.
 func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) (found []Item, total int, err error) {
 	if len(below) > 0 {
 		if err := CheckNamespace(below); err != nil {
@@ -31,7 +34,7 @@ func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter 
 		return nil, 0, fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
 	}
 	window.Room = table.PageRoom
-	// Pointers, as the order is made by insertion.
+	// Pointers, because the order is made by insertion.
 	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
 		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, below, take) },
 		Decode: func(stored *table.Item) (*Item, bool, error) {
@@ -64,7 +67,8 @@ func newest(a, b *Item) int {
 	return cmp.Or(b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
 }
 
-// each hands over the items below a namespace; below all namespaces, one partition after the other.
+// each calls take with the items below a namespace. Below all namespaces, it reads one
+// partition after the other.
 func (s *Store) each(ctx context.Context, owner Owner, below []string, take func(*table.Item) error) error {
 	if len(below) > 0 {
 		return table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
@@ -80,8 +84,8 @@ func (s *Store) each(ctx context.Context, owner Owner, below []string, take func
 	}
 }
 
-// nextLabel returns the first label of the namespaces behind those of another, "" when there is
-// none.
+// nextLabel returns the first label of the namespaces that follow the namespaces of another
+// label, "" if there are none.
 func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (string, error) {
 	query := keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after)
 	query.Limit = 1
@@ -99,19 +103,20 @@ func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (strin
 	return path[0], nil
 }
 
-// Namespaces says which namespaces are wanted. In Prefix and Suffix the label "*" stands for any.
+// Namespaces says which namespaces are returned. In Prefix and Suffix the label "*" stands for
+// any label.
 type Namespaces struct {
 	Prefix, Suffix []string
-	// MaxDepth cuts namespaces to so many labels; 0 does not.
+	// MaxDepth cuts namespaces to this number of labels; 0 does not cut them.
 	MaxDepth int
 	table.Window
 }
 
-// looksAtOnce is how many namespaces are looked into side by side, of those whose items may expire.
+// looksAtOnce is how many namespaces whose items may expire are checked in parallel.
 const looksAtOnce = 16
 
-// Namespaces lists the namespaces that have items, by name, each once. Those whose items have all
-// expired are cleared up on the way.
+// Namespaces lists the namespaces that have items, by name, each once. It removes namespaces
+// whose items have all expired.
 func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) ([][]string, error) {
 	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, wanted.fixed())
 	if len(query.Prefix) > table.MaxKey {
@@ -136,7 +141,7 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 				if wanted.MaxDepth > 0 {
 					namespace = namespace[:min(len(namespace), wanted.MaxDepth)]
 				}
-				// What begins alike lies together.
+				// Namespaces with the same beginning lie together.
 				if last != nil && slices.Equal(last, namespace) {
 					continue
 				}
@@ -155,7 +160,7 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 	}
 }
 
-// fixed is what all wanted namespaces begin with.
+// fixed returns the labels with which all wanted namespaces begin.
 func (n Namespaces) fixed() []string {
 	if at := slices.Index(n.Prefix, "*"); at >= 0 {
 		return n.Prefix[:at]
@@ -163,14 +168,14 @@ func (n Namespaces) fixed() []string {
 	return n.Prefix
 }
 
-// marked is a namespace as its marker tells of it.
+// marked is a namespace with the data of its marker.
 type marked struct {
 	namespace []string
 	// fades says that its items may have expired.
 	fades bool
 }
 
-// of returns those namespaces that are wanted.
+// of returns the wanted namespaces among the markers.
 func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
 	for _, item := range markers {
 		namespace, err := keys.ParseStorePath(item.Index[table.ByList].SK)
@@ -184,8 +189,9 @@ func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
 	return namespaces, nil
 }
 
-// live returns those namespaces that have items, and clears the others up. Only those are looked
-// into whose items may expire: of another one the last that is deleted takes the marker along.
+// live returns the namespaces that have items, and removes the others. It checks only the
+// namespaces whose items may expire: in another namespace the deletion of the last item also
+// removes the marker.
 func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (live [][]string, err error) {
 	empty := make([]bool, len(namespaces))
 	looks, ctx := errgroup.WithContext(ctx)

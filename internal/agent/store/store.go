@@ -26,13 +26,13 @@ type Store struct {
 // New returns a store over a table.
 func New(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
 
-// NewLimited returns a store in which workspaces may keep so many bytes.
+// NewLimited returns a store that limits how many bytes a workspace may store.
 func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
 	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits)}
 }
 
-// Put stores a value under a key, in place of what was there. It keeps when the item was created. A
-// ttl of 0 is for ever.
+// Put stores a value under a key and replaces the existing value. It keeps the time at which
+// the item was created. A ttl of 0 is for ever.
 func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration) error {
 	if err := checkName(owner, namespace, key); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		o.AddOr(next.put(owner, now, condition), func(item *table.Item) error {
-			if item == nil { // it was deleted meanwhile
+			if item == nil { // the item was deleted meanwhile
 				standing, next.version, next.Created, condition = Item{}, 0, now, table.Absent()
 				return nil
 			}
@@ -64,8 +64,8 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	})
 }
 
-// count counts an item in place of the one that stood there, whose zero value is none. The item is
-// written by then, so trouble is only logged.
+// count counts an item in place of the previous item; the zero value of before means that
+// there was no item. The item is written by then, so an error is only logged.
 func (s *Store) count(ctx context.Context, owner Owner, before, after Item, now time.Time) {
 	err := errors.Join(
 		s.pool.Count(ctx, owner.Workspace, -before.counted, before.expires, nil),
@@ -76,8 +76,8 @@ func (s *Store) count(ctx context.Context, owner Owner, before, after Item, now 
 	}
 }
 
-// isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if
-// items may expire there.
+// isOpen checks that the namespace has a marker that no request is about to delete, and that
+// the marker says so if items may expire there.
 func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Write {
 	open := table.Equals(attrOpen, true)
 	if expires {
@@ -86,7 +86,7 @@ func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Writ
 	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: open}
 }
 
-// opened is a new marker in place of one that stands, if any does.
+// opened returns the write of a new marker in place of the existing marker, if there is one.
 func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires bool, standing *table.Item) table.Write {
 	put := table.Put{
 		Item: table.Item{
@@ -104,13 +104,13 @@ func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires b
 	return put
 }
 
-// unchanged is the condition that a marker is the one that was read.
+// unchanged is the condition that a marker is the marker that was read.
 func unchanged(marker *table.Item) table.Cond {
 	return table.All(table.Equals(record.Version, marker.Int(record.Version)), table.Equals(record.Created, marker.Text(record.Created)))
 }
 
-// Get returns an item, and lets it live on as if it had been written now when refresh is set. An
-// unknown one is a fault.NotFound.
+// Get returns an item. If refresh is set, it renews the item's time to live as if the item had
+// been written now. It returns a fault.NotFound for an unknown item.
 func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
 	if err := checkName(owner, namespace, key); err != nil {
 		return Item{}, err
@@ -129,11 +129,12 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 	return item, err
 }
 
-// refreshGrain is how much of its time an item may lose before a read writes it anew: not each read
-// is a write.
+// refreshGrain is the part of its time to live (1/refreshGrain) that an item may lose before a
+// read writes it anew, so that not each read is a write.
 const refreshGrain = 20
 
-// refresh lets items live on. One that was written meanwhile has been already.
+// refresh renews the time to live of items. An item that was written meanwhile needs no
+// refresh.
 func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 	now := s.now()
 	for _, item := range items {
@@ -151,8 +152,8 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 	return nil
 }
 
-// Delete removes an item, and the namespace with its last one. An item that is not there is none,
-// which is no error.
+// Delete removes an item. With the last item it also removes the namespace. It is no error if
+// the item does not exist.
 func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
 	if err := checkName(owner, namespace, key); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (b
 	return len(page.Items) == 0, nil
 }
 
-// Erase removes everything that a deployment has stored.
+// Erase removes all items that a deployment has stored.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 	owner := Owner{workspace, deployment}
 	for first := ""; ; {
@@ -228,7 +229,7 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 		}
 		lasting := int64(0)
 		err = table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), func(item *table.Item) bool {
-			if item.Expires.IsZero() { // what is counted of the rest goes with its month
+			if item.Expires.IsZero() { // the count of the other items ends with their month
 				lasting += item.Int(attrCounted)
 			}
 			return true

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Source says what made a checkpoint.
+// Source says how a checkpoint was made.
 type Source string
 
 const (
@@ -28,14 +28,15 @@ const (
 	SourceInput Source = "input"
 	// SourceLoop: a step of a graph.
 	SourceLoop Source = "loop"
-	// SourceUpdate: a client, or the server itself, which kept what an unfinished run had shown.
+	// SourceUpdate: a client, or the server itself when it kept the shown output of an
+	// unfinished run.
 	SourceUpdate Source = "update"
 	// SourceFork: a run that goes on from an earlier checkpoint, without an input.
 	SourceFork Source = "fork"
 )
 
-// Checkpoint is one step of a thread's state. Either the server made it, from an input or from what
-// a node updated, or the agent did, which then names it.
+// Checkpoint is one step of a thread's state. Either the server made it, from an input or from
+// a node's update, or the agent made it and gave it a name.
 type Checkpoint struct {
 	ID, ParentID string
 	// Number counts along the thread from 0, Step along the branch from -1, as clients see it.
@@ -43,15 +44,16 @@ type Checkpoint struct {
 	Run, Graph   string
 	Source       Source
 	Created      time.Time
-	// Next, Tasks and Metadata are what the agent said of its checkpoint; nil of one that the
-	// server made.
+	// Next, Tasks and Metadata are the agent's data about its checkpoint; nil for a checkpoint
+	// that the server made.
 	Next            []string
 	Tasks, Metadata json.RawMessage
-	// Agent is the agent's newest checkpoint on this branch, this one included; nil before its
-	// first.
+	// Agent is the agent's newest checkpoint on this branch, including this checkpoint; nil
+	// before the agent's first checkpoint.
 	Agent *Mark
-	// First is the number of the first of the server's own checkpoints since Agent, which lie in
-	// one piece. The agent does not have them yet; one of its own has all before it.
+	// First is the number of the first of the server's own checkpoints since Agent, which lie
+	// in one piece. The agent does not have them yet; a checkpoint of the agent's own contains
+	// all changes before it.
 	First int64
 	// Folded says that the server has folded a node's update into the state: the agent keeps no
 	// checkpoints.
@@ -62,8 +64,8 @@ type Checkpoint struct {
 type Mark struct {
 	Number int64  `json:"number"`
 	ID     string `json:"id"`
-	// Keep lists the lasting subgraphs, each with the number of the agent's checkpoint at which it
-	// was kept last.
+	// Keep lists the lasting subgraphs. Each has the number of the agent's checkpoint at which
+	// it was stored last.
 	Keep []Kept `json:"keep,omitempty"`
 }
 
@@ -79,45 +81,48 @@ func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Nu
 // State is a thread's state at a checkpoint. It belongs to one goroutine.
 type State struct {
 	Values *state.Values
-	// At is the checkpoint, the zero Checkpoint with Number -1 when the thread has none.
+	// At is the checkpoint; if the thread has no checkpoint, it is the zero Checkpoint with
+	// Number -1.
 	At Checkpoint
-	// last is the number of the thread's newest checkpoint: that of At, unless the state is to
-	// become a fork.
+	// last is the number of the thread's newest checkpoint. It is the number of At, unless the
+	// state will become a fork.
 	last int64
-	// base is the number of the last snapshot, size that one's size; grown is how many bytes of
-	// changes lie behind it.
+	// base is the number of the last snapshot, size the size of this snapshot; grown is how
+	// many bytes of changes lie behind it.
 	base, size, grown int64
-	// forked are the updates that the agent's checkpoint lacks where the fork begins.
+	// forked are the updates that the agent's checkpoint lacks at the beginning of the fork.
 	forked []graph.StateUpdate
-	// body is what is stored of At, sum that of what it is stored as.
+	// body is the stored body of At, sum the hash of its stored encoding.
 	body checkpointBody
 	sum  uint64
 }
 
-// Empty is the state of a thread without checkpoints.
+// Empty returns the state of a thread without checkpoints.
 func Empty() *State {
 	return &State{Values: new(state.Values), At: Checkpoint{Number: -1, Step: -2}, last: -1}
 }
 
-// Fork makes the next checkpoint follow At although the thread's newest one has the number last.
-// Pending is what Store.Pending says of At.
+// Fork makes the next checkpoint follow At, although the thread's newest checkpoint has the
+// number last. Pending are the updates that Store.Pending returns for At.
 func (s *State) Fork(last int64, pending []graph.StateUpdate) { s.last, s.forked = last, pending }
 
 // Forks reports whether the next checkpoint begins a branch.
 func (s *State) Forks() bool { return s.last != s.At.Number }
 
-// branches reports whether the agent's next checkpoint follows one that others lie behind.
+// branches reports whether the agent's next checkpoint follows a checkpoint behind which other
+// checkpoints lie.
 func (s *State) branches() bool {
 	return s.Forks() || (s.At.Agent != nil && !s.At.Own() && s.At.First != s.At.Agent.Number+1)
 }
 
 const checkpointKind = "checkpoint"
 
-// attrBase is the number of the snapshot that a checkpoint builds on; a snapshot has its own.
+// attrBase is the number of the snapshot that a checkpoint builds on; for a snapshot it is its
+// own number.
 const attrBase = "base"
 
-// snapshotFloor is how many bytes of changes are read rather than saved by a snapshot, however
-// small the state is.
+// snapshotFloor is how many bytes of changes may be stored without a snapshot, however small
+// the state is.
 const snapshotFloor = 64 << 10
 
 // checkpointBody holds either Patch or, in a snapshot, Values.
@@ -136,12 +141,13 @@ type checkpointBody struct {
 	Agent    *Mark           `json:"agent,omitempty"`
 	First    int64           `json:"first"`
 	Folded   bool            `json:"folded,omitempty"`
-	// Pending are the updates that led here. One without values is the state itself, which was
-	// empty before.
+	// Pending are the updates that led to this checkpoint. An update without values stands for
+	// the state itself, which was empty before.
 	Pending []graph.StateUpdate `json:"pending,omitempty"`
 }
 
-// Change is what a checkpoint of the server's own records. It was made to the state already.
+// Change is the change that a checkpoint of the server's own records. The change was made to
+// the state already.
 type Change struct {
 	Run, Graph string
 	Source     Source
@@ -169,7 +175,7 @@ func (s *State) Advance(ref Ref, now time.Time, change Change) table.Put {
 	return s.store(ref, next, b)
 }
 
-// body is what is stored of a checkpoint that changed the state by a patch.
+// body returns the stored body of a checkpoint that changed the state by a patch.
 func (c Checkpoint) body(patch state.Patch) checkpointBody {
 	return checkpointBody{
 		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
@@ -177,8 +183,8 @@ func (c Checkpoint) body(patch state.Patch) checkpointBody {
 	}
 }
 
-// store writes the next checkpoint as a change, or as a snapshot when there is no state that the
-// change is one of or when one is due.
+// store writes the next checkpoint as a change. It writes a snapshot if there is no state
+// before it in the log to which the change applies, or if a snapshot is due.
 func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
 	var encoded []byte
 	if !s.Forks() && next.Number > 0 {
@@ -210,8 +216,9 @@ func (s *State) item(ref Ref, encoded []byte) table.Item {
 	}
 }
 
-// Amend returns the write that stores what an agent says anew of its newest checkpoint: what became
-// of the tasks. It reports false when the state has gone on from there.
+// Amend returns the write that stores the new data that an agent sends of its newest
+// checkpoint: the results of its tasks. It reports false if the state has gone on from this
+// checkpoint.
 func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
 	if !s.At.Own() || s.At.ID != c.ID || s.Forks() {
 		return put, false
@@ -227,7 +234,7 @@ const numberDigits = 8
 
 func digits(number int64) string { return fmt.Sprintf("%0*x", numberDigits, uint32(number)) }
 
-// numbered returns an id that tells where its checkpoint is.
+// numbered returns an id that contains the number of its checkpoint.
 func numbered(now time.Time, number int64) string {
 	full := id.New(now)
 	return full[:len(full)-numberDigits] + digits(number)
@@ -250,7 +257,8 @@ func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
 	return s.StateAt(ctx, ref, Newest)
 }
 
-// StateAt returns the state at a checkpoint, or at the newest before it.
+// StateAt returns the state at a checkpoint. If there is no checkpoint with this number, it
+// returns the state at the newest checkpoint before it.
 func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, error) {
 	if number < 0 {
 		return Empty(), nil
@@ -275,7 +283,8 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, err
 	return st, nil
 }
 
-// Find returns the number of a checkpoint, given by its id; an unknown one is a fault.NotFound.
+// Find returns the number of a checkpoint, given by its id. It returns a fault.NotFound for an
+// unknown id.
 func (s *Store) Find(ctx context.Context, ref Ref, checkpointID string) (int64, error) {
 	if checkpointID == "" || len(checkpointID) > maxName {
 		return 0, checkpointNotFound(checkpointID)
@@ -311,11 +320,11 @@ func checkpointNotFound(checkpointID string) error {
 	return fault.New(fault.NotFound, "Checkpoint with ID %s not found.", checkpointID)
 }
 
-// firstLook is how many checkpoints are read before it is known where the snapshot is.
+// firstLook is how many checkpoints are read before the place of the snapshot is known.
 const firstLook = 8
 
-// chained reads items, newest first, from the first that a query finds back to the one that it
-// builds on.
+// chained reads items, newest first, from the first item of a query back to the item on which
+// it builds.
 type chained struct {
 	*Store
 	query table.Query
@@ -324,7 +333,7 @@ type chained struct {
 	page    table.Page
 }
 
-// look reads the first few.
+// look reads the first few items.
 func (c *chained) look(ctx context.Context) ([]*table.Item, error) {
 	c.query.Limit = firstLook
 	var err error
@@ -332,7 +341,7 @@ func (c *chained) look(ctx context.Context) ([]*table.Item, error) {
 	return c.page.Items, err
 }
 
-// rest returns all, those of the first look among them.
+// rest returns all items, including the items of the first look.
 func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 	page, query := c.page, c.query
 	if len(page.Items) == 0 {
@@ -345,9 +354,9 @@ func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 		}
 	}
 	if page.Cursor == "" {
-		return page.Items, nil // the first one is missing, as the caller will find
+		return page.Items, nil // the first item is missing: the caller will notice
 	}
-	// What is left lies before the last one that was read.
+	// The remaining items lie before the last item that was read.
 	query.From, query.To, query.Limit = base, page.Items[len(page.Items)-1].Key.SK, 0
 	rest, err := table.AllItems(ctx, c.table, query)
 	if err != nil || len(rest) == 0 {
@@ -356,8 +365,8 @@ func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 	return append(page.Items, rest[1:]...), nil
 }
 
-// replay applies stored checkpoints that follow, newest first. To a state without one, the first of
-// them must be a snapshot.
+// replay applies stored checkpoints that follow the state; they are given newest first. If the
+// state has no checkpoint yet, the first applied checkpoint must be a snapshot.
 func (s *State) replay(items []*table.Item) error {
 	for _, item := range slices.Backward(items) {
 		b, err := decodeCheckpoint(item)
@@ -374,7 +383,7 @@ func (s *State) replay(items []*table.Item) error {
 	return nil
 }
 
-// apply makes the state the one at the next stored checkpoint.
+// apply changes the state to the state at the next stored checkpoint.
 func (s *State) apply(item *table.Item, b checkpointBody) (err error) {
 	switch {
 	case b.Values != nil:
@@ -427,7 +436,8 @@ func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
 }
 
 // Pending returns, in order, the updates that are in the state at a checkpoint but not in the
-// agent's own one that it builds on. The input of the run is left out: it gets that itself.
+// agent's own checkpoint on which it builds. The input of the run is left out, because the
+// agent gets the input itself.
 func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string) ([]graph.StateUpdate, error) {
 	pending := []graph.StateUpdate{}
 	if at.Own() || at.Number < at.First || (at.Agent == nil && at.Folded) {
@@ -445,7 +455,7 @@ func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string)
 			return nil, err
 		}
 		if b.Source == SourceInput && b.Run == run && len(b.Pending) > 0 {
-			b.Pending = b.Pending[:len(b.Pending)-1] // what is before it came with a fork
+			b.Pending = b.Pending[:len(b.Pending)-1] // earlier updates came with a fork
 		}
 		for _, update := range b.Pending {
 			if update.Values == nil {
@@ -457,7 +467,8 @@ func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string)
 	return pending, nil
 }
 
-// BusyFault is the fault of a request that a thread's run in flight does not allow.
+// BusyFault returns the fault of a request that is not allowed while a run of the thread is in
+// flight.
 func BusyFault(ref Ref) error {
 	return fault.New(fault.Conflict, "Thread %s is already running a task. Wait for it to finish or choose a different multitask strategy.", ref.Thread)
 }

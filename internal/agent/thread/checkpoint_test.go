@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestStateAtEveryNumber goes over several snapshots with states that were written by one worker,
-// or by one after the other.
+// TestStateAtEveryNumber checks several snapshots, with states that one worker wrote, or that
+// several workers wrote one after another.
 func TestStateAtEveryNumber(t *testing.T) {
 	t.Parallel()
 	for name, handover := range map[string]bool{"by one worker": false, "each step by another worker": true} {
@@ -74,13 +74,13 @@ func TestAThreadWithoutCheckpointsHasAnEmptyState(t *testing.T) {
 	}
 }
 
-// TestStorageGrowsLinearly appends 2,000 messages and measures what each half of them costs.
+// TestStorageGrowsLinearly appends 2,000 messages and measures the cost of each half.
 func TestStorageGrowsLinearly(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
 	ref, st := newRef(), thread.Empty()
 	message := json.RawMessage(`{"messages":["` + strings.Repeat("x", 300) + `"]}`)
-	steps := func() { // 50 in a transaction, to save time
+	steps := func() { // 50 steps in a transaction, to save time
 		var writes []table.Write
 		for range 50 {
 			patch, err := st.Values.Reduce(message, func() string { return id.New(clock.System()) })
@@ -105,8 +105,8 @@ func TestStorageGrowsLinearly(t *testing.T) {
 	if all > 3*half {
 		t.Errorf("the first 1,000 steps stored %d bytes, the second %d", half, all-half)
 	}
-	// A change is about as large as what it adds, and the snapshots are together at most twice as
-	// large as the changes.
+	// A change is about as large as the data that it adds, and the snapshots together are at
+	// most twice as large as the changes.
 	if all > 4*size {
 		t.Errorf("%d bytes are stored for a state of %d", all, size)
 	}
@@ -123,8 +123,8 @@ func TestStorageGrowsLinearly(t *testing.T) {
 	}
 }
 
-// TestAReadCostsAsMuchAsTheState rewrites a value over and over. Each step is made by another
-// worker, who knows only what is stored.
+// TestAReadCostsAsMuchAsTheState rewrites a value many times. Each step is made by another
+// worker, which knows only the stored data.
 func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -156,8 +156,8 @@ func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 	}
 }
 
-// TestValuesOfAnAgentCostTheirDifference lets an agent report its whole state at each step, in its
-// own way of writing JSON, and each run begin with the state from the table.
+// TestValuesOfAnAgentCostTheirDifference lets an agent report its whole state at each step, in
+// its own way of writing JSON. Each run begins with the state from the table.
 func TestValuesOfAnAgentCostTheirDifference(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

@@ -11,16 +11,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// graveKind is that of the item that stands in the place of a thread while its partition is erased.
-// To everybody the thread is gone: no run can be created, as the lock is gone, and the worker at
-// its run writes nothing more, as that is gone too.
+// graveKind is the kind of the item that replaces a thread while its partition is erased. For
+// all requests the thread is gone: no run can be created, because the lock is gone. The worker
+// at the thread's run writes nothing more, because the run is gone, too.
 const graveKind = "thread-grave"
 
 // erasure is how long an erasure may take before a timer goes on with it.
 const erasure = time.Minute
 
-// Delete removes a thread with everything that belongs to it; a run in flight is cancelled by that.
-// When it does not come to its end, Sweep goes on with it.
+// Delete removes a thread with everything that belongs to it. This also cancels a run in
+// flight. If Delete does not complete, Sweep goes on with it.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		t, err := s.Get(ctx, ref)
@@ -35,8 +35,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	return s.erasePartition(ctx, ref.Key())
 }
 
-// DeleteAsRead is Delete of a thread that was read. One that has changed since is a fault.Conflict,
-// and stays.
+// DeleteAsRead is Delete for a thread that was read. If the thread has changed since,
+// DeleteAsRead returns a fault.Conflict and the thread stays.
 func (s *Store) DeleteAsRead(ctx context.Context, t Thread) error {
 	if err := s.commitAsRead(ctx, t.Ref, s.burial(t)); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (s *Store) DeleteAsRead(ctx context.Context, t Thread) error {
 	return s.erasePartition(ctx, t.Key())
 }
 
-// commitAsRead applies an outbox. If the thread was changed since it was read, that is a
-// fault.Conflict.
+// commitAsRead applies an outbox. It returns a fault.Conflict if the thread was changed since
+// it was read.
 func (s *Store) commitAsRead(ctx context.Context, ref Ref, o record.Outbox) error {
 	err := record.Commit(ctx, s.table, o)
 	if errors.Is(err, record.ErrLost) {
@@ -58,7 +58,7 @@ func changedMeanwhile(ref Ref) error {
 	return fault.New(fault.Conflict, "Thread %s has changed meanwhile. Try again.", ref.Thread)
 }
 
-// burial puts a tombstone in the place of a thread that was read.
+// burial returns the writes that put a tombstone in the place of a thread that was read.
 func (s *Store) burial(t Thread) record.Outbox {
 	now := s.now()
 	grave := table.Item{
@@ -68,13 +68,14 @@ func (s *Store) burial(t Thread) record.Outbox {
 	writes := []table.Write{
 		table.Put{Item: grave, If: table.All(t.unchanged(), t.countedAsRead())}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
 	}
-	if t.Lock.Busy { // what its worker wrote from now on could be missed by the erasure
+	if t.Lock.Busy { // the erasure could miss writes that the run's worker makes from now on
 		writes = append(writes, table.Delete{Key: keys.Run(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)})
 	}
 	return record.Write(append(writes, t.uncountAll()...)...)
 }
 
-// countedAsRead is the condition that the bytes that are given back are those that are counted.
+// countedAsRead is the condition that the counted bytes of the thread are still the number
+// that was read, which is given back.
 func (t Thread) countedAsRead() table.Cond {
 	if t.Stored == 0 {
 		return table.Below(attrStored, 1)
@@ -82,8 +83,8 @@ func (t Thread) countedAsRead() table.Cond {
 	return table.Equals(attrStored, t.Stored)
 }
 
-// Patch is a change of a thread; what is nil stays as it is. Metadata is an object whose members
-// are set.
+// Patch is a change of a thread; nil members stay unchanged. Metadata is an object whose
+// members are set.
 type Patch struct {
 	Metadata []byte
 	TTL      *TTL

@@ -16,47 +16,51 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Frame is what an agent that keeps checkpoints goes on from: its own form of its newest
-// checkpoint, what it kept since, and the checkpoints of lasting subgraphs before. The server does
-// not know that form; it stores each as a delta of the one before, a whole one now and then. It
-// belongs to one goroutine.
+// Frame is the data from which an agent that keeps checkpoints goes on: its own data of its
+// newest checkpoint, the data that it stored since, and the earlier checkpoints of lasting
+// subgraphs. The server does not know the format of this data. It stores each checkpoint as a
+// delta of the previous one, and now and then a whole checkpoint. A Frame belongs to one
+// goroutine.
 type Frame struct {
 	ref Ref
-	// at is the number of the agent's checkpoint, -1 before its first.
+	// at is the number of the agent's checkpoint, -1 before its first checkpoint.
 	at   int64
 	root *chain
-	// kept are the lasting subgraphs as of the checkpoint, since the newest checkpoint of each
-	// subgraph since.
+	// kept are the lasting subgraphs at the time of the checkpoint, since the newest
+	// checkpoint of each subgraph after it.
 	kept  map[string]*chain
 	since map[string]*subgraph
-	// writes are the results of tasks since, in the order in which they came.
+	// writes are the results of tasks since the checkpoint, in the order in which they came.
 	writes []graph.Writes
-	// items is the number of items since.
+	// items is the number of items since the checkpoint.
 	items int64
 }
 
-// chain is a series of checkpoints of which each is stored as a delta of the one before.
+// chain is a series of checkpoints. Each of them is stored as a delta of the previous
+// checkpoint.
 type chain struct {
 	graph.Checkpoint
 
-	// number is where the newest is, -1 when there is none, base where the last whole one is; size
-	// is that one's size, grown how many bytes of deltas lie behind it.
+	// number is the number of the newest checkpoint, -1 if there is no checkpoint. base is the
+	// number of the last whole checkpoint, size its size. grown is how many bytes of deltas
+	// lie behind it.
 	number, base, size, grown int64
 }
 
-// subgraph is a checkpoint of one, with its values as clients see them; nil when it was read.
+// subgraph is a checkpoint of a subgraph, with its values as clients see them; values is nil
+// if the checkpoint was read.
 type subgraph struct {
 	graph.Checkpoint
 
 	values *state.Values
 }
 
-// Bounds of what an agent may say of a checkpoint.
+// Bounds of the data that an agent may send for a checkpoint.
 const (
 	// maxName is how long its name, its namespace and a task's id may be, in bytes.
 	maxName = 512
-	// maxKept is how many lasting subgraphs a checkpoint may have, as each is a write of the same
-	// transaction.
+	// maxKept is how many lasting subgraphs a checkpoint may have, because each is a write of
+	// the same transaction.
 	maxKept = 24
 )
 
@@ -67,21 +71,22 @@ const (
 )
 
 const (
-	// attrNumber is where a named checkpoint is.
+	// attrNumber is the number of a named checkpoint.
 	attrNumber = "number"
 	attrNS     = "ns"
 	attrID     = "id"
 	attrParent = "parent"
 	attrTask   = "task"
-	// attrFrom says what a text is a delta of: "" nothing, else one of the places below.
+	// attrFrom says to which text a delta applies: "" for a whole text, otherwise one of the
+	// values below.
 	attrFrom    = "from"
 	attrLasting = "lasting"
 )
 
 const (
 	fromRoot = "root" // the graph's own checkpoint
-	fromKept = "kept" // the subgraph's, as of that
-	fromSelf = "self" // the one of the same namespace before
+	fromKept = "kept" // the subgraph's checkpoint at the time of root
+	fromSelf = "self" // the previous checkpoint of the same namespace
 )
 
 // newFrame returns the frame of an agent that has no checkpoint on the thread yet.
@@ -91,7 +96,7 @@ func newFrame(ref Ref) *Frame {
 
 func newChain() *chain { return &chain{number: -1} }
 
-// Checkpoints is what the agent gets, nil before its first checkpoint.
+// Checkpoints returns the checkpoints for the agent, nil before its first checkpoint.
 func (f *Frame) Checkpoints() *graph.Checkpoints {
 	if f.at < 0 {
 		return nil
@@ -113,11 +118,11 @@ func (f *Frame) Checkpoints() *graph.Checkpoints {
 	return all
 }
 
-// End returns the number of the agent's checkpoint, -1 for none, and the number of items that were
-// stored since.
+// End returns the number of the agent's checkpoint, -1 if it has none, and the number of items
+// that were stored since.
 func (f *Frame) End() (checkpoint, items int64) { return f.at, f.items }
 
-// Tasks returns the tasks of which results are kept.
+// Tasks returns the tasks whose results are stored.
 func (f *Frame) Tasks() map[string]bool {
 	tasks := map[string]bool{}
 	for _, w := range f.writes {
@@ -137,9 +142,9 @@ func checkNames(c graph.Checkpoint) error {
 	return nil
 }
 
-// Follow records a checkpoint of the graph's own as the thread's next one and returns the writes
-// that store it, under the same rule as State.Advance. Patch is the difference that its values made
-// to s.Values.
+// Follow records a checkpoint of the root graph as the thread's next checkpoint and returns
+// the writes that store it, under the same rule as State.Advance. Patch is the change that the
+// checkpoint's values made to s.Values.
 func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoint) ([]table.Write, error) {
 	if err := checkNames(c); err != nil {
 		return nil, err
@@ -153,7 +158,7 @@ func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoin
 		next.Next = []string{}
 	}
 	if !s.At.Own() && !s.Forks() && s.At.Number >= 0 {
-		next.First = s.At.First // the agent has what the server kept for it
+		next.First = s.At.First // the agent has the updates that the server kept for it
 	}
 	var said struct{ Step *int64 }
 	if json.Unmarshal(state.OrNull(c.Metadata), &said) == nil && said.Step != nil {
@@ -180,8 +185,8 @@ func present(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// advance makes the checkpoint with a number the one to go on from. On a new branch everything is
-// stored whole.
+// advance makes the checkpoint with the number the newest checkpoint of the frame. On a new
+// branch everything is stored whole.
 func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkpoint) ([]table.Write, []Kept, error) {
 	if branch {
 		f.root = newChain()
@@ -189,7 +194,7 @@ func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkp
 	writes := []table.Write{f.root.put(keys.Frame(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, number), number, now, c)}
 	lasting := map[string]graph.Checkpoint{}
 	for ns, before := range f.kept {
-		if branch { // its chain goes on where the other branch may have put something
+		if branch { // its chain goes on where the other branch may have put a checkpoint
 			lasting[ns], f.kept[ns] = before.Checkpoint, newChain()
 		}
 	}
@@ -233,12 +238,12 @@ func (c *chain) put(key table.Key, number int64, now time.Time, next graph.Check
 	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(frameKind, now, attrs), Body: body}, If: table.Absent()}
 }
 
-// bare is a checkpoint as the agent gets it back.
+// bare returns a checkpoint as the agent gets it back.
 func bare(c graph.Checkpoint) graph.Checkpoint {
 	return graph.Checkpoint{ID: c.ID, ParentID: c.ParentID, NS: c.NS, Persistent: c.Persistent, Data: c.Data}
 }
 
-// named are the attributes of an item that holds a checkpoint.
+// named returns the attributes of an item that holds a checkpoint.
 func named(c graph.Checkpoint) table.Attrs {
 	attrs := table.Attrs{attrID: c.ID, attrNS: c.NS, attrLasting: c.Persistent}
 	if c.ParentID != "" {
@@ -251,10 +256,10 @@ func unnamed(item *table.Item) graph.Checkpoint {
 	return graph.Checkpoint{ID: item.Text(attrID), ParentID: item.Text(attrParent), NS: item.Text(attrNS), Persistent: item.Bool(attrLasting)}
 }
 
-// shown is what an item since the checkpoint says of a subgraph for clients.
+// shown is the part of an item since the checkpoint that clients see of a subgraph.
 type shown struct {
-	// Patch is relative to the values of the namespace before (Self), to those of the graph (Root),
-	// or to none.
+	// Patch is relative to the previous values of the namespace (Self), to the values of the
+	// graph (Root), or to no values.
 	Patch    state.Patch     `json:"patch"`
 	Self     bool            `json:"self,omitempty"`
 	Root     bool            `json:"root,omitempty"`
@@ -263,8 +268,8 @@ type shown struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// sinceBody is the body of an item since: what is shown of a subgraph, and its own form, or that of
-// a task's results.
+// sinceBody is the body of an item since the checkpoint: the part of a subgraph that clients
+// see, and the agent's own data of the subgraph or of a task's results.
 type sinceBody struct {
 	Shown *shown `json:"shown,omitempty"`
 	Data  []byte `json:"data"`
@@ -278,7 +283,7 @@ func decodeSince(item *table.Item) (sinceBody, error) {
 }
 
 // Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the
-// graph itself has none. At is the thread's state.
+// root graph itself has no checkpoint. At is the thread's state.
 func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Write, error) {
 	if err := checkNames(c); err != nil {
 		return nil, err
@@ -311,8 +316,8 @@ func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Wr
 	return f.put(now, attrs, sinceBody{Shown: &show, Data: state.Delta(data, c.Data)}), nil
 }
 
-// Writes records the results of a task and returns the write that stores them, nil while the graph
-// has no checkpoint.
+// Writes records the results of a task and returns the write that stores them, nil while the
+// root graph has no checkpoint.
 func (f *Frame) Writes(now time.Time, w graph.Writes) (table.Write, error) {
 	if max(len(w.CheckpointID), len(w.NS), len(w.TaskID)) > maxName {
 		return nil, fmt.Errorf("a name of the writes of task %.40s is longer than %d bytes", w.TaskID, maxName)
@@ -324,7 +329,7 @@ func (f *Frame) Writes(now time.Time, w graph.Writes) (table.Write, error) {
 	return f.put(now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data}), nil
 }
 
-// take adds a task's results in place of its earlier ones.
+// take adds a task's results in place of the earlier results of this task.
 func (f *Frame) take(w graph.Writes) {
 	same := func(other graph.Writes) bool {
 		return other.CheckpointID == w.CheckpointID && other.NS == w.NS && other.TaskID == w.TaskID
@@ -341,7 +346,8 @@ func (f *Frame) put(now time.Time, attrs table.Attrs, body sinceBody) table.Writ
 	}, If: table.Absent()}
 }
 
-// Frame reads what the agent goes on from at its checkpoint; nil is none.
+// Frame reads the data from which the agent goes on at its checkpoint; a nil mark means that
+// there is no checkpoint.
 func (s *Store) Frame(ctx context.Context, ref Ref, mark *Mark) (*Frame, error) {
 	f := newFrame(ref)
 	if mark == nil {
@@ -418,7 +424,7 @@ func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64
 	return c, nil
 }
 
-// read takes an item since the checkpoint.
+// read takes an item that was stored since the checkpoint.
 func (f *Frame) read(item *table.Item) error {
 	b, err := decodeSince(item)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAReadOfAFrameCostsAsMuchAsItsData although a part of it is written anew at each of many
-// checkpoints.
+// TestAReadOfAFrameCostsAsMuchAsItsData checks this for data of which a part is written anew
+// at each of many checkpoints.
 func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

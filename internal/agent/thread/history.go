@@ -16,7 +16,7 @@ type Snapshot struct {
 	Checkpoint
 
 	Values json.RawMessage
-	// Newest says that it is the thread's newest.
+	// Newest says that this is the thread's newest checkpoint.
 	Newest bool
 }
 
@@ -25,18 +25,19 @@ func (s *State) Snapshot() Snapshot {
 	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
 }
 
-// A long or large thread is never in memory as a whole: historyPage is how many checkpoints are
-// read at a time, historyBytes how many bytes of them, and historyRoom how many bytes the values
-// hold that one call returns.
+// A long or large thread is never in memory as a whole. historyPage is how many checkpoints
+// are read at a time, historyBytes how many bytes of checkpoints. historyRoom is how many
+// bytes the values in the result of one call may hold.
 const (
 	historyPage  = 64
 	historyBytes = 8 << 20
 	historyRoom  = 64 << 20
 )
 
-// History returns up to limit checkpoints before one, newest first, or the Newest ones. Checkpoints
-// that the server made and the agent then followed with its own are not among them, nor those that
-// match refuses. There are fewer where their values are large, but one at least.
+// History returns up to limit checkpoints before a checkpoint, newest first; before may be
+// Newest. It leaves out checkpoints that the server made and that the agent then followed with
+// a checkpoint of its own, and checkpoints that match refuses. It returns fewer checkpoints if
+// their values are large, but at least one.
 func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	h, err := s.historyBefore(ctx, ref, before)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	return found, nil
 }
 
-// historyBefore begins a reading before a checkpoint, or with the newest.
+// historyBefore begins to read before a checkpoint, or at the newest checkpoint.
 func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (history, error) {
 	h := history{newest: before == Newest, upTo: before - 1}
 	if h.newest || before < 0 {
@@ -93,13 +94,13 @@ func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*ta
 	return page.Items, nil
 }
 
-// history is the state of one reading of a thread's history.
+// history is the progress of one reading of a thread's history.
 type history struct {
 	newest bool
 	// top is the number of the first checkpoint that was read.
 	top int64
-	// upTo is the next number to look at; what is from followed to the one before the last of the
-	// agent's own is not shown.
+	// upTo is the next number to read. The checkpoints from followed to the checkpoint before
+	// the agent's own checkpoint that was read last are not shown.
 	upTo, followed int64
 	hides          bool
 	begun          bool
@@ -115,15 +116,15 @@ func (h *history) begin(item *table.Item) error {
 	return err
 }
 
-// pass notes which checkpoints an agent's own one stands for.
+// pass notes which checkpoints a checkpoint of the agent replaces.
 func (h *history) pass(at Checkpoint) {
 	if at.Own() {
 		h.hides, h.followed = at.First < at.Number, at.First
 	}
 }
 
-// choose returns the numbers of the checkpoints to show, newest first, and goes on behind the last
-// item.
+// choose returns the numbers of the checkpoints to show, newest first, and moves on to the
+// checkpoints behind the last item.
 func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
 	var wanted []int64
 	for _, item := range items {
@@ -151,8 +152,8 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 	return wanted, nil
 }
 
-// snapshots returns the states at numbers, newest first, which are among items: as many as there is
-// room for in bytes, but the newest in any case.
+// snapshots returns the states at the given numbers, newest first. The numbers are among the
+// items. It returns as many states as there is room for in bytes, but the newest in any case.
 func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64, room int) ([]Snapshot, error) {
 	if len(wanted) == 0 {
 		return nil, nil

@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 )
 
-// TestAHistoryOfLargeStates comes in parts that fit into memory, and is complete all the same.
+// TestAHistoryOfLargeStates checks that the history comes in parts that fit into memory, and
+// that it is complete.
 func TestAHistoryOfLargeStates(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

@@ -19,13 +19,13 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// meter counts what is read through it and written.
+// meter counts the reads and the writes that go through it.
 type meter struct {
 	table.Table
 	queries, items, readBytes, writtenBytes atomic.Int64
-	// largestPage is how many bytes the largest page of a query has held.
+	// largestPage is how many bytes the largest page of a query held.
 	largestPage int
-	// committed, when not nil, is told the writes of each transaction that was applied.
+	// committed, if not nil, gets the writes of each transaction that was applied.
 	committed func([]table.Write)
 }
 
@@ -38,7 +38,7 @@ func (m *meter) Query(ctx context.Context, query table.Query) (table.Page, error
 		size += len(item.Body)
 	}
 	m.readBytes.Add(int64(size))
-	if m.committed != nil { // nothing else goes on meanwhile
+	if m.committed != nil { // no other request runs at the same time
 		m.largestPage = max(m.largestPage, size)
 	}
 	return page, err
@@ -57,14 +57,14 @@ func (m *meter) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
-// reset forgets what was counted.
+// reset sets the counters to zero.
 func (m *meter) reset() {
 	for _, n := range []*atomic.Int64{&m.queries, &m.items, &m.readBytes, &m.writtenBytes} {
 		n.Store(0)
 	}
 }
 
-// openTable opens a table that tests open again.
+// openTable opens a table that tests open a second time.
 func openTable(t testing.TB, path string) *sqlite.Table {
 	t.Helper()
 	return fixtures.TableAt(t, path)

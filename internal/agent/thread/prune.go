@@ -10,13 +10,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Prune removes the history of a thread and keeps its newest state, with what an agent needs to go
-// on from it. A thread whose run is in flight is a fault.Conflict. What earlier runs leave behind
-// must be in the state already.
+// Prune removes the history of a thread. It keeps the thread's newest state, with the data
+// that an agent needs to go on from it. A thread whose run is in flight is a fault.Conflict.
+// The leftovers of earlier runs must be in the state already.
 //
 // The oldest checkpoint that is kept becomes a snapshot under the lock's epoch, so that no run
-// begins meanwhile; only then what is before it is erased, names first, so that nobody finds the
-// place of a checkpoint that is going.
+// begins meanwhile. Only then the items before it are erased. The names are erased first, so
+// that no request finds the place of a checkpoint that is being erased.
 func (s *Store) Prune(ctx context.Context, t Thread) error {
 	if t.Lock.Busy || t.Lock.Unsealed {
 		return BusyFault(t.Ref)
@@ -46,8 +46,8 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	return err
 }
 
-// forget erases what is before a checkpoint, and before the agent's own one, nil when it has none.
-// It returns the size of that.
+// forget erases the items before a checkpoint, and before the agent's own checkpoint; mark is
+// nil if the agent has none. It returns how many bytes it has erased.
 func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) (size int, err error) {
 	if err := table.Erase(ctx, s.table, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
 		return item.Int(attrNumber) < keep

@@ -19,7 +19,7 @@ type recent struct{ *lru.Cache[Ref, remembered] }
 
 func newRecent() recent { return recent{lru.New[Ref, remembered](recentBytes)} }
 
-// remembered is a state that nobody changes, with its checkpoint's key.
+// remembered is a state with its checkpoint's key. The state is never changed.
 type remembered struct {
 	key   table.Key
 	state *State
@@ -29,7 +29,7 @@ type remembered struct {
 // provoked.
 var sums = maphash.MakeSeed()
 
-// keep remembers the state, unless a newer state of the thread is remembered.
+// remember keeps the state, unless a newer state of the thread is remembered.
 func (r recent) remember(ref Ref, key table.Key, s *State) {
 	if s.At.Number < 0 || s.Forks() {
 		return
@@ -39,7 +39,7 @@ func (r recent) remember(ref Ref, key table.Key, s *State) {
 			return
 		}
 	}
-	r.Put(ref, remembered{key, s.clone()}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as its parts and as a whole
+	r.Put(ref, remembered{key, s.clone()}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as parts and as a whole
 }
 
 // find returns the remembered state of a thread at one of the given checkpoints, and the
@@ -57,7 +57,7 @@ func (r recent) find(ref Ref, items []*table.Item) (*State, []*table.Item) {
 		if item.Text(record.Created) == clock.Format(found.state.At.Created) && maphash.Bytes(sums, item.Body) == found.state.sum {
 			return found.state.clone(), items[:i]
 		}
-		r.Drop(ref) // it was rolled back, or is another one by now
+		r.Drop(ref) // the checkpoint was rolled back, or replaced by another one
 		break
 	}
 	return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// steps is more checkpoints than are looked at first.
+// steps is a number of checkpoints greater than firstLook.
 const steps = 20
 
 // say makes a checkpoint that adds a message.
@@ -21,7 +21,7 @@ func say(t *testing.T, m table.Table, st *thread.State, ref thread.Ref, text str
 	advance(t, m, st, ref, fmt.Sprintf(`{"messages":[{"type":"ai","id":%q,"content":%q}]}`, text, text))
 }
 
-// newest reads a thread's state, and reports how many queries that took.
+// newest reads a thread's state, and reports how many queries the read took.
 func newest(t *testing.T, s *thread.Store, m *meter, ref thread.Ref) (values string, queries int64) {
 	t.Helper()
 	m.reset()
@@ -60,7 +60,8 @@ func TestAStateThatWasReadIsReadOnFromThere(t *testing.T) {
 	}
 }
 
-// TestWhoReadsAStateMayChangeIt without a trace in what others read.
+// TestWhoReadsAStateMayChangeIt checks that such a change does not appear in the states that
+// other readers get.
 func TestWhoReadsAStateMayChangeIt(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
@@ -82,8 +83,8 @@ func TestWhoReadsAStateMayChangeIt(t *testing.T) {
 	}
 }
 
-// TestACheckpointThatTookTheNumberOfAnother is told from that, as after a rollback by another
-// process.
+// TestACheckpointThatTookTheNumberOfAnother checks that such a checkpoint is not taken for the
+// earlier checkpoint, for example after a rollback by another process.
 func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
@@ -113,7 +114,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	if got, _ := newest(t, s, m, ref); got != string(before.Values.JSON()) {
 		t.Errorf("after others took their numbers: got %s, want %s", got, before.Values.JSON())
 	}
-	// The very number that is remembered, with another state.
+	// The same number as the remembered checkpoint, with another state.
 	last := stateAt(t, thread.NewStore(m, ticking()), ref, steps-1)
 	if err := m.Transact(t.Context(), table.Delete{Key: keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, steps)}); err != nil {
 		t.Fatal(err)
@@ -124,7 +125,8 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	}
 }
 
-// TestFewLargeStatesAreRemembered, so that a process does not grow with the threads that it serves.
+// TestFewLargeStatesAreRemembered checks that the memory of a process does not grow with the
+// threads that it serves.
 func TestFewLargeStatesAreRemembered(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

@@ -81,8 +81,8 @@ func (s *State) Original(ref Ref, key table.Key) table.Put {
 	return table.Put{Item: item}
 }
 
-// RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns none
-// if the checkpoint was restored already.
+// RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns
+// no writes if the checkpoint was restored already.
 func (s *Store) RestoreOriginal(ctx context.Context, ref Ref, key table.Key) ([]table.Write, error) {
 	item, err := s.table.Get(ctx, key)
 	if errors.Is(err, table.ErrNotFound) {

@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Filter says which threads are wanted. A search reads entries of the list only, which hold all
-// that it asks about.
+// Filter says which threads a search returns. A search reads only entries of the list, which
+// hold all data that the search needs.
 type Filter struct {
-	// IDs are those of the only threads to look at, nil for all.
+	// IDs are the ids of the only threads to look at, nil for all threads.
 	IDs      []string
 	Metadata match.Filter
-	// Status is "" for all.
+	// Status is "" for all threads.
 	Status Status
 }
 
@@ -27,10 +27,10 @@ type Filter struct {
 type Sort string
 
 const (
-	// SortCreated is the order of the list itself: a search reads no more than its page, and what
-	// the filter refuses on the way there.
+	// SortCreated is the order of the list itself: a search reads only its page, and the
+	// threads that the filter refuses before the page is full.
 	SortCreated Sort = "created_at"
-	// All other orders look at the whole list.
+	// All other orders read the whole list.
 
 	// SortID orders by id.
 	SortID Sort = "thread_id"
@@ -44,14 +44,14 @@ const (
 )
 
 const (
-	// maxSorted is how far into an order that is not the list's own a search may look, as it holds
-	// what is before the page.
+	// maxSorted is how far a search may reach into an order that is not the list's own,
+	// because the search holds all threads before the page in memory.
 	maxSorted = 10_000
-	// maxLooked is how many threads such a search looks at.
+	// maxLooked is how many threads such a search may read.
 	maxLooked = 100_000
 )
 
-// Search says which page of threads is wanted, in which order.
+// Search says which page of threads is returned, and in which order.
 type Search struct {
 	Filter
 	SortBy    Sort
@@ -62,9 +62,9 @@ type Search struct {
 // Found is one page of threads.
 type Found struct {
 	Threads []Thread
-	// More says that there are others behind the page.
+	// More says that there are other threads behind the page.
 	More bool
-	// Total is how many there are in all, 0 where the search has not come to know.
+	// Total is the number of all threads that match, 0 if the search does not know the number.
 	Total int
 }
 
@@ -79,9 +79,9 @@ var orders = map[Sort]func(a, b Thread) int{
 	},
 }
 
-// Search returns a page of a deployment's threads: fewer than were asked for where their metadata
-// is large, but one at least. matches, which may be nil, is asked last about what passes the
-// filter.
+// Search returns a page of a deployment's threads. It returns fewer threads than the caller
+// asked for if their metadata is large, but at least one. matches may be nil. It is called
+// last, for the threads that pass the filter.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search, matches func(Thread) (bool, error)) (Found, error) {
 	order := orders[search.SortBy]
 	if order == nil {
@@ -108,8 +108,8 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
 }
 
-// listed searches in the order of the list: nobody needs those before the page, nor those behind it
-// but one.
+// listed searches in the order of the list. It keeps no threads before the page, and needs
+// only one thread behind the page.
 func (s *Store) listed(
 	ctx context.Context, workspace, deployment string, search Search, compare func(a, b Thread) int, matches func(Thread) (bool, error),
 ) (found Found, err error) {
@@ -148,7 +148,7 @@ func (s *Store) listed(
 	}
 }
 
-// eachOf hands over the threads that a search names, or all of the list.
+// eachOf calls a function for the threads that a search names, or for all threads of the list.
 func (s *Store) eachOf(workspace, deployment string, search Search) func(context.Context, func(*table.Item) error) error {
 	if search.IDs != nil {
 		return func(ctx context.Context, take func(*table.Item) error) error {
@@ -166,7 +166,7 @@ func (s *Store) eachOf(workspace, deployment string, search Search) func(context
 	}
 }
 
-// namedAtOnce is how many threads that a search names are read at a time.
+// namedAtOnce is how many of the threads that a search names are read at a time.
 const namedAtOnce = 32
 
 func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, named []string, take func(*table.Item) error) error {
@@ -193,8 +193,8 @@ func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, nam
 	return nil
 }
 
-// Count returns how many of a deployment's threads pass the filter. It reads the whole list, and
-// looks into the entries only for what the filter asks.
+// Count returns how many of a deployment's threads pass the filter. It reads the whole list,
+// and decodes the entries only if the filter needs their contents.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
 	count, all := 0, matches == nil && filter.Status == "" && filter.Metadata.Empty()
 	err := table.Each(ctx, s.table, func(item *table.Item) error {
@@ -216,21 +216,22 @@ func (s *Store) Count(ctx context.Context, workspace, deployment string, filter 
 	return count, err
 }
 
-// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes what
-// they may hold.
+// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes how
+// many bytes they may hold.
 const (
 	shardPage  = 100
 	shardBytes = 1 << 20
 )
 
-// shard is how far a shard of the list was read.
+// shard says how far a shard of the list was read.
 type shard struct {
 	query  table.Query
 	loaded []Thread
 	ended  bool
 }
 
-// loaded is how many threads were read and not yet taken, and whether these are all.
+// loaded returns how many threads were read and not yet taken, and whether these are all
+// remaining threads.
 func loaded(shards []*shard) (count int, all bool) {
 	for _, sh := range shards {
 		if !sh.ended {
@@ -241,7 +242,8 @@ func loaded(shards []*shard) (count int, all bool) {
 	return count, true
 }
 
-// nextOf returns the next thread of all shards, the least one by compare; nil behind the last.
+// nextOf returns the next thread of all shards, which is the least thread by compare; nil
+// after the last thread.
 func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, compare func(a, b Thread) int) (*Thread, error) {
 	var from *shard
 	for _, sh := range shards {
@@ -260,7 +262,7 @@ func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, comp
 	return &next, nil
 }
 
-// load reads on until the shard has a thread that passes the filter.
+// load reads until the shard has a thread that passes the filter.
 func (s *Store) load(ctx context.Context, sh *shard, filter Filter) error {
 	for len(sh.loaded) == 0 && !sh.ended {
 		page, err := s.table.Query(ctx, sh.query)
@@ -297,5 +299,5 @@ func (f Filter) decode(item *table.Item) (Thread, bool, error) {
 	return t, ok, err
 }
 
-// isGrave tells that an item stands for a thread that is being deleted.
+// isGrave reports whether an item stands for a thread that is being deleted.
 func isGrave(item *table.Item) bool { return item.Text(record.Kind) == graveKind }

@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestASearchLooksAtSoManyThreads where it cannot go along the list, or by ids.
+// TestASearchLooksAtSoManyThreads checks the limit for searches that can use neither the order
+// of the list nor ids.
 func TestASearchLooksAtSoManyThreads(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

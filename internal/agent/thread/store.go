@@ -22,33 +22,34 @@ type Store struct {
 	now    clock.Clock
 	recent recent
 	pool   *quota.Pool
-	// most is how many threads a search that cannot go along the list looks at.
+	// most is how many threads a search that cannot use the order of the list may read.
 	most int
 }
 
 // NewStore returns a store over a table, with the default quotas.
 func NewStore(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
 
-// NewLimited returns a store in which workspaces have so many threads, and so many runs at once.
+// NewLimited returns a store with limits on the number of a workspace's threads, and on the
+// number of its runs at a time.
 func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
 	pool := quota.NewPool(t, now, limits)
 	return &Store{table: counting{t, pool}, now: now, recent: newRecent(), pool: pool, most: maxLooked}
 }
 
-// Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a
-// fault.Conflict, or is returned as it is when keep is set.
+// Create makes a thread. An empty ref.Thread gets a new id. If the thread exists already,
+// Create returns a fault.Conflict, or the existing thread if keep is set.
 func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
 	return s.CreateFor(ctx, ref, metadata, nil, keep)
 }
 
-// CreateFor makes a thread that lives for a time; nil is for ever. One of the id that is being
-// deleted is waited for.
+// CreateFor makes a thread with a time to live; nil means for ever. If a thread of the same id
+// is being deleted, CreateFor waits for the deletion.
 func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
 	return s.create(ctx, ref, metadata, ttl, keep, true)
 }
 
-// CreateTemporary makes the thread of a temporary run, with which it goes. Such threads are not
-// counted, as the quota of runs bounds their number.
+// CreateTemporary makes the thread of a temporary run; the thread is removed with the run.
+// Such threads are not counted, because the quota of runs bounds their number.
 func (s *Store) CreateTemporary(ctx context.Context, ref Ref, metadata json.RawMessage) (Thread, error) {
 	return s.create(ctx, ref, metadata, nil, false, false)
 }
@@ -90,11 +91,12 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	}
 }
 
-// graveWait is how long the deletion of a thread may keep a new one of its id waiting.
+// graveWait is how long the creation of a thread may wait for the deletion of a thread with
+// the same id.
 const graveWait = 5 * time.Second
 
-// newThread is what creates a thread: its item, what is written besides, and the slot that counts
-// it, nil where nothing does.
+// newThread is the data that creates a thread: its item, the other writes, and the slot that
+// counts it, nil if the thread is not counted.
 type newThread struct {
 	*table.Item
 
@@ -131,7 +133,7 @@ func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *tab
 	up := time.NewTimer(graveWait)
 	defer up.Stop()
 	for {
-		// The race was lost for the slot: the next decision takes another slot.
+		// If Decide lost a race for the slot, its next decision takes another slot.
 		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return n.outbox(ctx, refuse) })
 		switch {
 		case err == nil:
@@ -141,7 +143,7 @@ func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *tab
 		case !errors.Is(err, errGrave):
 			return nil, err
 		}
-		if gone == nil { // it may be gone by now
+		if gone == nil { // the tombstone may be gone by now
 			gone = s.table.Watch(ref.Key())
 			defer gone.Stop()
 			continue
@@ -169,7 +171,7 @@ func checkMetadata(metadata json.RawMessage) error {
 	})
 }
 
-// Get returns a thread; an unknown one is a fault.NotFound.
+// Get returns a thread. It returns a fault.NotFound for an unknown thread.
 func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
 	item, err := s.table.Get(ctx, ref.Key())
 	if errors.Is(err, table.ErrNotFound) {
@@ -184,7 +186,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
 	return decode(ref, item)
 }
 
-// NotFound is the fault of a thread that is not there.
+// NotFound returns the fault of a thread that does not exist.
 func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
 }
@@ -204,7 +206,7 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 				return false, err
 			}
 			err = s.Delete(ctx, Ref(parts))
-			if fault.Is(err, fault.NotFound) { // a grave, or the list lags behind
+			if fault.Is(err, fault.NotFound) { // it is a tombstone, or the list is not up to date
 				err = s.erasePartition(ctx, item.Key)
 			}
 			if err != nil {
@@ -216,8 +218,8 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 	return more, nil
 }
 
-// erasePartition removes what is in a thread's partition. The thread's own item goes last, as it is
-// what lists find, with what brings a timer to it.
+// erasePartition removes all items in a thread's partition. The thread's own item, which lists
+// find, and the item by which a timer finds the thread are removed last.
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
 	var last []table.Write
 	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {

@@ -103,7 +103,7 @@ func TestOneOfManyCreatesAThread(t *testing.T) {
 	}
 }
 
-// watched is a table that tells when one of its items is watched.
+// watched is a table that signals when one of its items is watched.
 type watched struct {
 	*meter
 	begun chan struct{}
@@ -114,7 +114,7 @@ func (w watched) Watch(key table.Key) table.Watcher {
 	return w.Table.Watch(key)
 }
 
-// TestAThreadIsCreatedWhereOneIsBeingDeleted has its deletion wait until the creation does.
+// TestAThreadIsCreatedWhereOneIsBeingDeleted makes the deletion wait until the creation waits.
 func TestAThreadIsCreatedWhereOneIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	_, m := newStore(t)
@@ -191,7 +191,7 @@ func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	const threads = 25 // more than a page of them
+	const threads = 25 // more than a page of threads
 	refs := make([]thread.Ref, threads)
 	for i := range refs {
 		refs[i] = newRef()
@@ -200,7 +200,7 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 		}
 	}
 	st := thread.Empty()
-	for i := range 150 { // more than a transaction can delete
+	for i := range 150 { // more items than a transaction can delete
 		advance(t, m, st, refs[0], `{"n":`+strconv.Itoa(i)+`}`)
 	}
 	other := thread.Ref{Workspace: "w", Deployment: "other", Thread: refs[0].Thread}
@@ -252,7 +252,7 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestMetadataHasALimit also when it grows by a change.
+// TestMetadataHasALimit checks the limit also for metadata that grows by a change.
 func TestMetadataHasALimit(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)

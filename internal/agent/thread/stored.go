@@ -11,17 +11,19 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// counting is a table that counts what is written into threads for the quota of stored bytes. What
-// is counted is noted in the thread's item and given back when the thread is deleted, and in part
-// when its history is pruned or runs are removed. An item that is written anew is counted again.
+// counting is a table that counts the bytes that are written into threads for the quota of
+// stored bytes. The counted bytes are noted in the thread's item. They are given back when the
+// thread is deleted, and in part when its history is pruned or runs are removed. An item that
+// is written anew is counted again.
 type counting struct {
 	table.Table
 
 	pool *quota.Pool
 }
 
-// Transact implements table.Table. Each write of a run stays as cheap as it is: only a write of
-// which something is to be counted, as quota.Pool.Draw says, has a second transaction behind it.
+// Transact implements table.Table. Most writes of a run cost nothing extra: only a write for
+// which bytes are to be counted, as quota.Pool.Draw decides, is followed by a second
+// transaction.
 func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := c.Table.Transact(ctx, writes...); err != nil {
 		return err //nolint:wrapcheck // the table's own
@@ -40,8 +42,8 @@ func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 	return nil
 }
 
-// count notes bytes in a thread and counts them. The write that they were of has succeeded, so
-// trouble is only logged.
+// count notes bytes in a thread and counts them. The write of these bytes has succeeded, so an
+// error is only logged.
 func count(ctx context.Context, pool *quota.Pool, ref Ref, bytes int64) {
 	note := table.Update{Key: ref.Key(), Add: map[string]int64{attrStored: bytes}, If: table.Equals(record.Kind, kind)}
 	if err := pool.Count(ctx, ref.Workspace, bytes, time.Time{}, note); err != nil {
@@ -49,15 +51,17 @@ func count(ctx context.Context, pool *quota.Pool, ref Ref, bytes int64) {
 	}
 }
 
-// Counting returns a table for those that write into threads beside this store.
+// Counting returns a table for other code that writes into threads.
 func (s *Store) Counting(t table.Table) table.Table { return counting{t, s.pool} }
 
-// Room refuses to store something of a size in a workspace that has stored as much as it may.
+// Room returns an error if a workspace that wants to store size bytes has stored as much as it
+// may.
 func (s *Store) Room(ctx context.Context, workspace string, size int) error {
 	return s.pool.Room(ctx, workspace, size)
 }
 
-// GiveBack counts off what was erased of a thread, but no more than was counted on.
+// GiveBack subtracts the bytes that were erased of a thread from the counted bytes, but no
+// more than were counted.
 func (s *Store) GiveBack(ctx context.Context, t Thread, size int) {
 	count(context.WithoutCancel(ctx), s.pool, t.Ref, -min(s.pool.Draw(size), t.Stored))
 }

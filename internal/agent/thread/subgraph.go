@@ -18,8 +18,8 @@ type Subgraph struct {
 	graph.Checkpoint
 
 	Created string
-	// Root and RootID are the number and the id of the checkpoint of the graph's own that it came
-	// after.
+	// Root and RootID are the number and the id of the root graph's checkpoint after which
+	// this checkpoint came.
 	Root   int64
 	RootID string
 }
@@ -36,7 +36,7 @@ func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[strin
 }
 
 // behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest
-// first: those of one namespace, or with nil of all.
+// first: the checkpoints of one namespace, or of all namespaces if ns is nil.
 func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil || len(items) == 0 {
@@ -78,27 +78,28 @@ func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, v
 	return nil
 }
 
-// Wanted is which checkpoints of a subgraph are looked for.
+// Wanted says which checkpoints of a subgraph are searched.
 type Wanted struct {
 	NS string
-	// ID is the one to find, "" for all.
+	// ID is the id of the checkpoint to find, "" for all.
 	ID string
-	// Root is the number of the agent's own checkpoint that they came after; Newest looks after
-	// all, newest first.
+	// Root is the number of the agent's own checkpoint after which they came; with Newest all
+	// checkpoints are searched, newest first.
 	Root int64
-	// Before is the id of the checkpoint before which they lie, "" for the newest.
+	// Before is the id of the checkpoint before which they lie, "" to begin with the newest.
 	Before string
-	// Match refuses others; nil takes all.
+	// Match refuses other checkpoints; nil accepts all.
 	Match func(Subgraph) bool
 	Limit int
 }
 
-// searchRoom is how many bytes of what agents kept are looked at for a subgraph at most: who asks
-// for one that a long thread has not, or has long left behind, gets what was found until then.
+// searchRoom is how many bytes of the agents' stored data a search for a subgraph reads at
+// most. A search for a subgraph that a long thread does not have, or has left long ago,
+// returns the checkpoints that it found until then.
 const searchRoom = 256 << 20
 
-// SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit: fewer where
-// their values are large, but one at least.
+// SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit. It returns
+// fewer if their values are large, but at least one.
 func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]Subgraph, error) {
 	l := subgraphLook{Wanted: wanted, store: s, ref: ref, room: historyRoom, begun: wanted.Before == ""}
 	if wanted.Root != Newest {
@@ -129,27 +130,29 @@ func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]
 	return l.found, nil
 }
 
-// subgraphLook is a look for checkpoints of a subgraph.
+// subgraphLook is a search for checkpoints of a subgraph.
 type subgraphLook struct {
 	Wanted
 
 	store *Store
 	ref   Ref
 	found []Subgraph
-	// room is how many bytes the values may hold that are to be found yet.
+	// room is how many bytes the values of the checkpoints that are still to be found may
+	// hold.
 	room int
-	// begun says that the one before which they lie was passed.
+	// begun says that the search has passed the checkpoint Before.
 	begun bool
-	// done is the number of the checkpoint of the agent's own that was looked after last, if there
-	// is one.
+	// done is the number of the agent's own checkpoint that was searched last, if looks is
+	// true.
 	done  int64
 	looks bool
 }
 
 func (l *subgraphLook) full() bool { return len(l.found) >= l.Limit || l.room <= 0 }
 
-// item looks after the checkpoint that an item came after, if it is one of those that are wanted,
-// and that was not done before.
+// item searches the checkpoints after the agent's own checkpoint to which an item belongs. It
+// does so only if the item is of a wanted checkpoint, and if that checkpoint of the agent was
+// not searched before.
 func (l *subgraphLook) item(ctx context.Context, item *table.Item) error {
 	if item.Text(attrNS) != l.NS || item.Text(attrTask) != "" || (l.ID != "" && item.Text(attrID) != l.ID) {
 		return nil
@@ -162,10 +165,10 @@ func (l *subgraphLook) item(ctx context.Context, item *table.Item) error {
 	return l.after(ctx, number)
 }
 
-// errPassed ends a look at the checkpoints after one.
+// errPassed ends a search of the checkpoints after one checkpoint of the agent.
 var errPassed = errors.New("passed")
 
-// after adds those that came after a checkpoint of the agent's own.
+// after adds the checkpoints that came after a checkpoint of the agent's own.
 func (l *subgraphLook) after(ctx context.Context, number int64) error {
 	var some []Subgraph
 	room := l.room
@@ -182,7 +185,7 @@ func (l *subgraphLook) after(ctx context.Context, number int64) error {
 			return nil
 		}
 		if i := slices.IndexFunc(some, func(other Subgraph) bool { return other.ID == c.ID }); i >= 0 {
-			forget(i) // the agent has said it anew
+			forget(i) // the agent has sent it again
 		}
 		some = append(some, c)
 		for room -= len(c.Values); len(some) > l.Limit-len(l.found) || (room < 0 && len(some) > 1); {
@@ -193,7 +196,7 @@ func (l *subgraphLook) after(ctx context.Context, number int64) error {
 	if err != nil && !errors.Is(err, errPassed) {
 		return err
 	}
-	if !l.begun { // they all are newer
+	if !l.begun { // all of these are newer
 		return nil
 	}
 	l.room = room

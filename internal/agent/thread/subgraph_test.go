@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestASubgraphIsLookedForInParts of a thread that is too large to be read as a whole.
+// TestASubgraphIsLookedForInParts checks this on a thread that is too large to be read as a
+// whole.
 func TestASubgraphIsLookedForInParts(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

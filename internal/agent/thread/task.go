@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Task is a task of an agent's checkpoint, as the agent says it.
+// Task is a task of an agent's checkpoint, as the agent reports it.
 type Task struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
@@ -23,7 +23,7 @@ type Task struct {
 	Path   json.RawMessage `json:"path"`
 }
 
-// TasksOf reads the tasks of a checkpoint; what is none is left out.
+// TasksOf reads the tasks of a checkpoint. It leaves out elements that are no tasks.
 func TasksOf(raw json.RawMessage) []Task {
 	var list []json.RawMessage
 	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
@@ -39,21 +39,21 @@ func TasksOf(raw json.RawMessage) []Task {
 	return tasks
 }
 
-// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there
-// are none. What CheckTasks refuses is left out.
+// InterruptsOf returns the questions of a checkpoint's tasks: a JSON object by task id, nil if
+// there are no questions. It leaves out questions that CheckTasks refuses.
 func InterruptsOf(c Checkpoint) json.RawMessage {
 	asked, _ := questionsOf(c.Tasks)
 	return asked.JSON()
 }
 
-// CheckTasks refuses the tasks of a checkpoint whose questions could not be kept.
+// CheckTasks returns an error if the questions of a checkpoint's tasks could not be stored.
 func CheckTasks(tasks json.RawMessage) error {
 	_, err := questionsOf(tasks)
 	return err
 }
 
-// questionsOf returns the questions of tasks up to the bound, without those that are none, and what
-// is wrong with the others.
+// questionsOf returns the questions of tasks up to the bound, without values that are no
+// questions, and an error about the values that it left out.
 func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
 	for _, t := range TasksOf(tasks) {
 		for _, question := range t.Interrupts {
@@ -63,17 +63,19 @@ func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
 	return asked, err
 }
 
-// maxQuestions is how many bytes the questions of a pause may hold: they are kept on the run
+// maxQuestions is how many bytes the questions of a pause may hold: they are stored on the run
 // itself, which must stay small.
 const maxQuestions = 128 << 10
 
-// Questions are what a graph that paused asks, by task. The zero value has none.
+// Questions are the questions of a graph that paused, by task. The zero value has no
+// questions.
 type Questions struct {
 	byTask map[string][]json.RawMessage
 	size   int
 }
 
-// QuestionID is the id of a question, which must be an object that clients can read.
+// QuestionID returns the id of a question. The question must be an object that clients can
+// read.
 func QuestionID(question json.RawMessage) (string, error) {
 	var head struct {
 		ID string `json:"id"`
@@ -84,8 +86,8 @@ func QuestionID(question json.RawMessage) (string, error) {
 	return head.ID, nil
 }
 
-// QuestionIDs are the ids of the questions in an object of lists by task, in order. A question
-// without an id is left out.
+// QuestionIDs returns the ids of the questions in an object of lists by task, in order. A
+// question without an id is left out.
 func QuestionIDs(interrupts json.RawMessage) []string {
 	var byTask map[string][]json.RawMessage
 	if len(interrupts) == 0 || json.Unmarshal(interrupts, &byTask) != nil {
@@ -103,7 +105,8 @@ func QuestionIDs(interrupts json.RawMessage) []string {
 	return ids
 }
 
-// Add adds a question, unless it is none or there are too many.
+// Add adds a question. It returns an error if the value is no question, or if the questions
+// would be too large.
 func (q *Questions) Add(task string, question json.RawMessage) error {
 	if _, err := QuestionID(question); err != nil {
 		return err
@@ -119,7 +122,7 @@ func (q *Questions) Add(task string, question json.RawMessage) error {
 	return nil
 }
 
-// JSON is an object of lists by task, nil when there is no question.
+// JSON returns an object of lists by task, nil if there is no question.
 func (q *Questions) JSON() json.RawMessage {
 	if len(q.byTask) == 0 {
 		return nil

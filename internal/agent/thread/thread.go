@@ -19,11 +19,11 @@ type Ref struct {
 // Key is the thread's storage key.
 func (r Ref) Key() table.Key { return keys.Thread(r.Workspace, r.Deployment, r.Thread) }
 
-// Root is the id of what the thread's first checkpoint follows, the empty state, where a branch may
-// begin, too. Its number is -1.
+// Root is the id of the empty state, which the thread's first checkpoint follows. A branch may
+// begin there, too. Its number is -1.
 func (r Ref) Root() string { return r.Thread[:len(r.Thread)-numberDigits] + digits(-1) }
 
-// Status is what a thread shows of its runs.
+// Status is the status of its runs that a thread shows.
 type Status string
 
 const (
@@ -46,12 +46,13 @@ type Thread struct {
 	Metadata json.RawMessage
 	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object.
 	Interrupts json.RawMessage
-	// StateUpdated is when the newest checkpoint was sealed, zero before the first.
+	// StateUpdated is when the newest checkpoint was sealed, zero before the first checkpoint.
 	StateUpdated time.Time
 	Lock         Lock
-	// Part is where the thread is counted, RunPart where its run in flight is; 0 for nowhere.
+	// Part is the part in which the thread is counted, RunPart the part in which its run in
+	// flight is counted; 0 if not counted.
 	Part, RunPart quota.Part
-	// Stored are the bytes that are counted for the thread.
+	// Stored is how many bytes are counted for the thread.
 	Stored int64
 }
 
@@ -68,7 +69,7 @@ type Thread struct {
 type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
-	// Run is the active run, or the last run that was active; "" before the first.
+	// Run is the active run, or the last run that was active; "" before the first run.
 	Run string
 	// Busy says that Run is in flight.
 	Busy bool
@@ -86,21 +87,22 @@ type Lock struct {
 	Tail   string
 	TailAt time.Time
 	// Cut and CutTo are the first and the last run of the range that is being removed, "" if there
-	// is no such range. Readers skip these runs. What the runs wrote is erased before anything else
-	// is written.
+	// is no such range. Readers skip these runs. Everything that the runs wrote is erased before
+	// anything else is written.
 	Cut, CutTo string
 	// Sealed is the newest run whose leftovers are in the state.
 	Sealed string
 	// Unsealed says that there are superseded runs between Sealed and Run whose leftovers are not
 	// in the state yet.
 	Unsealed bool
-	// Position is that of the last event of the sealed runs.
+	// Position is the position of the last event of the sealed runs.
 	Position int64
-	// Checkpoint is the number of the newest checkpoint of the sealed runs, -1 when there is none.
+	// Checkpoint is the number of the newest checkpoint of the sealed runs, -1 if there is no
+	// checkpoint.
 	Checkpoint int64
 }
 
-// Removes reports whether a run is among those that are being removed.
+// Removes reports whether a run is among the runs that are being removed.
 func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
 
 // Overtook reports whether runs that were overtaken may still have to be sealed.
@@ -133,8 +135,8 @@ const (
 	attrStored       = "stored"
 )
 
-// body is what the thread's item holds beside its attributes, which each change of the lock writes
-// anew. It changes under the lock's epoch, too.
+// body is the part of the thread's item that is not in its attributes: each change of the lock
+// writes the attributes anew. The body changes under the lock's epoch, too.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Interrupts json.RawMessage `json:"interrupts,omitempty"`
@@ -236,8 +238,9 @@ func (t Thread) MarkPosition(change *table.Update, position int64) {
 	change.Set[attrPosition] = position
 }
 
-// MarkSealed says that the state has the leftovers of all runs up to the given run. position and
-// checkpoint are those that the run has reached. more says whether other runs have to be sealed.
+// MarkSealed says that the state has the leftovers of all runs up to the given run. position
+// and checkpoint are the position and the checkpoint that the run has reached. more says
+// whether other runs have to be sealed.
 func (t Thread) MarkSealed(change *table.Update, run string, position, checkpoint int64, more bool) {
 	t.MarkPosition(change, position)
 	t.markCheckpoint(change, checkpoint)

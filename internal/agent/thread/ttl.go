@@ -12,13 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Strategy is what becomes of a thread whose time is over.
+// Strategy says how a thread ends whose time is over.
 type Strategy string
 
 const (
-	// StrategyDelete deletes it.
+	// StrategyDelete deletes the thread.
 	StrategyDelete Strategy = "delete"
-	// StrategyKeepLatest keeps its newest state and no history.
+	// StrategyKeepLatest keeps the thread's newest state and no history.
 	StrategyKeepLatest Strategy = "keep_latest"
 )
 
@@ -28,13 +28,14 @@ type TTL struct {
 	Minutes  float64  `json:"minutes"`
 }
 
-// Duration is the time as such.
+// Duration returns the time as a time.Duration.
 func (t TTL) Duration() time.Duration { return time.Duration(t.Minutes * float64(time.Minute)) }
 
 const ttlKind = "thread-ttl"
 
-// putTTL is the write that sets a thread's time to live, and when a timer looks at it. Changes of
-// the thread do not move that: the timer itself sees whether there were some.
+// putTTL is the write that sets a thread's time to live, and the time at which a timer checks
+// the thread. Changes of the thread do not move this time: the timer itself checks whether the
+// thread has changed.
 func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
 	return table.Put{Item: table.Item{
 		Key: keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), Attrs: record.Attrs(ttlKind, now, nil), Body: record.Encode(ttl),
@@ -42,7 +43,7 @@ func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
 	}}
 }
 
-// TTL returns a thread's time to live, nil when it has none.
+// TTL returns a thread's time to live, nil if the thread has none.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
 	item, err := s.table.Get(ctx, keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread))
 	if errors.Is(err, table.ErrNotFound) {
@@ -62,22 +63,23 @@ func decodeTTL(item *table.Item) (*TTL, error) {
 }
 
 const (
-	// sweepPage is how many threads of a shard a pass looks at in one read.
+	// sweepPage is how many threads of a shard a pass reads at a time.
 	sweepPage = 20
-	// sweepLimit is how many threads of a shard a pass looks at.
+	// sweepLimit is how many threads of a shard a pass checks.
 	sweepLimit = 500
-	// sweepAgain is when a thread is looked at again that was busy when its time was over.
+	// sweepAgain is after which time a thread that was busy when its time was over is checked
+	// again.
 	sweepAgain = time.Minute
 )
 
-// Sweep deletes, or prunes, the threads whose time is over, a bounded number in one pass, and goes
-// on with deletions that died. When ctx ends, it leaves the rest to the next pass, which is no
-// error.
+// Sweep deletes or prunes the threads whose time is over, a bounded number in one pass. It
+// also goes on with deletions whose process died. When ctx ends, it leaves the rest to the
+// next pass; this is no error.
 func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
 }
 
-// sweep does what a thread's time to live says.
+// sweep carries out a thread's time to live.
 func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	parts, err := keys.ParseThread(item.Key)
 	if err != nil {
@@ -90,10 +92,10 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	}
 	stored, item := found[0], found[1]
 	switch {
-	case stored == nil || isGrave(stored): // an index may lag behind; if not, this is what was left
+	case stored == nil || isGrave(stored): // the index is not up to date, or a deletion left items
 		return s.erasePartition(ctx, ref.Key())
 	case item == nil:
-		return nil // its time to live was taken away
+		return nil // its time to live was removed
 	}
 	ttl, err := decodeTTL(item)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	return s.expire(ctx, t, *ttl, item)
 }
 
-// expire does with a thread what its time to live says, if its time is over.
+// expire carries out a thread's time to live if the thread's time is over.
 func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item) error {
 	now := s.now()
 	switch due := t.Updated.Add(ttl.Duration()); {
@@ -127,8 +129,8 @@ func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item)
 	return err
 }
 
-// moveTTL has a timer look at a thread again later, unless somebody has changed its time to live
-// meanwhile.
+// moveTTL makes a timer check a thread again later, unless another request has changed its
+// time to live meanwhile.
 func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time) error {
 	change := table.Update{
 		Key: item.Key, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},

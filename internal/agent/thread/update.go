@@ -23,16 +23,17 @@ import (
 type Edit struct {
 	store  *Store
 	thread Thread
-	// State is the state with what was changed so far.
+	// State is the state with all changes so far.
 	State *State
 	frame *Frame
-	// Within is the subgraph's checkpoint that the agent made last, if it made one.
+	// Within is the newest subgraph checkpoint that the agent made, if it made one.
 	Within graph.Checkpoint
 	writes []table.Write
 }
 
-// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose run is
-// in flight is a fault.Conflict. What earlier runs leave behind must be in the state already.
+// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose
+// run is in flight is a fault.Conflict. The leftovers of earlier runs must be in the state
+// already.
 func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error) {
 	if t.Lock.Busy {
 		return nil, BusyFault(t.Ref)
@@ -55,8 +56,8 @@ func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error)
 	return e, nil
 }
 
-// Before returns what an agent needs to make the change itself: its own checkpoint, and the updates
-// that it does not have yet.
+// Before returns the data that an agent needs to make the change itself: its own checkpoint,
+// and the updates that it does not have yet.
 func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpdate, error) {
 	var err error
 	if e.frame, err = e.store.Frame(ctx, e.thread.Ref, e.State.At.Agent); err != nil {
@@ -69,8 +70,8 @@ func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpd
 // Thread is the id of the thread that is changed.
 func (e *Edit) Thread() string { return e.thread.Thread }
 
-// Fold makes updates as nodes, through the server's own reducers, and one checkpoint of them.
-// Updates of nothing make one, too.
+// Fold makes updates as nodes, through the server's own reducers, and one checkpoint of all of
+// them. Updates that change nothing make a checkpoint, too.
 func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	now := e.store.now()
 	newID := func() string { return id.New(now) }
@@ -97,8 +98,8 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	return nil
 }
 
-// oneOrMany returns the values of an update, of which a list has several; those of a command are
-// its own update.
+// oneOrMany returns the values of an update. A list has several values. The values of a
+// command are the command's own update.
 func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	values := update.Values
 	if len(values) == 0 || string(values) == "null" {
@@ -114,8 +115,8 @@ func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	return []json.RawMessage{state.OrNull(values)}
 }
 
-// Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with
-// it.
+// Follow takes a checkpoint that the agent has made of the change. Checkpoints of subgraphs
+// are stored with it.
 func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 	if err := CheckTasks(c.Tasks); err != nil {
 		return err
@@ -142,7 +143,8 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 	return err
 }
 
-// Replace puts a write in the place of the one that waits for the same key, or behind all others.
+// Replace puts a write in the place of the waiting write with the same key, or appends it if
+// there is no such write.
 func Replace(writes []table.Write, put table.Put) []table.Write {
 	for i, write := range writes {
 		if waiting, ok := write.(table.Put); ok && waiting.Item.Key == put.Item.Key {
@@ -154,11 +156,11 @@ func Replace(writes []table.Write, put table.Put) []table.Write {
 	return append(writes, put)
 }
 
-// maxEdit is how many writes an edit may have: it is stored wholly or not at all, in one
+// maxEdit is how many writes an edit may have: it is stored as a whole or not at all, in one
 // transaction with the lock.
 const maxEdit = table.MaxWrites - 1
 
-// check refuses an edit that a table cannot hold.
+// check returns an error for an edit that a table cannot hold.
 func (e *Edit) check() error {
 	if len(e.writes) > maxEdit {
 		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
@@ -171,7 +173,7 @@ func (e *Edit) check() error {
 	return nil
 }
 
-// Commit stores the change. A run that was created meanwhile makes it a fault.Conflict.
+// Commit stores the change. If a run was created meanwhile, Commit returns a fault.Conflict.
 func (e *Edit) Commit(ctx context.Context) error {
 	if err := e.check(); err != nil || len(e.writes) == 0 {
 		return err
@@ -195,7 +197,7 @@ func (e *Edit) Commit(ctx context.Context) error {
 	return err
 }
 
-// newestOf is the number of the last checkpoint among writes.
+// newestOf returns the number of the last checkpoint among the writes.
 func newestOf(writes []table.Write, newest int64) int64 {
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok && put.Item.Text(record.Kind) == checkpointKind {
@@ -207,8 +209,8 @@ func newestOf(writes []table.Write, newest int64) int64 {
 	return newest
 }
 
-// settle makes the thread show what an agent said of its own checkpoint: whether it waits for
-// anything.
+// settle updates the thread's status and questions from the agent's own checkpoint: they show
+// whether the checkpoint waits for anything.
 func (e *Edit) settle(lock *table.Update) {
 	if !e.State.At.Own() {
 		return
@@ -221,16 +223,16 @@ func (e *Edit) settle(lock *table.Update) {
 	e.thread.Ask(lock, InterruptsOf(e.State.At))
 }
 
-// copyBatch is how many items are copied in one transaction, copyBytes how many bytes beside the
-// last of them.
+// copyBatch is how many items are copied in one transaction, copyBytes how many bytes these
+// items may have without the last of them.
 const (
 	copyBatch = 50
 	copyBytes = 1 << 20
 )
 
-// Copy makes a thread with the state and the history of another, but without its runs. One that is
-// busy, or that changes meanwhile, is a fault.Conflict: nothing of the copy is left then. The copy
-// lives for a time; nil is for ever.
+// Copy makes a thread with the state and the history of another thread, but without its runs.
+// If the other thread is busy, or changes meanwhile, Copy returns a fault.Conflict, and
+// nothing of the copy is left. The copy has a time to live; nil means for ever.
 func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 	if t.Lock.Busy {
 		return Thread{}, BusyFault(t.Ref)
@@ -258,7 +260,7 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.
 		size += copied
 	}
 	made, err := s.put(ctx, ref, t, ttl, now)
-	if err == nil { // what was written before the thread was there could not be noted in it
+	if err == nil { // bytes written before the thread existed could not be noted in it
 		count(context.WithoutCancel(ctx), s.pool, ref, s.pool.Draw(size))
 	}
 	return made, err
@@ -269,7 +271,7 @@ func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Writ
 	return s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.CheckLock())...))
 }
 
-// copyItems copies what a query finds, and returns its size.
+// copyItems copies the items that a query finds, and returns their size.
 func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) (size int, err error) {
 	query.Limit, query.Bytes = copyBatch, copyBytes
 	for {
@@ -296,7 +298,7 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 	}
 }
 
-// put creates the copy itself, when everything else is there.
+// put creates the copy's thread item, after all other items exist.
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	item := table.Item{
 		Key:   ref.Key(),

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// edit makes changes of a thread's state, each a checkpoint, and returns what becomes of them.
+// edit makes changes of a thread's state, each as a checkpoint, and returns the error of the
+// edit.
 func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error {
 	t.Helper()
 	found, err := s.Get(t.Context(), ref)
@@ -31,7 +32,8 @@ func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error
 	return e.Commit(t.Context())
 }
 
-// TestAnEditIsStoredWhollyOrNotAtAll and one that cannot be is refused in words.
+// TestAnEditIsStoredWhollyOrNotAtAll checks also that an edit that cannot be stored is refused
+// with a message.
 func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	many := make([]string, table.MaxWrites)
@@ -72,7 +74,7 @@ func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 	}
 }
 
-// copied is a thread with some large checkpoints.
+// copied returns a thread with some large checkpoints.
 func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
 	t.Helper()
 	s, m := newStore(t)
@@ -97,7 +99,7 @@ func mustCopy(t *testing.T, s *thread.Store, ref thread.Ref) (thread.Thread, err
 	return s.Copy(t.Context(), found, nil)
 }
 
-// TestACopyIsMadeInParts that fit into memory, however large the thread is.
+// TestACopyIsMadeInParts checks that the parts fit into memory, however large the thread is.
 func TestACopyIsMadeInParts(t *testing.T) {
 	t.Parallel()
 	s, m, ref := copied(t)
@@ -115,7 +117,7 @@ func TestACopyIsMadeInParts(t *testing.T) {
 	}
 }
 
-// TestACopyOfAThreadThatChanges is refused, and leaves nothing behind.
+// TestACopyOfAThreadThatChanges checks that the copy is refused and leaves no items behind.
 func TestACopyOfAThreadThatChanges(t *testing.T) {
 	t.Parallel()
 	s, m, ref := copied(t)

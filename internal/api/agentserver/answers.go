@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
-// answers keeps the answers of package idempotency, as package web wants them kept. The path names
+// answers is the store of package idempotency with the interface web.Answers. The path names
 // the deployment.
 type answers struct{ *idempotency.Store }
 
 // Claim implements web.Answers.
 func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
-	// The keys of a user of the repository's own authentication are that user's.
+	// A user of the repository's own authentication has keys of its own.
 	if user := ownUser(ctx); user != nil {
 		identity, err := identityOf(user)
 		if err != nil {
@@ -41,8 +41,9 @@ func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size
 // attempt implements web.Attempt.
 type attempt struct{ *idempotency.Attempt }
 
-// settled has a run made together with what repetitions of its request are told: the answer that
-// is made of the run. A request without an Idempotency-Key has no repetitions.
+// settled returns the note that stores the answer for repetitions of a request together with
+// the run that the request creates. The answer is made from the run. A request without an
+// Idempotency-Key has no repetitions.
 func settled(ctx context.Context, send func(run.Run, http.ResponseWriter) error) []record.Note[run.Run] {
 	claimed, ok := web.Attempted(ctx).(attempt)
 	if !ok {

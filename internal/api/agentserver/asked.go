@@ -16,10 +16,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// credentials are the headers beginning with X- that no agent gets to see, in lower case.
+// credentials are the headers beginning with X- that no agent may see, in lower case.
 var credentials = []string{strings.ToLower(auth.HeaderKey), strings.ToLower(auth.HeaderTenant), "x-service-key"}
 
-// ofProxies begin the names of headers that proxies and the platform add.
+// ofProxies are the prefixes of the names of headers that proxies and the platform add.
 var ofProxies = []string{"x-forwarded-", "x-real-ip", "x-amzn-", "x-amz-", "x-slipway-"}
 
 func hasPrefix(name string, prefixes []string) bool {
@@ -28,12 +28,13 @@ func hasPrefix(name string, prefixes []string) bool {
 
 type headerKey struct{}
 
-// asking notes who sent a request, and with which headers, for runs that it asks for.
+// asking keeps the sender and the headers of a request in its context, for the runs that the
+// request creates.
 func asking(ctx context.Context, principal apikey.Principal, header http.Header) context.Context {
 	return context.WithValue(auth.With(ctx, principal), headerKey{}, header)
 }
 
-// callerOf is what an agent may know of the request, nil outside of one.
+// callerOf returns the data of the request that an agent may have; nil outside of a request.
 func callerOf(ctx context.Context) *graph.Caller {
 	header, ok := ctx.Value(headerKey{}).(http.Header)
 	if !ok {
@@ -47,12 +48,12 @@ func callerOf(ctx context.Context) *graph.Caller {
 	return &graph.Caller{User: user, Headers: publicHeaders(header, d)}
 }
 
-// headerCaller names the user of the run that an agent acts for, as JSON in base64. What others
-// send under it counts for nothing.
+// headerCaller names the user of the run that an agent acts for, as JSON in base64. In
+// requests of other callers, the header counts for nothing.
 const headerCaller = "X-Slipway-Caller"
 
-// userOf is the platform's own word on who asks: the API key's id, the subject of a token, or the
-// user of the run that an agent acts for.
+// userOf returns the user of a request as the platform knows it: the API key's id, the subject
+// of a token, or the user of the run that an agent acts for.
 func userOf(p apikey.Principal, header http.Header) []byte {
 	if user := actingFor(p, header); user != nil {
 		return user
@@ -70,21 +71,22 @@ func actingFor(p apikey.Principal, header http.Header) []byte {
 	}
 	user, err := base64.URLEncoding.DecodeString(header.Get(headerCaller))
 	if members := map[string]any(nil); err != nil || json.Unmarshal(user, &members) != nil || members["identity"] == nil {
-		return nil // it acts for nobody but itself
+		return nil // the agent acts only for itself
 	}
 	return user
 }
 
-// publicHeaders are those that a graph reads in its configuration, and checkpoints repeat. What
-// proxies add is not the client's word: it would put people's addresses into each checkpoint. The
-// configuration file may choose others; credentials of the platform are never among them.
+// publicHeaders returns the headers that a graph reads in its configuration. Checkpoints
+// repeat these headers. Headers that proxies add do not come from the client: they would put
+// people's addresses into each checkpoint. The configuration file may choose other headers;
+// credentials of the platform are never among them.
 func publicHeaders(header http.Header, d deployment.Deployment) map[string]string {
 	public := map[string]string{}
 	if asked := d.Settings.HTTP; asked != nil && len(asked.Include) > 0 {
 		header = header.Clone()
 		withhold(header)
 		if !d.Auth && header.Get(auth.HeaderTenant) != "" {
-			header.Del(auth.HeaderBearer) // it goes with the workspace
+			header.Del(auth.HeaderBearer) // it comes with a workspace
 		}
 	}
 	for name, values := range header {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// heard is a Keeper that notes what it is asked for. Its checkpoints repeat the run's metadata, as
-// those of frameworks do.
+// heard is a Keeper that notes the requests that it gets. Its checkpoints repeat the run's
+// metadata, as the checkpoints of frameworks do.
 type heard struct {
 	mu   sync.Mutex
 	last graph.Invocation
@@ -50,8 +50,9 @@ func (h *heard) invocation() graph.Invocation {
 	return h.last
 }
 
-// TestAnAgentIsToldWhoAsksForWhat: the assistant, what it and the run were given as metadata, the
-// caller and the caller's headers without credentials. Clients cannot say who they are.
+// TestAnAgentIsToldWhoAsksForWhat checks that the agent gets the assistant, the metadata of
+// the assistant and of the run, the caller, and the caller's headers without credentials.
+// Clients cannot choose the identity that the agent gets.
 func TestAnAgentIsToldWhoAsksForWhat(t *testing.T) {
 	t.Parallel()
 	var agent heard
@@ -96,8 +97,8 @@ func TestAnAgentIsToldWhoAsksForWhat(t *testing.T) {
 	}
 }
 
-// TestAChangeOfTheStateIsMadeByTheGraphOfTheRun: a graph that a factory makes is made from the
-// configuration of the thread's newest run, whose own checkpoint no longer counts.
+// TestAChangeOfTheStateIsMadeByTheGraphOfTheRun checks that a factory makes the graph from the
+// configuration of the thread's newest run. The run's own checkpoint no longer counts.
 func TestAChangeOfTheStateIsMadeByTheGraphOfTheRun(t *testing.T) {
 	t.Parallel()
 	var agent heard

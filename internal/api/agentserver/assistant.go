@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/match"
 )
 
-// owner is the deployment as its assistants know it.
+// owner returns the deployment as the owner of its assistants.
 func (s server) owner(ctx context.Context) (assistant.Owner, error) {
 	d := served(ctx)
 	graphs, err := s.graphs(ctx)
@@ -29,7 +29,7 @@ func (s server) named(ctx context.Context, name string) (assistant.Owner, assist
 	return owner, found, err
 }
 
-// nameOf writes an id as it is stored; a graph's name stays.
+// nameOf returns an id in the form in which ids are stored; it does not change a graph's name.
 func nameOf(assistantID string) string {
 	if isID(assistantID) {
 		return strings.ToLower(assistantID)
@@ -57,8 +57,8 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	return CreateAssistant200JSONResponse(showAssistant(made)), err
 }
 
-// standing returns the assistant that has an id already, or the conflict where that is not one of
-// the user's.
+// standing returns the assistant that already has an id, or the error conflict if that
+// assistant is not an assistant of the user.
 func (s server) standing(ctx context.Context, owner assistant.Owner, assistantID string, conflict error) (assistant.Assistant, error) {
 	found, err := s.Assistants.Get(ctx, owner, strings.ToLower(assistantID))
 	if err != nil {
@@ -87,15 +87,15 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 	return PatchAssistant200JSONResponse(showAssistant(changed)), err
 }
 
-// DeleteAssistant removes an assistant, and the threads whose metadata names it when they are to
-// go, too.
+// DeleteAssistant removes an assistant, and, if the request asks for it, the threads whose
+// metadata names the assistant.
 func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error) {
 	owner, found, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
 	if isTrue(request.Params.DeleteThreads) {
-		// The assistant goes last: whoever asks again, because this did not come to its end, still
+		// The assistant is deleted last: a client that repeats an unfinished request still
 		// finds it.
 		if err := s.deleteThreadsOf(ctx, found.Assistant); err != nil {
 			return nil, err
@@ -107,7 +107,8 @@ func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequ
 	return DeleteAssistant204Response{}, nil
 }
 
-// threadsAtOnce is how many threads of an assistant are found before they are deleted.
+// threadsAtOnce is how many threads of an assistant are read in one search before they are
+// deleted.
 const threadsAtOnce = 100
 
 func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
@@ -198,7 +199,7 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 	return shown, err
 }
 
-// SetLatestAssistantVersion makes a version the one that runs take.
+// SetLatestAssistantVersion makes a version the version that runs use.
 func (s server) SetLatestAssistantVersion(
 	ctx context.Context, request SetLatestAssistantVersionRequestObject,
 ) (SetLatestAssistantVersionResponseObject, error) {
@@ -210,7 +211,7 @@ func (s server) SetLatestAssistantVersion(
 	return SetLatestAssistantVersion200JSONResponse(showAssistant(changed)), err
 }
 
-// showAssistant is an assistant as the interface has it.
+// showAssistant returns an assistant in the form that the interface has.
 func showAssistant(a assistant.Assistant) Assistant {
 	return Assistant{
 		AssistantID: a.Assistant, GraphID: a.Graph, Name: a.Name, Description: a.Description, Version: a.Version,
@@ -219,8 +220,8 @@ func showAssistant(a assistant.Assistant) Assistant {
 	}
 }
 
-// runnable returns the assistant that a request to run names, and lays what the request brings over
-// what the assistant has.
+// runnable returns the assistant that a request to run names, and lays the request's
+// configuration, context and metadata over the assistant's.
 func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assistant, error) {
 	d := served(ctx)
 	if d.Active == "" {
@@ -228,8 +229,8 @@ func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assist
 	}
 	owner, found, err := s.named(ctx, body.AssistantID)
 	if len(owner.Graphs) == 0 && !isID(body.AssistantID) {
-		// The agent does not say which graphs it has, or cannot be asked now; it will refuse
-		// others.
+		// The agent does not say which graphs it has, or cannot answer now; it will refuse a
+		// graph that it does not have.
 		found, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
 	}
 	if err == nil {

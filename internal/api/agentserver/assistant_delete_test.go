@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// assist makes an assistant, of the graph "agent" unless it says otherwise, and returns its id.
+// assist makes an assistant, of the graph "agent" unless the body names another graph, and
+// returns its id.
 func (f *fixture) assist(t *testing.T, body object) string {
 	t.Helper()
 	if body["graph_id"] == nil {
@@ -21,8 +22,9 @@ func (f *fixture) assist(t *testing.T, body object) string {
 	return made.string("assistant_id")
 }
 
-// TestAnAssistantTakesItsThreadsAlong when it is asked to: those that were run with it, also one
-// where its run is in flight, and no others.
+// TestAnAssistantTakesItsThreadsAlong checks that a deletion which asks for it also deletes
+// the threads that were run with the assistant, including a thread with a run in flight, and
+// no other threads.
 func TestAnAssistantTakesItsThreadsAlong(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -60,7 +62,8 @@ func TestAnAssistantTakesItsThreadsAlong(t *testing.T) {
 	f.finish(t, f.newThread(t), by(other))
 }
 
-// TestAnAssistantTakesManyThreadsAlong, more than are found at once.
+// TestAnAssistantTakesManyThreadsAlong deletes an assistant with more threads than one search
+// finds.
 func TestAnAssistantTakesManyThreadsAlong(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -75,8 +78,8 @@ func TestAnAssistantTakesManyThreadsAlong(t *testing.T) {
 	}
 }
 
-// TestAnAssistantLeavesItsThreads unless it is asked to take them along. A default assistant cannot
-// be deleted.
+// TestAnAssistantLeavesItsThreads checks that the threads stay unless the deletion asks for
+// them, too. A default assistant cannot be deleted.
 func TestAnAssistantLeavesItsThreads(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -92,7 +95,8 @@ func TestAnAssistantLeavesItsThreads(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", "/assistants/"+agentID, nil), http.StatusConflict)
 }
 
-// TestAssistantsAreCounted by graph, name and metadata, the default ones of both graphs among them.
+// TestAssistantsAreCounted counts assistants by graph, name and metadata, including the
+// default assistants of both graphs.
 func TestAssistantsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -114,7 +118,7 @@ func TestAssistantsAreCounted(t *testing.T) {
 	wantCounts("at first", map[string]float64{
 		"all": 5, "nulls": 5, "agent": 3, "weather": 2, "any": 0, "a part of the name": 2, "red": 2, "red and 2": 1, "red agent": 1, "system": 2,
 	})
-	// A new version counts as what it is now, and not beside the one before.
+	// An assistant counts as its new version, and no longer as the previous version.
 	wantStatus(t, f.call(t, "PATCH", "/assistants/"+last, object{"name": "Cy", "graph_id": "weather", "metadata": object{"team": "red"}}), http.StatusOK)
 	wantCounts("after a change", map[string]float64{
 		"all": 5, "nulls": 5, "agent": 2, "weather": 3, "any": 0, "a part of the name": 1, "red": 3, "red and 2": 1, "red agent": 1, "system": 2,
@@ -125,8 +129,8 @@ func TestAssistantsAreCounted(t *testing.T) {
 	})
 }
 
-// TestAnAssistantThatExistsIsRefusedOrKept, as it is, whichever case its id is written in; a
-// default one exists already.
+// TestAnAssistantThatExistsIsRefusedOrKept checks that an existing assistant stays unchanged,
+// in upper or lower case of its id. A default assistant exists from the start.
 func TestAnAssistantThatExistsIsRefusedOrKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -159,8 +163,8 @@ func TestAnAssistantThatExistsIsRefusedOrKept(t *testing.T) {
 	}
 }
 
-// TestAChangeOfAnAssistantIsAVersion that can be taken back: runs take the latest, which is the one
-// that was last set.
+// TestAChangeOfAnAssistantIsAVersion checks that a change can be undone: runs use the latest
+// version, which is the version that was last set.
 func TestAChangeOfAnAssistantIsAVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -205,7 +209,7 @@ func TestAChangeOfAnAssistantIsAVersion(t *testing.T) {
 	wantBody(t, back, with(first.body.(object), "updated_at", back.string("updated_at")))
 	runs("dry")
 	wantVersions(1, 2.0, 1.0)
-	// A change is of what is the latest, and gets a number that no version had.
+	// A change applies to the latest version, and gets a number that no version had before.
 	third := f.call(t, "PATCH", path, object{"name": "Third"})
 	if third.member("version") != 3.0 || third.string("context", "tone") != "dry" || third.member("metadata", "b") != nil {
 		t.Errorf("after going back, a change makes %s", third.text)

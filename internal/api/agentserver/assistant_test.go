@@ -24,7 +24,8 @@ func wantNoRuns(t *testing.T, f *fixture, thread string) {
 	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{})
 }
 
-// TestAnAssistantIsNamedByItsGraphOrById creates runs either way, with an id in any case.
+// TestAnAssistantIsNamedByItsGraphOrById creates runs in both ways, with an id in upper and
+// lower case.
 func TestAnAssistantIsNamedByItsGraphOrById(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -58,8 +59,8 @@ func TestAnUnknownAssistantIsNotFound(t *testing.T) {
 	wantNoRuns(t, f, thread)
 }
 
-// TestTheGraphsOfAnImageAreKnownToItsAgent has a revision that says nothing of its graphs: the
-// agent is asked.
+// TestTheGraphsOfAnImageAreKnownToItsAgent has a revision without a list of its graphs: the
+// server asks the agent.
 func TestTheGraphsOfAnImageAreKnownToItsAgent(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)
@@ -74,7 +75,8 @@ func TestTheGraphsOfAnImageAreKnownToItsAgent(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", thread+"/runs", with(hi(), "assistant_id", "any")), http.StatusNotFound)
 }
 
-// TestADeploymentWithoutARevisionIsUnavailableForRuns, but keeps threads already.
+// TestADeploymentWithoutARevisionIsUnavailableForRuns checks that such a deployment refuses
+// runs, but already keeps threads.
 func TestADeploymentWithoutARevisionIsUnavailableForRuns(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)
@@ -111,8 +113,9 @@ func TestThreadsOfAnotherDeploymentAreNotFound(t *testing.T) {
 	}
 }
 
-// TestTheGraphsOfAnImageAreLearned from its agent when somebody looks for its assistants: then a
-// server that reaches no agents knows their ids, too.
+// TestTheGraphsOfAnImageAreLearned checks that the server learns the graphs from the agent
+// when a client searches for assistants. After that, a server that reaches no agents knows
+// their ids, too.
 func TestTheGraphsOfAnImageAreLearned(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)

@@ -17,14 +17,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// AgentTokens knows the agents of deployments by the tokens that they are invoked with.
+// AgentTokens recognizes the agents of deployments by the tokens with which they are invoked.
 type AgentTokens interface {
-	// Admit tells whether a token is that of an agent of the deployment.
+	// Admit reports whether a token belongs to an agent of the deployment.
 	Admit(ctx context.Context, ref deployment.Ref, token string) (bool, error)
 }
 
-// caller is who sent the request: an agent at the server of its own deployment, or whom the
-// authenticator knows.
+// caller returns the principal that sent the request: an agent at the server of its own
+// deployment, or a principal that the authenticator knows.
 func (s server) caller(r *http.Request) (apikey.Principal, error) {
 	if s.Tokens != nil {
 		principal, ok, err := AgentCaller(r, s.Tokens, r.PathValue("deployment_id"))
@@ -38,17 +38,17 @@ func (s server) caller(r *http.Request) (apikey.Principal, error) {
 	return auth.Tenant(s.Authenticator, r)
 }
 
-// AgentCaller tells whether an agent sent a request to the server of a deployment: with its invoke
-// token as X-Api-Key or as bearer token, and the workspace in X-Tenant-Id, as bearer tokens need
-// it.
+// AgentCaller reports whether an agent sent a request to the server of a deployment: with its
+// invoke token as X-Api-Key or as bearer token, and the workspace in X-Tenant-Id, because
+// bearer tokens need it.
 func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ apikey.Principal, ok bool, err error) {
 	token := r.Header.Get(auth.HeaderKey)
 	if token == "" {
 		token, _ = auth.Bearer(r.Header)
 	}
 	tenant := strings.ToLower(r.Header.Get(auth.HeaderTenant))
-	// Most callers have a key, or a token of an issuer, which has dots: nobody is asked about
-	// those.
+	// Most callers have a key, or a token of an issuer, which has dots: the server does not
+	// look these up.
 	if token == "" || strings.HasPrefix(token, apikey.Prefix) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
 		return apikey.Principal{}, false, nil
 	}
@@ -59,20 +59,22 @@ func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ ap
 	return apikey.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
 }
 
-// mayCancel tells whether the loss of the request's connection ends a run.
+// mayCancel reports whether the loss of the request's connection ends a run.
 func mayCancel(r *http.Request) bool {
 	cancel, err := strconv.ParseBool(r.URL.Query().Get("cancel_on_disconnect"))
 	return err == nil && cancel
 }
 
-// searches are the last words of paths that only read although a body says what.
+// searches are the last words of the paths of operations that only read, although they have a
+// body.
 var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events"}
 
-// authorize lets viewers look, agents use the server of their own deployment, and all others run.
+// authorize lets viewers read, lets agents use the server of their own deployment, and lets
+// all other callers create runs.
 func authorize(principal apikey.Principal, r *http.Request) error {
 	permission := workspace.RunsCreate
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && slices.Contains(searches, path.Base(r.URL.Path)))
-	// A connection that ends a run when it is lost does more than look.
+	// A request whose lost connection ends a run does more than read.
 	if reads && !mayCancel(r) {
 		permission = workspace.RunsRead
 	}

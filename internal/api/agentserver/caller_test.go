@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 )
 
-// TestAttackAKeyNamesAnotherWorkspace has a good key, at the server of a deployment of its own, and
-// the name of a workspace that the key does not belong to.
+// TestAttackAKeyNamesAnotherWorkspace sends a valid key to the server of a deployment of the
+// key's workspace, with the name of a workspace to which the key does not belong.
 func TestAttackAKeyNamesAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -58,8 +58,8 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 	return CancelRuns204Response{}, err
 }
 
-// cancelOf ends runs of a thread, from the last to the first, so that none begins because those
-// before it are ended. Those that are over are left as they are.
+// cancelOf ends runs of a thread, from the last to the first, so that no run begins because
+// the runs before it are ended. Runs that have already ended stay as they are.
 func (s server) cancelOf(ctx context.Context, threadID string, runs []string, action run.Action) (found bool, err error) {
 	for _, id := range slices.Backward(runs) {
 		err := s.Runs.Cancel(ctx, runRef(ctx, threadID, id), action)
@@ -76,11 +76,12 @@ func (s server) DeleteRun(ctx context.Context, request DeleteRunRequestObject) (
 	return DeleteRun204Response{}, s.Runs.Delete(ctx, runRef(ctx, request.ThreadID, request.RunID))
 }
 
-// disconnectLimit is how long the cancel of a run may take whose client has gone.
+// disconnectLimit is how long the server may take to cancel a run, or to delete the thread of a
+// stateless run, after its client has gone.
 const disconnectLimit = 10 * time.Second
 
-// leave cancels a run if the connection that waits for it was lost before it ended, and that is
-// what its client wants. A server that stops is no such loss.
+// leave cancels a run if its client wants this and the connection that waits for the run was
+// lost before the run ended. The stop of a server does not count as such a loss.
 func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	if !cancel || !errors.Is(context.Cause(ctx), context.Canceled) {
 		return
@@ -92,7 +93,8 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	}
 }
 
-// TakeUpStatelessRun takes up the answer of a run on a thread of its own, which has the same id.
+// TakeUpStatelessRun continues the answer of a run on a thread of its own. The thread has the
+// same id as the run.
 func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error) {
 	id := strings.ToLower(request.RunID)
 	if request.Part == "join" {

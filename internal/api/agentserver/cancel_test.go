@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// stoppable is an agent that shows a word and goes on until its connection is closed, or answers at
-// once when the message says "quick".
+// stoppable is an agent that shows a word and runs until its connection is closed, or answers
+// at once if the message is "quick".
 type stoppable struct{ reached, stopped chan string }
 
 func newStoppable() stoppable {
@@ -41,7 +41,7 @@ func saying(text string) object {
 	return object{"assistant_id": "agent", "input": object{"messages": []any{object{"type": "human", "id": text, "content": text}}}}
 }
 
-// texts are the contents of a thread's messages.
+// texts returns the contents of a thread's messages.
 func (f *fixture) texts(t *testing.T, thread string) []string {
 	t.Helper()
 	texts := []string{}
@@ -97,8 +97,8 @@ func (f *fixture) shown(t *testing.T, path string) {
 	}
 }
 
-// TestCancel ends a run in each status, in each way that clients ask, with another waiting behind
-// it and without.
+// TestCancel ends a run in each status, with each form of the request, with and without
+// another run waiting behind it.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	type outcome struct{ run, thread string }
@@ -160,7 +160,7 @@ func TestCancel(t *testing.T) {
 			if c.texts != nil {
 				wantTexts(t, f.texts(t, thread), c.texts...)
 			}
-			// The first cancel has won: the second finds nothing.
+			// The first cancel has won: the second finds no run to cancel.
 			again := f.call(t, "POST", path+"/cancel"+c.query, nil)
 			if detail := again.string("detail"); again.StatusCode != http.StatusNotFound || (c.want.run != "gone" && !strings.HasPrefix(detail, "No matching runs to cancel")) {
 				t.Errorf("the second cancel is answered with %d %s", again.StatusCode, again.text)
@@ -174,7 +174,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelOfAQueuedRunTakesItsInputBack while those of the runs around it stay.
+// TestCancelOfAQueuedRunTakesItsInputBack checks that the inputs of the other runs stay.
 func TestCancelOfAQueuedRunTakesItsInputBack(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()
@@ -190,7 +190,7 @@ func TestCancelOfAQueuedRunTakesItsInputBack(t *testing.T) {
 	wantTexts(t, f.texts(t, thread), "one", "Hel", "quick", "done")
 }
 
-// TestCancelMany ends the runs of a deployment by status, or some of a thread.
+// TestCancelMany ends the runs of a deployment by status, or some runs of a thread.
 func TestCancelMany(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -240,11 +240,13 @@ func TestCancelMany(t *testing.T) {
 	}
 }
 
-// TestARunEndsWithTheConnectionOfItsClient if that is what it wants.
+// TestARunEndsWithTheConnectionOfItsClient checks that a run ends with its client's connection
+// if the client wants this.
 func TestARunEndsWithTheConnectionOfItsClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// create says how the run is created; join, when not "", how it is waited for afterwards.
+		// create says how the client creates the run; join, if not "", how it waits for the
+		// run afterwards.
 		create, join string
 		option       any
 		want         string

@@ -59,7 +59,7 @@ func (c command) inputRespond() (any, *int64, error) {
 	if config == nil {
 		config = withoutCheckpoint(newest.Config)
 	}
-	// A client that answers at the same time finds the thread busy.
+	// If another client answers at the same time, it finds the thread busy.
 	_, before, err := c.start(startParams{
 		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	})
@@ -69,9 +69,9 @@ func (c command) inputRespond() (any, *int64, error) {
 	return nil, before, err
 }
 
-// resume checks answers against the questions that the thread waits on, and returns them by their
-// ids. A client that asks for strictness learns that a question is no longer there also where there
-// is none at all.
+// resume checks answers against the questions that the thread waits on, and returns them by
+// their ids. With strict, a client learns that a question no longer exists even if the thread
+// waits on no question at all.
 func (c command) resume(responses []answered, strict bool) (map[string]json.RawMessage, error) {
 	asked, err := c.pending()
 	if err != nil {
@@ -105,7 +105,8 @@ func (c command) newest() (run.Run, error) {
 // checkpointMembers are the members of configurable that name a checkpoint.
 var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_map"}
 
-// withoutCheckpoint is the configuration of a run for another that goes on from the newest state.
+// withoutCheckpoint returns the configuration of a run for another run, which continues from
+// the newest state.
 func withoutCheckpoint(config json.RawMessage) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {

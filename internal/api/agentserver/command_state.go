@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// checkpointName names a checkpoint as the protocol does.
+// checkpointName names a checkpoint in the form of the protocol.
 type checkpointName struct {
 	ID string `json:"id"`
 	NS string `json:"ns"`
@@ -51,7 +51,7 @@ func (c command) stateGet() (any, *int64, error) {
 	return result, nil, nil
 }
 
-// noState is the code of a state that is not there.
+// noState returns the error code for a state that does not exist.
 func noState(namespace []string) CommandAnswerError {
 	if len(namespace) > 0 {
 		return NoSuchNamespace
@@ -67,7 +67,7 @@ type checkpointSummary struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-// mostCheckpoints is the most checkpoints that are listed at once.
+// mostCheckpoints is the largest number of checkpoints in one list.
 const mostCheckpoints = 1000
 
 func (c command) stateCheckpoints() (any, *int64, error) {
@@ -149,8 +149,8 @@ type treeNode struct {
 	Children  []*treeNode `json:"children,omitempty"`
 }
 
-// agentTree shows the newest run, or the one that is named, with its subgraphs, by their
-// lifecycles.
+// agentTree shows the newest run, or the run that the command names, with its subgraphs. It
+// builds the tree from their lifecycle events.
 func (c command) agentTree() (any, *int64, error) {
 	var p struct {
 		RunID string `json:"run_id"`
@@ -193,7 +193,8 @@ func (c command) agentTree() (any, *int64, error) {
 	return map[string]any{"tree": root}, nil, nil
 }
 
-// grow puts a lifecycle event into the tree. A subgraph's parent is there before it.
+// grow puts a lifecycle event into the tree. A subgraph's parent is in the tree before the
+// subgraph.
 func grow(nodes map[string]*treeNode, event protocol.Event) {
 	var said struct {
 		Event string `json:"event"`

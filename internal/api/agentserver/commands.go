@@ -20,8 +20,8 @@ type command struct {
 	params json.RawMessage
 }
 
-// commandMethods are the commands that there are. Each returns its result, and the number of the
-// last event that came before what it has begun, nil where it has begun nothing.
+// commandMethods has all commands by name. A command returns its result, and the number of the
+// last event before the run that it has begun; nil if it has begun no run.
 var commandMethods = map[string]func(command) (result any, before *int64, err error){
 	"run.start":              command.runStart,
 	"input.respond":          command.inputRespond,
@@ -33,7 +33,7 @@ var commandMethods = map[string]func(command) (result any, before *int64, err er
 	"subscription.subscribe": command.refuse, "subscription.unsubscribe": command.refuse, "subscription.reconnect": command.refuse,
 }
 
-// commandError is what the protocol calls an error: its code, and a sentence.
+// commandError is an error of the protocol: its code, and a sentence.
 type commandError struct {
 	code    CommandAnswerError
 	message string
@@ -45,14 +45,14 @@ func refused(code CommandAnswerError, format string, args ...any) error {
 	return &commandError{code, fmt.Sprintf(format, args...)}
 }
 
-// SendCommand does what a command of the thread-centric streaming protocol asks for.
+// SendCommand carries out a command of the thread-centric streaming protocol.
 func (s server) SendCommand(ctx context.Context, request SendCommandRequestObject) (SendCommandResponseObject, error) {
 	answer, err := s.command(ctx, threadRef(ctx, request.ThreadID), *request.Body)
 	return SendCommand200JSONResponse(answer), err
 }
 
-// command answers a command. An error is one of the server or of the credentials, which clients
-// meet as they do everywhere.
+// command answers a command. An error that it returns is an error of the server or of the
+// credentials; clients get such an error as they do from every other endpoint.
 func (s server) command(ctx context.Context, ref thread.Ref, asked Command) (CommandAnswer, error) {
 	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID}
 	method := commandMethods[asked.Method]
@@ -90,7 +90,8 @@ var faultCodes = map[fault.Kind]CommandAnswerError{
 	fault.Invalid: InvalidArgument, fault.NotFound: InvalidArgument, fault.Conflict: InvalidArgument, fault.Unprocessable: InvalidArgument,
 }
 
-// fail makes the answer that of an error of the protocol, and returns what is none.
+// fail makes the answer an error of the protocol. If err has no error of the protocol, fail
+// returns it.
 func (c command) fail(answer *CommandAnswer, err error) error {
 	var own *commandError
 	var known *fault.Error
@@ -109,11 +110,12 @@ func (c command) fail(answer *CommandAnswer, err error) error {
 	return nil
 }
 
-// behind is the number of the last event before those of a run, or of all that there are for "".
+// behind returns the number of the last event before the events of a run; for "", the number
+// of the last event that exists.
 func (c command) behind(run string) (*int64, error) {
 	place, err := c.Runs.Behind(c.ctx, c.ref, run)
 	if fault.Is(err, fault.NotFound) {
-		err = nil // the thread is yet to come
+		err = nil // the thread does not exist yet
 	}
 	return new(protocol.SeqOf(place)), err
 }
@@ -130,29 +132,30 @@ func (c command) refuse() (any, *int64, error) {
 	return nil, nil, refused(NotSupported, "This server does not offer this command here. A stream of events is a request of its own.")
 }
 
-// shownModes are what the agent is asked to show in runs of this protocol.
+// shownModes are the stream modes that runs of this protocol ask of the agent.
 var shownModes = []StreamMode{
 	StreamModeValues, StreamModeUpdates, StreamModeMessagesTuple, StreamModeCustom, StreamModeTasks, StreamMode(protocol.MethodTools),
 }
 
-// startParams are the parameters of run.start, and what else makes a run.
+// startParams are the parameters of run.start, and the other values that a run needs.
 type startParams struct {
 	AssistantID string          `json:"assistant_id"`
 	Input       json.RawMessage `json:"input"`
 	Config      json.RawMessage `json:"config"`
 	Metadata    json.RawMessage `json:"metadata"`
 	Strategy    string          `json:"multitask_strategy"`
-	// OtherStrategy is how older clients spell it.
+	// OtherStrategy is Strategy in the spelling of older clients.
 	OtherStrategy string `json:"multitaskStrategy"`
 
 	command json.RawMessage
 	// strict refuses a command that answers a question that the thread does not wait on.
 	strict bool
-	// creates says that a thread that is not there is made.
+	// creates says that the thread is created if it does not exist.
 	creates bool
 }
 
-// strategies are what multitask_strategy may be; the protocol lets clients send anything else.
+// strategies are the valid values of multitask_strategy; the protocol lets clients send any
+// other value, too.
 var strategies = map[string]MultitaskStrategy{
 	string(run.Reject): MultitaskStrategy(run.Reject), string(run.Enqueue): MultitaskStrategy(run.Enqueue),
 	string(run.Interrupt): MultitaskStrategy(run.Interrupt), string(run.Rollback): MultitaskStrategy(run.Rollback),
@@ -185,8 +188,8 @@ func (c command) runStart() (any, *int64, error) {
 	return map[string]string{"run_id": made.Run}, before, nil
 }
 
-// isCommand tells whether an input is a command of a graph: a JavaScript client that calls the
-// agent as if it were a graph has no other parameter for it.
+// isCommand reports whether an input is a command of a graph: a JavaScript client that calls
+// the agent as if it were a graph has no other parameter for a command.
 func isCommand(input json.RawMessage) bool {
 	var named struct {
 		Name string `json:"lg_name"`
@@ -221,8 +224,8 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	return made, before, err
 }
 
-// pending are the questions that the thread waits on; of a busy thread, and of one that is yet to
-// come, there are none.
+// pending returns the questions that the thread waits on. There are no such questions if the
+// thread is busy or does not exist yet.
 func (c command) pending() ([]Interrupt, error) {
 	t, err := c.Threads.Get(c.ctx, c.ref)
 	if fault.Is(err, fault.NotFound) {

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// lifecycles are the lifecycle events of the runs themselves, without the name of the graph.
+// lifecycles returns the lifecycle events of the runs themselves, without the name of the
+// graph.
 func lifecycles(events []shownEvent) []string {
 	var all []string
 	for _, e := range of(events, "lifecycle") {
@@ -28,7 +29,7 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// heldAfter is a run that shows a part of a message and goes on when it is stopped.
+// heldAfter is a run that shows a part of a message and then runs until it is stopped.
 func heldAfter(text string) object { return script(token("m1", text), graphtest.Step{Hold: true}) }
 
 func shows(text string) func(shownEvent) bool {
@@ -37,8 +38,8 @@ func shows(text string) func(shownEvent) bool {
 	}
 }
 
-// TestStrategiesOfStartedRuns do what they do at the endpoints of runs: who watches sees the first
-// run end before the second begins.
+// TestStrategiesOfStartedRuns checks that strategies work as at the endpoints of runs: a
+// client that watches the thread sees the first run end before the second begins.
 func TestStrategiesOfStartedRuns(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -109,7 +110,8 @@ func TestStrategiesOfStartedRuns(t *testing.T) {
 	})
 }
 
-// TestQuestionsAreAnswered one by one and together, and only those that the thread waits on.
+// TestQuestionsAreAnswered answers questions one by one and together. Only the questions that
+// the thread waits on can be answered.
 func TestQuestionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -156,7 +158,8 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictAnswer is refused where its question is not there, and nothing changes.
+// TestAStrictAnswer checks that a strict answer to a question that does not exist is refused
+// and changes nothing.
 func TestAStrictAnswer(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -192,7 +195,8 @@ func TestAStrictAnswer(t *testing.T) {
 	wantRefusal(t, f.command(t, thread, "input.respond", late), "invalid_argument")
 }
 
-// TestAnInputThatIsACommand is the command of the run, as a graph that calls another one sends it.
+// TestAnInputThatIsACommand checks that such an input becomes the command of the run. A graph
+// that calls another graph sends commands in this way.
 func TestAnInputThatIsACommand(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -210,8 +214,8 @@ func TestAnInputThatIsACommand(t *testing.T) {
 	}
 }
 
-// TestAForkOfAWaitingThread takes its input as an input: the run goes on from the checkpoint that
-// it names, where nothing is asked.
+// TestAForkOfAWaitingThread checks that the input of a fork is not taken as an answer: the run
+// continues from the checkpoint that it names, where there is no question.
 func TestAForkOfAWaitingThread(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -237,7 +241,7 @@ func TestAForkOfAWaitingThread(t *testing.T) {
 	}
 }
 
-// TestStateCommands read, list and fork what there is.
+// TestStateCommands reads, lists and forks states.
 func TestStateCommands(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -288,7 +292,8 @@ func TestStateCommands(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", thread+"/stream/events", object{"since": 0}), http.StatusUnprocessableEntity)
 }
 
-// TestRunsOfAllEndpointsAreShown on the stream of the thread, and started ones to who joins them.
+// TestRunsOfAllEndpointsAreShown checks that the stream of the thread shows runs of all
+// endpoints, and that clients which join a started run see it.
 func TestRunsOfAllEndpointsAreShown(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

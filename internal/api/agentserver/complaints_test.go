@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// testedIn are the packages of COMPLAINTS.md: the files in which their tests are, and how a test is
-// written there.
+// testedIn has the packages that COMPLAINTS.md names: the files with their tests, and the form
+// of a test there.
 var testedIn = map[string]struct{ files, test string }{
 	"agentserver": {"*_test.go", "func %(t *testing.T)"},
 	"keeper":      {"*_test.go", "func %(t *testing.T)"},
@@ -24,8 +24,8 @@ var testedIn = map[string]struct{ files, test string }{
 // named finds the names of packages, and the tests behind them.
 var named = regexp.MustCompile("`[^`]+`|\\b[a-z0-9]+\\b")
 
-// TestComplaintsNameTheirTests keeps COMPLAINTS.md from naming tests that there are not, in each
-// row and in each part of a test that it names.
+// TestComplaintsNameTheirTests checks that the tests, and the parts of tests, that each row of
+// COMPLAINTS.md names exist.
 func TestComplaintsNameTheirTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("COMPLAINTS.md")
@@ -61,8 +61,8 @@ func TestComplaintsNameTheirTests(t *testing.T) {
 	}
 }
 
-// isTested looks for a test, and for what its part begins with. A name of the SDKs may be that of a
-// script.
+// isTested looks for a test, and for the pieces of text of its part. A name of the SDKs may be
+// the name of a script.
 func isTested(t *testing.T, from, test string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.FromSlash(testedIn[from].files))

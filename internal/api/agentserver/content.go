@@ -6,15 +6,15 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// content is what the chunks of a message add up to: a text, or blocks, of which those with the
-// same index belong together.
+// content is the sum of the chunks of a message: a text, or blocks. Blocks with the same index
+// belong together.
 type content struct {
 	text   string
 	blocks []map[string]json.RawMessage
 	isList bool
 }
 
-// add appends the content of a chunk and reports whether it is of a form that can be.
+// add appends the content of a chunk and reports whether the content has a known form.
 func (c *content) add(raw json.RawMessage) bool {
 	var whole string
 	if json.Unmarshal(raw, &whole) == nil {
@@ -41,7 +41,8 @@ func (c *content) add(raw json.RawMessage) bool {
 	return true
 }
 
-// addText appends to the text, or among blocks to the last one if it is of text.
+// addText appends to the text; if the content has blocks, to the last block if that is a text
+// block without an index, otherwise as a new block.
 func (c *content) addText(text string) {
 	if !c.isList {
 		c.text += text
@@ -61,7 +62,7 @@ func textBlock(text string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"type": record.Encode("text"), "text": record.Encode(text)}
 }
 
-// json is the content as a message has it.
+// json returns the content in the form that a message has.
 func (c *content) json() json.RawMessage {
 	if !c.isList {
 		return record.Encode(c.text)
@@ -69,13 +70,13 @@ func (c *content) json() json.RawMessage {
 	return record.Encode(append([]map[string]json.RawMessage{}, c.blocks...))
 }
 
-// numbered tells whether a block, or a piece of a tool call, says which one it belongs to. Some
-// providers send an index that is null.
+// numbered reports whether a block, or a piece of a tool call, has the index of the whole that
+// it belongs to. Some providers send an index that is null.
 func numbered(block map[string]json.RawMessage) bool {
 	return len(block["index"]) > 0 && string(block["index"]) != "null"
 }
 
-// mergeBlock adds a block to the one with its index, or behind all others.
+// mergeBlock adds a block to the block with the same index, or after all other blocks.
 func mergeBlock(blocks []map[string]json.RawMessage, block map[string]json.RawMessage) []map[string]json.RawMessage {
 	for _, other := range blocks {
 		if numbered(block) && string(other["index"]) == string(block["index"]) {
@@ -86,7 +87,8 @@ func mergeBlock(blocks []map[string]json.RawMessage, block map[string]json.RawMe
 	return append(blocks, block)
 }
 
-// growing are the members of blocks and tool calls that arrive in pieces; all others come whole.
+// growing are the members of blocks and tool calls that arrive in pieces; all other members
+// arrive whole.
 var growing = map[string]bool{"text": true, "args": true, "input": true, "thinking": true, "reasoning": true, "signature": true, "partial_json": true}
 
 func mergeMembers(into, from map[string]json.RawMessage) {
@@ -100,7 +102,7 @@ func mergeMembers(into, from map[string]json.RawMessage) {
 	}
 }
 
-// mergeCalls adds the pieces of tool calls in a chunk to those before.
+// mergeCalls adds the pieces of tool calls in a chunk to the pieces before.
 func mergeCalls(before, raw json.RawMessage) json.RawMessage {
 	var calls, pieces []map[string]json.RawMessage
 	if json.Unmarshal(raw, &pieces) != nil || (len(before) > 0 && json.Unmarshal(before, &calls) != nil) {

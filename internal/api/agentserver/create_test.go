@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAWebhookMustBeAnAddress that may be called; otherwise nothing is created, not even the
-// thread.
+// TestAWebhookMustBeAnAddress checks that the server may call the address; otherwise it
+// creates nothing, not even the thread.
 func TestAWebhookMustBeAnAddress(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -34,8 +34,8 @@ func TestAWebhookMustBeAnAddress(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", "/threads/"+unknownID, nil), http.StatusNotFound)
 }
 
-// TestOptionsThatChangeNothingAreAccepted as clients send them: null, empty, the default, and what
-// the interface does not name.
+// TestOptionsThatChangeNothingAreAccepted sends options in the forms that clients use: null,
+// empty, the default, and members that the interface does not name.
 func TestOptionsThatChangeNothingAreAccepted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -55,7 +55,8 @@ func TestOptionsThatChangeNothingAreAccepted(t *testing.T) {
 	}
 }
 
-// TestAThreadThatIsNotThereIsCreatedOrRefused as asked, and by default refused.
+// TestAThreadThatIsNotThereIsCreatedOrRefused checks that if_not_exists decides, and that the
+// default is to refuse.
 func TestAThreadThatIsNotThereIsCreatedOrRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -65,10 +66,10 @@ func TestAThreadThatIsNotThereIsCreatedOrRefused(t *testing.T) {
 			wantStatus(t, f.call(t, "POST", thread+creation, with(hi(), "if_not_exists", refuse)), http.StatusNotFound)
 		}
 		wantStatus(t, f.call(t, "POST", thread+creation, hi()), http.StatusNotFound)
-		// Nor does a request create it that is refused for another reason.
+		// A request that is refused for another reason does not create the thread either.
 		wantStatus(t, f.call(t, "POST", thread+creation, with(with(hi(), "if_not_exists", "create"), "assistant_id", "nobody")), http.StatusNotFound)
 		wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
-		for range 2 { // the second finds it there
+		for range 2 { // the second request finds the thread
 			answer := f.call(t, "POST", thread+creation, with(hi(), "if_not_exists", "create"))
 			wantStatus(t, answer, http.StatusOK)
 			wantStatus(t, f.call(t, "GET", answer.Header.Get("Content-Location")+"/join", nil), http.StatusOK)
@@ -79,7 +80,8 @@ func TestAThreadThatIsNotThereIsCreatedOrRefused(t *testing.T) {
 	}
 }
 
-// TestInputThatIsNoObjectReachesTheAgentUnchanged and leaves the state alone.
+// TestInputThatIsNoObjectReachesTheAgentUnchanged checks that such an input also leaves the
+// state unchanged.
 func TestInputThatIsNoObjectReachesTheAgentUnchanged(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -101,7 +103,8 @@ func TestInputThatIsNoObjectReachesTheAgentUnchanged(t *testing.T) {
 	wantBody(t, f.call(t, "GET", path+"/join", nil), object{})
 }
 
-// TestInputThatNoStateCanTakeIsRefused with the place where it is wrong.
+// TestInputThatNoStateCanTakeIsRefused checks that the error names the place where the input
+// is wrong.
 func TestInputThatNoStateCanTakeIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -119,7 +122,8 @@ func TestInputThatNoStateCanTakeIsRefused(t *testing.T) {
 	wantNoRuns(t, f, thread)
 }
 
-// TestAMalformedRequestIsRefusedWhole lists all that is wrong with it.
+// TestAMalformedRequestIsRefusedWhole checks that the error lists everything that is wrong
+// with the request.
 func TestAMalformedRequestIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// CreateCron makes a cron whose runs have a thread each.
+// CreateCron makes a cron. Each of its runs has a thread of its own.
 func (s server) CreateCron(ctx context.Context, request CreateCronRequestObject) (CreateCronResponseObject, error) {
 	made, err := s.createCron(ctx, "", request.Body)
 	return CreateCron200JSONResponse(made), err
@@ -32,7 +32,7 @@ func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRe
 	if err != nil {
 		return nil, err
 	}
-	// Its runs are on the thread.
+	// The cron's runs are on the thread.
 	filter, _, err := s.also(ctx, access{"threads", "create_run"}, map[string]any{"thread_id": t.Thread, "assistant_id": request.Body.AssistantID})
 	if err := matching404(err, filter, t.Metadata, thread.NotFound(t.Ref)); err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	if err != nil {
 		return Cron{}, err
 	}
-	// Its runs are those of who made it. The headers are of this request alone.
+	// The cron's runs belong to the user that made the cron. The headers belong to this
+	// request only.
 	if caller := callerOf(ctx); caller != nil {
 		content.Request.Caller = &graph.Caller{User: caller.User}
 	}
@@ -73,8 +74,8 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	return showCron(made), err
 }
 
-// cronChange is what a request says of a cron; what is absent or null stays as it is, but an end
-// that is null is taken away.
+// cronChange is a change of a cron that a request asks for. A member that is absent or null
+// changes nothing, except that a null end removes the end.
 type cronChange CronPatch
 
 func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error {
@@ -121,7 +122,7 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	return err
 }
 
-// endTime reads when a cron ends, zero for never.
+// endTime reads the time when a cron ends; zero if the cron never ends.
 func endTime(raw json.RawMessage, timezone string) (time.Time, error) {
 	var end *string
 	if err := json.Unmarshal(raw, &end); err != nil {
@@ -208,7 +209,7 @@ func cronRef(ctx context.Context, cronID string) cron.Ref {
 	return cron.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Cron: strings.ToLower(cronID)}
 }
 
-// showCron is a cron as the interface has it.
+// showCron returns a cron in the form that the interface has.
 func showCron(c cron.Cron) Cron {
 	shown := Cron{
 		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: orEmpty(c.Metadata),
@@ -231,7 +232,7 @@ func showCron(c cron.Cron) Cron {
 	return shown
 }
 
-// optional is nil for a text that is not there.
+// optional returns nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil

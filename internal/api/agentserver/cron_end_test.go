@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wantEnd checks when a cron is said to end and to fire next; nil is never.
+// wantEnd checks the times at which a cron is shown to end and to fire next; nil is never.
 func (c timed) wantEnd(t *testing.T, when string, shown response, end, next any) {
 	t.Helper()
 	wantStatus(t, shown, http.StatusOK)
@@ -16,7 +16,8 @@ func (c timed) wantEnd(t *testing.T, when string, shown response, end, next any)
 	}
 }
 
-// TestTheEndOfACronIsCleared by an explicit null, and by nothing else.
+// TestTheEndOfACronIsCleared checks that an explicit null clears the end, and that no other
+// value does.
 func TestTheEndOfACronIsCleared(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -32,7 +33,8 @@ func TestTheEndOfACronIsCleared(t *testing.T) {
 	c.wantEnd(t, "when it is made with null", endless, nil, "2030-01-02T08:00:00.000000Z")
 }
 
-// TestAnEndWithoutAZoneIsInThatOfTheCron which is UTC when none is said.
+// TestAnEndWithoutAZoneIsInThatOfTheCron checks that an end without a zone is in the cron's
+// time zone, which is UTC by default.
 func TestAnEndWithoutAZoneIsInThatOfTheCron(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -57,7 +59,7 @@ func TestAnEndWithoutAZoneIsInThatOfTheCron(t *testing.T) {
 		want   any
 	}{
 		{object{"end_time": "2030-03-01T12:00:00"}, "2030-03-01T17:00:00.000000Z"},
-		{object{"timezone": "Asia/Tokyo"}, "2030-03-01T17:00:00.000000Z"}, // it is a moment
+		{object{"timezone": "Asia/Tokyo"}, "2030-03-01T17:00:00.000000Z"}, // the end is a moment
 		{object{"end_time": "2030-03-01T12:00:00"}, "2030-03-01T03:00:00.000000Z"},
 		{object{"end_time": "2030-03-01T12:00:00", "timezone": "UTC"}, "2030-03-01T12:00:00.000000Z"},
 	} {

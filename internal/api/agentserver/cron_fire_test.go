@@ -16,13 +16,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// timed is a fixture whose crons go by a clock that stands still until a test moves it.
+// timed is a fixture whose crons use a clock that stands still until a test moves it.
 type timed struct {
 	*fixture
 	at *atomic.Pointer[time.Time]
 }
 
-// setUpTimed begins on a Tuesday at seven.
+// setUpTimed starts the clock on a Tuesday at seven.
 func setUpTimed(t *testing.T) timed {
 	t.Helper()
 	c := timed{fixture: setUp(t, nil), at: new(atomic.Pointer[time.Time])}
@@ -38,14 +38,14 @@ func (c timed) set(t *testing.T, to string) {
 	c.at.Store(&at)
 }
 
-// tick moves the clock, and has the timer look at the crons then.
+// tick moves the clock, and then lets the timer look at the crons.
 func (c timed) tick(t *testing.T, to string) {
 	t.Helper()
 	c.set(t, to)
 	must(t, c.crons.Fire(t.Context(), *c.at.Load()))
 }
 
-// daily is a cron that fires at eight, with what a test adds to it.
+// daily creates a cron that fires at eight, with the members that a test adds.
 func (c timed) daily(t *testing.T, more object) (path string, made response) {
 	t.Helper()
 	body := with(yearly(), "schedule", "0 8 * * *")
@@ -55,7 +55,7 @@ func (c timed) daily(t *testing.T, more object) (path string, made response) {
 	return "/runs/crons/" + made.string("cron_id"), made
 }
 
-// patch changes a cron, and checks when it fires next; nil is never.
+// patch changes a cron, and checks when the cron fires next; nil is never.
 func (c timed) patch(t *testing.T, cron string, change object, next any) {
 	t.Helper()
 	patched := c.call(t, "PATCH", cron, change)
@@ -67,7 +67,7 @@ func (c timed) patch(t *testing.T, cron string, change object, next any) {
 	}
 }
 
-// threadsOf are the paths of the threads that a cron has made, oldest first.
+// threadsOf returns the paths of the threads that a cron has made, oldest first.
 func (c timed) threadsOf(t *testing.T, cron string) (paths []string) {
 	t.Helper()
 	body := object{"metadata": object{"cron_id": strings.TrimPrefix(cron, "/runs/crons/")}, "sort_order": "asc"}
@@ -77,8 +77,8 @@ func (c timed) threadsOf(t *testing.T, cron string) (paths []string) {
 	return paths
 }
 
-// wantRuns checks for which times a cron has run, on a thread for each, and waits for the end of
-// those runs.
+// wantRuns checks the times for which a cron has run, each run on a thread of its own, and
+// waits for the end of these runs.
 func (c timed) wantRuns(t *testing.T, when, cron string, want ...string) (threads []string) {
 	t.Helper()
 	var due []string
@@ -96,7 +96,8 @@ func (c timed) wantRuns(t *testing.T, when, cron string, want ...string) (thread
 	return threads
 }
 
-// TestTheRunOfACronWithoutAThreadHasOneOfItsOwn which goes with the run, unless it is to be kept.
+// TestTheRunOfACronWithoutAThreadHasOneOfItsOwn checks that the run's own thread is deleted
+// with the run, unless the cron keeps it.
 func TestTheRunOfACronWithoutAThreadHasOneOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -140,8 +141,8 @@ func TestTheRunOfACronWithoutAThreadHasOneOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheRunsOfACronAreThoseOfWhoMadeIt, without the headers of that request, and nobody is shown
-// whose they are.
+// TestTheRunsOfACronAreThoseOfWhoMadeIt checks that the runs act for the user that made the
+// cron, without the headers of that request, and that the interface does not show this user.
 func TestTheRunsOfACronAreThoseOfWhoMadeIt(t *testing.T) {
 	t.Parallel()
 	var agent heard
@@ -164,8 +165,8 @@ func TestTheRunsOfACronAreThoseOfWhoMadeIt(t *testing.T) {
 	}
 }
 
-// TestTheNextFiringFollowsAChange of a cron's schedule, input, time zone, or whether it is enabled;
-// what went by meanwhile is not made up for.
+// TestTheNextFiringFollowsAChange changes a cron's schedule, input, time zone, and whether it
+// is enabled. The cron does not fire for times that passed meanwhile.
 func TestTheNextFiringFollowsAChange(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -215,8 +216,8 @@ func TestTheNextFiringFollowsAChange(t *testing.T) {
 	c.wantRuns(t, "when it is deleted", cron, "2030-01-01T12:00", "2030-01-03T17:00")
 }
 
-// TestACronFiresNoMoreAfterItsEnd but still for a time before it that no timer saw; a later end
-// lets it go on.
+// TestACronFiresNoMoreAfterItsEnd checks that a cron still fires for a time before its end
+// that no timer saw. With a later end, it fires again.
 func TestACronFiresNoMoreAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -239,7 +240,7 @@ func TestACronFiresNoMoreAfterItsEnd(t *testing.T) {
 	c.wantRuns(t, "after the later end", cron, "2030-01-01T08:00", "2030-01-02T08:00", "2030-01-07T08:00")
 }
 
-// TestCronsAreSearchedAndCounted by what they are of, in all orders and in pages.
+// TestCronsAreSearchedAndCounted searches crons by their members, in all orders and in pages.
 func TestCronsAreSearchedAndCounted(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -302,7 +303,7 @@ func TestCronsAreSearchedAndCounted(t *testing.T) {
 			t.Errorf("%s: found %q and the next page at %q, want %q and %q", name, names, next, test.want, test.next)
 		}
 		if _, ok := test.body["enabled"]; ok {
-			continue // which a count does not ask for
+			continue // a count has no such member
 		}
 		asked := object{}
 		for _, filter := range []string{"assistant_id", "thread_id", "metadata"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// TestACronFiresOnceForEachDueTime has two timers look at a cron whose time has come, also long
-// after: it fires once, and moves on.
+// TestACronFiresOnceForEachDueTime lets two timers look at a cron that is due, also long after
+// the due time: the cron fires once, and moves to its next time.
 func TestACronFiresOnceForEachDueTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -26,7 +26,7 @@ func TestACronFiresOnceForEachDueTime(t *testing.T) {
 	due, err := clock.Parse(made.string("next_run_date"))
 	must(t, err)
 	must(t, f.crons.Fire(t.Context(), clock.System()))
-	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{}) // it is not due yet
+	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{}) // the cron is not due yet
 	late := due.Add(72*time.Hour + time.Second)
 	f.crons.Now = func() time.Time { return late } // three of its times have gone by
 	var timers sync.WaitGroup
@@ -52,7 +52,7 @@ func TestACronFiresOnceForEachDueTime(t *testing.T) {
 	}
 }
 
-// lagging is a table whose index shows what was there before, as DynamoDB's may.
+// lagging is a table whose index shows older items, as DynamoDB's may.
 type lagging struct {
 	table.Table
 	before map[string]table.Page
@@ -75,8 +75,8 @@ func (m meeting) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
-// TestATimerThatSeesAnOldIndexDoesNotFireAgain has it look while another has moved the cron on and
-// not created the run yet.
+// TestATimerThatSeesAnOldIndexDoesNotFireAgain lets the timer look while another timer has
+// moved the cron to its next time and has not created the run yet.
 func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -102,8 +102,9 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	}
 }
 
-// TestACronOfADeletedDeploymentWaits has a cron's time come in the recovery window of its
-// deployment, where nobody serves it, and again when that is undeleted and has yet to be deployed.
+// TestACronOfADeletedDeploymentWaits has a cron that is due in the recovery window of its
+// deployment, when no server serves the deployment, and again when the deployment is undeleted
+// but not deployed yet.
 func TestACronOfADeletedDeploymentWaits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -161,7 +162,8 @@ func TestACronThatIsNotEnabledOrHasEndedDoesNotFire(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/runs/crons", with(yearly(), "assistant_id", "nobody")), http.StatusNotFound)
 }
 
-// TestRunsTakeTheConfigurationOfTheirAssistant lays a run's over it.
+// TestRunsTakeTheConfigurationOfTheirAssistant lays a run's configuration over the
+// assistant's.
 func TestRunsTakeTheConfigurationOfTheirAssistant(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -185,7 +187,8 @@ func TestRunsTakeTheConfigurationOfTheirAssistant(t *testing.T) {
 	}
 }
 
-// TestADeploymentHasSoManyCrons that a search can read them.
+// TestADeploymentHasSoManyCrons checks the limit of crons, which lets a search read all of
+// them.
 func TestADeploymentHasSoManyCrons(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -14,16 +14,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// maxDescriptions is how many revisions' descriptions are kept.
+// maxDescriptions is the largest number of revisions whose descriptions are kept.
 const maxDescriptions = 64
 
-// descriptions keeps what agents say of themselves, which does not change in the life of a
-// revision. It is safe for concurrent use; an agent is asked once, however many wait for the
-// answer.
+// descriptions keeps the descriptions that agents give of themselves. A description does not
+// change in the life of a revision. descriptions is safe for concurrent use; an agent is asked
+// once, even if many requests wait for the answer.
 type descriptions struct {
 	mu    sync.Mutex
 	known map[string]*description
-	// order lists the revisions as they were asked, oldest first.
+	// order lists the revisions in the order in which they were asked, oldest first.
 	order []string
 }
 
@@ -33,13 +33,14 @@ type description struct {
 	err error
 }
 
-// of returns what ask says of a revision. An error is told to all who wait and not kept.
+// of returns the description of a revision that ask gives. All waiting callers get an error;
+// it is not kept.
 func (d *descriptions) of(ctx context.Context, revision string, ask func(context.Context) (graph.Description, error)) (graph.Description, error) {
 	d.mu.Lock()
 	found := d.known[revision]
 	if found == nil {
 		found = d.add(revision)
-		// Who asked first may leave before the others.
+		// The first caller may leave before the other callers.
 		go func() {
 			defer close(found.done)
 			found.err = guard.Run(nil, "ask an agent what it is", func() (err error) {
@@ -99,8 +100,8 @@ func (s server) describe(ctx context.Context) (graph.Description, error) {
 	})
 }
 
-// graphs are those of the deployment. Those of an image are known to its agent alone, until
-// somebody has asked it.
+// graphs returns the graphs of the deployment. The graphs of an image are known only to its
+// agent until a request has asked the agent for them.
 func (s server) graphs(ctx context.Context) ([]string, error) {
 	if graphs := served(ctx).Graphs; len(graphs) > 0 {
 		return graphs, nil
@@ -109,7 +110,7 @@ func (s server) graphs(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(described.Graphs)), err
 }
 
-// describedGraph is what the agent says of an assistant's graph.
+// describedGraph returns the name of an assistant's graph, and the agent's description of it.
 func (s server) describedGraph(ctx context.Context, assistantID string) (string, graph.GraphDescription, error) {
 	_, found, err := s.named(ctx, assistantID)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSch
 	}, err
 }
 
-// known is nil for a schema that the agent has left out.
+// known returns nil for a schema that the agent has omitted.
 func known(schema json.RawMessage) *json.RawMessage {
 	if schema = present(schema); schema == nil {
 		return nil
@@ -165,15 +166,15 @@ func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistan
 	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
 }
 
-// GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, with those within
-// when they are asked for.
+// GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, and of the
+// subgraphs within it if the request asks for them.
 func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
 	_, g, err := s.describedGraph(ctx, request.AssistantID)
 	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
 }
 
-// subgraphs are those of a graph by namespace: with a namespace that one, and what is within when
-// recurse is set.
+// subgraphs returns the subgraphs of a graph by namespace. With a namespace, it returns that
+// subgraph, and also the subgraphs within it if recurse is set.
 func subgraphs(g graph.GraphDescription, namespace string, recurse bool) GraphSubgraphs {
 	shown := GraphSubgraphs{}
 	for ns, inner := range g.Subgraphs {

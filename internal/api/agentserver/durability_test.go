@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestTheOlderFormOfDurabilityCounts where the present one is absent, for runs and for crons.
+// TestTheOlderFormOfDurabilityCounts checks that the older form counts if the present form is
+// absent, for runs and for crons.
 func TestTheOlderFormOfDurabilityCounts(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 1)

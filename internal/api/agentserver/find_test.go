@@ -25,14 +25,14 @@ func idsOf(t *testing.T, found response, member string) (ids []string) {
 	return ids
 }
 
-// TestThreadsAreSearched asks for threads by their metadata, status, values and ids, in all orders
-// and in pages.
+// TestThreadsAreSearched searches threads by their metadata, status, values and ids, in all
+// orders and in pages.
 func TestThreadsAreSearched(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	var all []string
 	for i, user := range []string{"ann", "bob", "ann"} {
-		// An id of the client's own says nothing of when the thread was made.
+		// An id that the client chose does not contain the time when the thread was made.
 		created := f.call(t, "POST", "/threads", object{"metadata": object{"user": user, "n": i}, "thread_id": []string{
 			"f0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002", "c0000000-0000-4000-8000-000000000003",
 		}[i]})
@@ -126,8 +126,8 @@ func TestAThreadIsPatched(t *testing.T) {
 	}
 }
 
-// TestADeletedThreadTakesItsRunAlong deletes a thread while the agent works: nothing is left, and
-// the id is free.
+// TestADeletedThreadTakesItsRunAlong deletes a thread while the agent works: nothing remains,
+// and the id is free.
 func TestADeletedThreadTakesItsRunAlong(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -147,7 +147,8 @@ func TestADeletedThreadTakesItsRunAlong(t *testing.T) {
 	wantBody(t, f.call(t, "GET", thread+"/history", nil), []any{})
 }
 
-// TestPruningKeepsTheNewestState removes the history, and a run goes on from what is left.
+// TestPruningKeepsTheNewestState removes the history, and a run continues from the state that
+// remains.
 func TestPruningKeepsTheNewestState(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fixture{"the server's checkpoints": setUp(t, nil), "the agent's": setUpKeeper(t)} {
@@ -172,8 +173,8 @@ func TestPruningKeepsTheNewestState(t *testing.T) {
 	}
 }
 
-// TestAThreadGoesWhenItsTimeIsOver sweeps until the thread is gone; one that is busy or has more
-// time stays.
+// TestAThreadGoesWhenItsTimeIsOver sweeps until the thread is gone. A thread that is busy or
+// has more time stays.
 func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -190,8 +191,8 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestASearchForLargeThreads answers with as many as fit into memory, and says where the next page
-// begins.
+// TestASearchForLargeThreads checks that the answer has only as many threads as fit into
+// memory, and says where the next page begins.
 func TestASearchForLargeThreads(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -220,7 +221,8 @@ func TestASearchForLargeThreads(t *testing.T) {
 	}
 }
 
-// TestRunsAreListedInPages newest first, each with the place of the next one.
+// TestRunsAreListedInPages lists runs newest first, each page with the offset of the next
+// page.
 func TestRunsAreListedInPages(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -260,8 +262,8 @@ func TestRunsAreListedInPages(t *testing.T) {
 	wantBody(t, found, []any{object{"run_id": all[0], "status": "success"}})
 }
 
-// TestPagesOfLargeThingsAreShort so that no search holds more than some megabytes, in whatever
-// order: the next page goes on behind, and nothing is passed over.
+// TestPagesOfLargeThingsAreShort checks that no search holds more than some megabytes, in any
+// order. The next page continues after the short page, and no item is skipped.
 func TestPagesOfLargeThingsAreShort(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -305,7 +307,7 @@ func TestPagesOfLargeThingsAreShort(t *testing.T) {
 	}
 }
 
-// TestPagesOfLargeVersionsAreShort as those of all other lists.
+// TestPagesOfLargeVersionsAreShort checks this for versions, as for all other lists.
 func TestPagesOfLargeVersionsAreShort(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -19,18 +19,19 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// guardian is an authentication of a repository's own: users are named by X-Api-Key, and see what
-// is theirs. Some names stand for handlers that fail.
+// guardian is an authentication of a repository's own: X-Api-Key names the user, and users see
+// only their own things. Some names stand for handlers that fail.
 type guardian struct {
 	mu sync.Mutex
-	// asked are the accesses that were asked about, seen the headers of all requests.
+	// asked has the accesses that the server asked about, seen the headers of all requests.
 	asked []string
 	seen  []map[string]string
-	// ruling answers all accesses in the place of what is usual, "" for that.
+	// ruling is the answer for all accesses; "" for the usual answer.
 	ruling string
 }
 
-// answersOf are those of handlers that fail, by the name of the user who asks.
+// answersOf has the answers of handlers that fail, by the name of the user that sends the
+// request.
 var answersOf = map[string]string{
 	"nothing": ``, "text": `yes`, "list": `[]`, "null": `null`, "empty": `{}`, "allowed only": `{"allowed": true}`, "no identity": `{"allowed": true, "user": {}}`,
 	"allowed by text": `{"allowed": "true", "user": {"identity": "ada"}}`, "no user": `{"allowed": true, "user": null}`, "a text for a user": `{"allowed": true, "user": "ada"}`,
@@ -68,7 +69,8 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	return `{"allowed": false, "status": 401, "detail": "Who are you?"}`, nil
 }
 
-// usual gives what is made the user's name, and lets the user see what has it.
+// usual puts the user's name into things that the user makes, and lets the user see the things
+// with this name.
 func usual(access graph.Access) (string, error) {
 	var user struct{ Identity string }
 	var value object
@@ -96,8 +98,8 @@ func (g *guardian) answer(ruling string) (asked []string) {
 	return asked
 }
 
-// setUpGuarded deploys an agent with an authentication of its own. The fixture's calls are ada's;
-// platformKey is a good key of the workspace.
+// setUpGuarded deploys an agent with an authentication of its own. The fixture's calls are
+// calls of ada; platformKey is a valid key of the workspace.
 func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {
 	t.Helper()
 	f, g, platformKey, _ = setUpGuardedAgent(t)
@@ -111,7 +113,7 @@ func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, toke
 	return setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000})
 }
 
-// setUpGuardedWithin bounds what strangers ask.
+// setUpGuardedWithin also bounds the requests of strangers.
 func setUpGuardedWithin(t *testing.T, limits agentserver.StrangerLimits) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
 	g = &guardian{}
@@ -132,5 +134,6 @@ func (f *fixture) as(t *testing.T, user, method, path string, body any) response
 	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: user})
 }
 
-// ofPlatform are the operations that no user is asked about: what the server is, and its figures.
+// ofPlatform are the operations for which the repository is not asked about the user: the
+// server's description, and its figures.
 var ofPlatform = []string{"GET /info", "GET /metrics"}

@@ -22,7 +22,7 @@ func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRe
 	return shownStates{found, request.Params.Select}, err
 }
 
-// FindThreadHistory lists a thread's states, newest first, as a body says.
+// FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
 	var asked ThreadHistoryFind
 	if request.Body != nil {
@@ -118,7 +118,8 @@ func beforeOf(raw json.RawMessage, where string) (string, error) {
 	return c.ID, nil
 }
 
-// matching returns whether a checkpoint's metadata has all members of the filter; nil for all.
+// matching returns a function that reports whether a checkpoint's metadata has all members of
+// the filter; nil if all checkpoints match.
 func matching(threadID string, filter json.RawMessage) func(thread.Checkpoint) bool {
 	matches := matchingText(filter)
 	if matches == nil {

@@ -25,7 +25,7 @@ func plan(text string, nodes ...graphtest.Node) object {
 // says is a node that adds a message.
 func says(name, text string) graphtest.Node { return graphtest.Node{Name: name, Say: text} }
 
-// told shows a state's messages, with "..." behind an incomplete message, and its trail.
+// told returns a state's messages, with "..." after an incomplete message, and its trail.
 func told(state any) string {
 	o, _ := state.(map[string]any)
 	values, _ := o["values"].(map[string]any)
@@ -130,7 +130,7 @@ func TestTheCheckpointsOfAnAgentAreTheHistory(t *testing.T) {
 	}
 }
 
-// TestPagesOfTheHistory in each of the forms in which clients ask for them.
+// TestPagesOfTheHistory reads pages in each of the forms in which clients ask for them.
 func TestPagesOfTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fixture{"of an agent's checkpoints": setUpKeeper(t), "of the server's": setUp(t, nil)} {
@@ -162,8 +162,8 @@ func TestPagesOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestWhatAnInterruptedKeeperHasShownIsKept in the state at once, and through the graph's own
-// reducers once its next run begins.
+// TestWhatAnInterruptedKeeperHasShownIsKept checks that the shown output is in the state at
+// once, and goes through the graph's own reducers when its next run begins.
 func TestWhatAnInterruptedKeeperHasShownIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -218,7 +218,8 @@ func (f *fixture) await(t *testing.T, run, name string) {
 	}
 }
 
-// TestAnInputThatNeverStartedReachesTheGraph when the next run begins.
+// TestAnInputThatNeverStartedReachesTheGraph checks that the input arrives when the next run
+// begins.
 func TestAnInputThatNeverStartedReachesTheGraph(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -231,7 +232,8 @@ func TestAnInputThatNeverStartedReachesTheGraph(t *testing.T) {
 	f.wantState(t, thread, "one Hel... two three four B [tools]")
 }
 
-// TestAnInputThatWasTakenAndNotSpread is in the state once, also after an interrupt or a failure.
+// TestAnInputThatWasTakenAndNotSpread checks that such an input is in the state once, also
+// after an interrupt or a failure.
 func TestAnInputThatWasTakenAndNotSpread(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -253,7 +255,7 @@ func TestAnInputThatWasTakenAndNotSpread(t *testing.T) {
 	f.wantState(t, failed, "one two B [tools]")
 }
 
-// TestAnotherAttemptGoesOnFromTheCheckpoint and takes the input once.
+// TestAnotherAttemptGoesOnFromTheCheckpoint checks that the graph takes the input only once.
 func TestAnotherAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -337,7 +339,8 @@ func TestARunGoesOnFromAnEarlierCheckpoint(t *testing.T) {
 	}
 }
 
-// TestAGraphChangesItsStateItself with its own reducers, as the node that is named.
+// TestAGraphChangesItsStateItself checks that the graph uses its own reducers, as the node
+// that the request names.
 func TestAGraphChangesItsStateItself(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -354,10 +357,10 @@ func TestAGraphChangesItsStateItself(t *testing.T) {
 		t.Errorf("the change is %s", state.text)
 	}
 	wantThread(t, f, thread, "interrupted", nil, object{})
-	f.finish(t, thread, object{"assistant_id": "agent"}) // without an input it goes on
+	f.finish(t, thread, object{"assistant_id": "agent"}) // without an input, the run continues
 	f.wantState(t, thread, "one A B C B [model tools me tools]")
 
-	// At an earlier checkpoint it begins a branch.
+	// At an earlier checkpoint, a change begins a branch.
 	f.finishUpdate(t, thread, object{"values": object{"trail": []any{"other"}}, "checkpoint": before[1]["checkpoint"]})
 	f.wantState(t, thread, "one A [model other]", "tools")
 	wantDetail(t, f.call(t, "POST", thread+"/state", object{"values": object{}, "as_node": "refuses"}), http.StatusBadRequest,
@@ -369,7 +372,7 @@ func (f *fixture) finishUpdate(t *testing.T, thread string, body object) {
 	wantStatus(t, f.call(t, "POST", thread+"/state", body), http.StatusOK)
 }
 
-// TestAThreadBeginsWithSupersteps that the graph makes itself.
+// TestAThreadBeginsWithSupersteps checks supersteps that the graph makes itself.
 func TestAThreadBeginsWithSupersteps(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -387,7 +390,7 @@ func TestAThreadBeginsWithSupersteps(t *testing.T) {
 	f.wantState(t, thread, "A B one C [a b model]")
 }
 
-// TestACopyGoesItsOwnWay from the same state, with the same history.
+// TestACopyGoesItsOwnWay checks that a copy starts from the same state, with the same history.
 func TestACopyGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -404,8 +407,8 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	f.wantState(t, thread, "one A [model]")
 }
 
-// TestABranchBeginsBeforeTheFirstMessage of an agent that keeps no checkpoints, as pages need that
-// have their first message edited: what that one follows is the empty state.
+// TestABranchBeginsBeforeTheFirstMessage has an agent that keeps no checkpoints. Pages need
+// this when a person edits the first message: that message follows the empty state.
 func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -432,8 +435,8 @@ func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", f.newThread(t)+"/runs", with(hi(), "checkpoint_id", root.(object)["checkpoint_id"])), http.StatusNotFound)
 }
 
-// TestARollbackOfAKeeper gives the agent back the checkpoints that it had before, whether the run
-// that goes had made some of its own or was waiting.
+// TestARollbackOfAKeeper checks that the agent gets the checkpoints back that it had before,
+// whether the removed run had made checkpoints of its own or was waiting.
 func TestARollbackOfAKeeper(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestAMessageOfFiveMegabytes comes in, with agents that keep checkpoints and those that do not: it
-// is in the run's result, in the state and in the history, whole and once, also after the next run.
+// TestAMessageOfFiveMegabytes sends such a message to agents with and without checkpoints: the
+// message is in the run's result, in the state and in the history, whole and once, also after
+// the next run.
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("0123456789 <é> ", 5_000_000/16)
@@ -54,7 +55,7 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 	}
 }
 
-// contents are those of the messages with an id.
+// contents returns the contents of the messages with an id.
 func contents(values any, id string) (found []string) {
 	members, _ := values.(map[string]any)
 	messages, _ := members["messages"].([]any)

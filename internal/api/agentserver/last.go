@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// lastRun is what was asked for by the thread's newest run of a graph: a graph that is made for
-// each call is made for a change of the state as it was for the run. Without one it is empty, but
-// for the thread's own metadata.
+// lastRun returns the request of the thread's newest run, if that was a run of the graph: a
+// graph that is made for each call is made for a change of the state in the same way as for
+// the run. Without such a run, the request is empty except for the thread's own metadata.
 func (s server) lastRun(ctx context.Context, t thread.Thread, graphID string) (run.Request, error) {
 	none := run.Request{Metadata: t.Metadata}
 	if t.Lock.Run == "" {
@@ -29,8 +29,8 @@ func (s server) lastRun(ctx context.Context, t thread.Thread, graphID string) (r
 	return last.Request, nil
 }
 
-// overLast lays a configuration, which may name a checkpoint, over that of a run, whose own
-// checkpoint no longer counts.
+// overLast lays a configuration, which may name a checkpoint, over the configuration of a run.
+// The run's own checkpoint and run_id no longer count.
 func overLast(last, config json.RawMessage) (json.RawMessage, error) {
 	members, configurable, own := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for from, to := range map[*json.RawMessage]*map[string]json.RawMessage{&last: &members, &config: &own} {

@@ -49,7 +49,7 @@ import (
 )
 
 const (
-	// unknownID is well formed and names nothing.
+	// unknownID is well formed and is the id of no object.
 	unknownID = "0197a000-0000-7000-8000-00000000dead"
 	// agentID is the default assistant of the graph "agent".
 	agentID = "fe096781-5601-53d2-b2f6-0d3403f7e9ca"
@@ -70,24 +70,25 @@ type fixture struct {
 	runs        *run.Store
 	table       table.Table
 	hasher      secret.Hasher
-	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
+	// key is the key of all calls unless a test uses another; stranger is the key of another
+	// workspace.
 	key, stranger string
 	deployment    deployment.Ref
-	// auth is the own authentication of what is deployed, "" for none.
+	// auth is the own authentication of the deployed revision; "" if it has no authentication.
 	auth string
-	// settings are what its configuration file asks of the server.
+	// settings are the settings in the revision's configuration file.
 	settings build.Settings
-	// answers is what keeps the answers of repeated requests.
+	// answers keeps the answers for repeated requests.
 	answers *fixtures.Mortal
-	// rescue looks for what was left behind as if it were much later.
+	// rescue looks for unfinished work as if it were much later.
 	rescue func(context.Context) error
-	// ahead is how far the clock of threads and runs is ahead.
+	// ahead is the time by which the clock of threads and runs is ahead.
 	ahead *atomic.Int64
-	// served gets the path of each request that the server is done with.
+	// served gets the path of each request that the server has finished.
 	served chan string
 }
 
-// setUp deploys an agent; nil is one that follows the script of each run.
+// setUp deploys an agent; nil is an agent that follows the script of each run.
 func setUp(t *testing.T, agent graphtest.Func) *fixture {
 	t.Helper()
 	return setUpImpatient(t, agent, 0)
@@ -123,7 +124,7 @@ func setUpBounded(t *testing.T, limits quota.Limits) *fixture {
 	return f
 }
 
-// setUpAt has an agent that answers at an endpoint.
+// setUpAt deploys an agent that answers at an endpoint.
 func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fixture {
 	t.Helper()
 	return setUpLimited(t, agent, heartbeat, quota.Limits{})
@@ -179,8 +180,8 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 // now is the time of threads and runs.
 func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
 
-// work starts the workflow engine with the runner on it, and returns the runs that they carry to
-// their end.
+// work starts the workflow engine with the runner on it, and returns the store of the runs
+// that they carry out.
 func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
 	t.Helper()
 	machine, err := statemachines.Files.ReadFile("run.asl.json")
@@ -212,10 +213,10 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 	return runs
 }
 
-// counted is the Metrics of a server that shows that there are some.
+// counted is the Metrics of a server, which only shows that there are figures.
 type counted struct{ routes *sync.Map }
 
-// Count takes the first handler of a route for that of all its requests, as metrics.Metrics does.
+// Count uses the first handler of a route for all its requests, as metrics.Metrics does.
 func (c counted) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	known, _ := c.routes.LoadOrStore([2]string{owner, r.Pattern}, next)
 	known.(http.Handler).ServeHTTP(w, r)
@@ -229,7 +230,7 @@ func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Fig
 	return agentserver.Figures{"requests": {{Labels: map[string]string{"deployment": deployment}, Value: new(1.0)}}}, nil
 }
 
-// at is a compute.Target whose every release answers at one endpoint.
+// at is a compute.Target. All its releases answer at one endpoint.
 type at struct {
 	compute.Target // only Acquire is called
 	endpoint       compute.Endpoint
@@ -244,7 +245,7 @@ func (a at) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, fun
 	return a.endpoint, func() {}, c.Close()
 }
 
-// noRollouts is the engine of the deployments, which the tests roll out themselves.
+// noRollouts is the engine of the deployments. The tests roll them out themselves.
 type noRollouts struct{ workflow.Engine }
 
 func (noRollouts) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
@@ -260,7 +261,7 @@ func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store)
 	return w.ID, key
 }
 
-// newDeployment creates a deployment in the workspace of the fixture's own.
+// newDeployment creates a deployment in the workspace of the fixture's deployment.
 func (f *fixture) newDeployment(t *testing.T, name string) deployment.Ref {
 	t.Helper()
 	repository, branch, file, kind, push := "https://git.test/team/agent", "main", "framework.json", "dev", false
@@ -301,7 +302,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// response is an answer with its body read, and decoded when it is JSON.
+// response is an answer whose body was read, and decoded if it is JSON.
 type response struct {
 	*http.Response
 	text []byte
@@ -318,17 +319,17 @@ func (r response) member(path ...string) any {
 	return value
 }
 
-// string returns a member that is one, "" when it is not.
+// string returns a member that is a string, "" if it is not a string.
 func (r response) string(path ...string) string {
 	text, _ := r.member(path...).(string)
 	return text
 }
 
-// path is where a path of the agent server is.
+// path returns the full path of a path of the agent server.
 func (f *fixture) path(path string) string { return "/d/" + f.deployment.Deployment + path }
 
-// call sends a request with the own key to the agent server. A body that is not a string or nil is
-// sent as JSON.
+// call sends a request with the fixture's key to the agent server. A body that is not a string
+// or nil is sent as JSON.
 func (f *fixture) call(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: f.key})
@@ -354,7 +355,7 @@ func (f *fixture) send(t *testing.T, method, path string, body any, headers map[
 	return r
 }
 
-// open sends a request and leaves the answer's body to be read.
+// open sends a request and does not read the answer's body.
 func (f *fixture) open(ctx context.Context, t *testing.T, method, path string, body any, headers map[string]string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, f.URL+path, encode(t, body))
@@ -383,7 +384,7 @@ func encode(t *testing.T, body any) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// with returns a copy of a body with one member more.
+// with returns a copy of a body with one more member.
 func with(body object, name string, value any) object {
 	changed := object{name: value}
 	for other, value := range body {

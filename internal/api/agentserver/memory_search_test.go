@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheNewestItemsAreFoundFirst by when they were put last, not by when they were read; those of
-// one moment by namespace and key.
+// TestTheNewestItemsAreFoundFirst checks that items are sorted by the time when they were last
+// put, not by the time when they were read. Items of the same moment are sorted by namespace
+// and key.
 func TestTheNewestItemsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -54,7 +55,8 @@ func TestTheNewestItemsAreFoundFirst(t *testing.T) {
 	}
 }
 
-// TestAPageOfLargeItemsIsShorter than it was asked for, and says where the next one begins.
+// TestAPageOfLargeItemsIsShorter checks that the page is shorter than requested, and says
+// where the next page begins.
 func TestAPageOfLargeItemsIsShorter(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -77,7 +79,8 @@ func TestAPageOfLargeItemsIsShorter(t *testing.T) {
 	}
 }
 
-// TestASearchOfItemsReachesSoFar as it holds what is before its page.
+// TestASearchOfItemsReachesSoFar checks the limit of a search, which holds the items before
+// its page.
 func TestASearchOfItemsReachesSoFar(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -72,8 +72,8 @@ func TestTheStoreRefusesWhatItCannotName(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/store/items/search", object{"filter": object{"a": object{"$in": 1}}}), http.StatusBadRequest)
 }
 
-// TestTheStoreIsSearched looks below namespaces, with filters, in pages: what was put last comes
-// first.
+// TestTheStoreIsSearched searches below namespaces, with filters, in pages: the item that was
+// put last comes first.
 func TestTheStoreIsSearched(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -125,8 +125,9 @@ func TestTheStoreIsSearched(t *testing.T) {
 	}
 }
 
-// TestAttackAnAgentUsesTheServerOfItsOwnDeployment with its invoke token, and no other's. It says
-// for whom it acts; others who say so are not believed.
+// TestAttackAnAgentUsesTheServerOfItsOwnDeployment checks that an agent can use this server
+// with its invoke token, and no other server. The agent names the user for which it acts; the
+// server ignores such a name from other callers.
 func TestAttackAnAgentUsesTheServerOfItsOwnDeployment(t *testing.T) {
 	t.Parallel()
 	var agent heard
@@ -190,8 +191,8 @@ func TestAttackAnAgentUsesTheServerOfItsOwnDeployment(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsReplacedKeepsItsStore, as it finishes what it has begun; the one before that
-// does not.
+// TestAnAgentThatIsReplacedKeepsItsStore checks that a replaced agent keeps its store, because
+// it finishes its runs. The agent before it does not.
 func TestAnAgentThatIsReplacedKeepsItsStore(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)

@@ -25,21 +25,21 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// aging is a fixture whose items grow old only when a test says so.
+// aging is a fixture whose items age only when a test says so.
 type aging struct {
 	fixture
 	passed *atomic.Int64
 	items  *sqlite.Table
 }
 
-// setUpAging keeps the items in a table of their own, as it is the table's clock that decides what
-// has expired.
+// setUpAging keeps the items in a table of their own, because the table's clock decides which
+// items have expired.
 func setUpAging(t *testing.T) aging {
 	t.Helper()
 	return setUpAgingAs(t, build.Settings{})
 }
 
-// setUpAgingAs has a configuration file that asks something of the server.
+// setUpAgingAs is setUpAging with the settings of a configuration file.
 func setUpAgingAs(t *testing.T, asked build.Settings) aging {
 	t.Helper()
 	f := setUpUndeployed(t, nil, 0)
@@ -63,14 +63,15 @@ func setUpAgingAs(t *testing.T, asked build.Settings) aging {
 // age lets some time go by for the items.
 func (a aging) age(by time.Duration) { a.passed.Add(int64(by)) }
 
-// lend puts an item that lives for so many minutes; nil is for ever.
+// lend puts an item that lives for ttl minutes; nil is for ever.
 func (a aging) lend(t *testing.T, namespace string, ttl any) {
 	t.Helper()
 	body := object{"namespace": []string{namespace}, "key": "k", "value": object{"of": namespace}, "ttl": ttl}
 	wantStatus(t, a.call(t, "PUT", "/store/items", body), http.StatusNoContent)
 }
 
-// peek reads the item of a namespace, null when it is over, and leaves its time as it is.
+// peek reads the item of a namespace, null if the item has expired, and does not change its
+// time.
 func (a aging) peek(t *testing.T, namespace string) response {
 	t.Helper()
 	found := a.call(t, "GET", "/store/items?key=k&refresh_ttl=false&namespace="+namespace, nil)
@@ -78,8 +79,8 @@ func (a aging) peek(t *testing.T, namespace string) response {
 	return found
 }
 
-// wantLeft checks which of the namespaces have their item still, by reading, searching and listing
-// alike.
+// wantLeft checks which of the namespaces still have their item, by reading, by searching and
+// by listing.
 func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) {
 	t.Helper()
 	var read, found, listed []string
@@ -112,7 +113,8 @@ func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) 
 	}
 }
 
-// TestItemsLiveAsTheConfigurationFileSays, unless their writer or reader says something else.
+// TestItemsLiveAsTheConfigurationFileSays checks the file's time to live, and that a writer or
+// a reader can override it.
 func TestItemsLiveAsTheConfigurationFileSays(t *testing.T) {
 	t.Parallel()
 	two := 2.0
@@ -130,13 +132,13 @@ func TestItemsLiveAsTheConfigurationFileSays(t *testing.T) {
 	}
 }
 
-// TestAnItemGoesWhenItsTimeIsOver and not a second before; what is put in its place begins a life
-// of its own.
+// TestAnItemGoesWhenItsTimeIsOver checks that an item does not expire a second earlier. An
+// item that is put in its place starts a time to live of its own.
 func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
 	all := []string{"always", "brief", "later", "long", "short"}
-	a.lend(t, "later", nil) // which is replaced by what expires
+	a.lend(t, "later", nil) // an item that expires replaces it
 	for namespace, ttl := range map[string]any{"always": nil, "brief": 0.5, "later": 2, "long": 10, "short": 2} {
 		a.lend(t, namespace, ttl)
 	}
@@ -159,8 +161,8 @@ func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	a.wantLeft(t, "after a minute more", all, "always")
 }
 
-// TestANamespaceOfAnEarlierVersion, which did not note whether items may expire, goes with them
-// too.
+// TestANamespaceOfAnEarlierVersion checks that a namespace from a version that did not note
+// whether items may expire is removed with its items, too.
 func TestANamespaceOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -172,8 +174,8 @@ func TestANamespaceOfAnEarlierVersion(t *testing.T) {
 	a.wantLeft(t, "after a minute", []string{"old"})
 }
 
-// TestAnItemLivesOnWhenItIsRead or found, unless the reader says not to; what a search passes over
-// has not been read.
+// TestAnItemLivesOnWhenItIsRead checks that a read or a search restarts the time of an item,
+// unless the reader declines this. An item that a search skips counts as not read.
 func TestAnItemLivesOnWhenItIsRead(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -227,7 +229,8 @@ func TestAnItemLivesOnWhenItIsRead(t *testing.T) {
 	a.wantLeft(t, "ten minutes after they were read", all)
 }
 
-// TestPuttingAnItemAgainSetsItsTimeAnew, also to none and back.
+// TestPuttingAnItemAgainSetsItsTimeAnew checks this also for a change to no time to live and
+// back.
 func TestPuttingAnItemAgainSetsItsTimeAnew(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -237,7 +240,7 @@ func TestPuttingAnItemAgainSetsItsTimeAnew(t *testing.T) {
 		a.lend(t, namespace, ttl)
 	}
 	a.age(6 * time.Minute)
-	wantStatus(t, a.call(t, "PUT", "/store/items", body), http.StatusNoContent) // which says nothing of a time
+	wantStatus(t, a.call(t, "PUT", "/store/items", body), http.StatusNoContent) // the body has no ttl
 	for namespace, ttl := range map[string]any{"longer": 60, "null": nil, "shorter": 1, "twice": 10} {
 		a.lend(t, namespace, ttl)
 	}

@@ -40,7 +40,7 @@ const (
 	nothing = `{"node":"model"}`
 )
 
-// shownIn is what each mode shows of everything, after the metadata.
+// shownIn has the events that each mode shows of everything, after the metadata.
 var shownIn = map[string][]string{
 	"values":      {`values {"messages":[` + human + `]}`, `values|sub:1 {"x":1}`, `values {"messages":[` + human + `,` + hello + `]}`},
 	"updates":     {`updates|sub:1 {"inner":{"messages":[` + sub + `]}}`, `updates {"model":{"messages":[` + hello + `]}}`},
@@ -71,7 +71,7 @@ func metadata(path string, attempt int) string {
 	return fmt.Sprintf(`metadata {"attempt":%d,"run_id":%q}`, attempt, path[strings.LastIndexByte(path, '/')+1:])
 }
 
-// said leaves out the states that the server shows itself before an agent has sent an event of the
+// said omits the states that the server shows itself before the agent has sent an event of the
 // mode.
 func said(events []event) []string {
 	return shown(slices.DeleteFunc(slices.Clone(events), func(e event) bool { return strings.Contains(e.Data, `"parent_config"`) }))
@@ -91,8 +91,8 @@ func TestEachModeShowsItsEventsAndNoOthers(t *testing.T) {
 	}
 }
 
-// TestAModeCanBeChosenLater asks for one, for several and for none of the modes that the run was
-// created with.
+// TestAModeCanBeChosenLater asks for one, for several and for no mode of the modes with which
+// the run was created.
 func TestAModeCanBeChosenLater(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -108,7 +108,7 @@ func TestAModeCanBeChosenLater(t *testing.T) {
 		kind, _, _ := strings.Cut(e.Name, "|")
 		return kind != "updates" && kind != "custom" && kind != "metadata"
 	})
-	for i, e := range want { // which was not the last of its position in the stream of all modes
+	for i, e := range want { // in all modes, it was not the last of its position
 		if e.Name != "metadata" && e.ID == "" {
 			want[i].ID = got[i].ID
 		}
@@ -122,7 +122,8 @@ func TestAModeCanBeChosenLater(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", path+"/stream?stream_mode=all", nil), http.StatusUnprocessableEntity)
 }
 
-// TestSeveralModesComeInOneStream in the order in which things happened.
+// TestSeveralModesComeInOneStream checks that the events come in the order in which they
+// happened.
 func TestSeveralModesComeInOneStream(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -136,7 +137,7 @@ func TestSeveralModesComeInOneStream(t *testing.T) {
 	}
 }
 
-// TestAFailureIsShownInEveryMode as the last event.
+// TestAFailureIsShownInEveryMode checks that the failure is the last event.
 func TestAFailureIsShownInEveryMode(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -152,7 +153,8 @@ func TestAFailureIsShownInEveryMode(t *testing.T) {
 	}
 }
 
-// TestAPauseIsAnUpdate of no node, which completes no message, and stands beside the values.
+// TestAPauseIsAnUpdate checks that a pause is an update of no node, completes no message, and
+// is shown next to the values.
 func TestAPauseIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -165,8 +167,8 @@ func TestAPauseIsAnUpdate(t *testing.T) {
 	}
 }
 
-// TestAnotherAttemptBeginsItsMessagesAnew after the connection to the agent broke in the middle of
-// one.
+// TestAnotherAttemptBeginsItsMessagesAnew breaks the connection to the agent in the middle of
+// a message.
 func TestAnotherAttemptBeginsItsMessagesAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -179,7 +181,8 @@ func TestAnotherAttemptBeginsItsMessagesAnew(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsCompleteBeginsAnew when the agent says something more under its id.
+// TestAMessageThatIsCompleteBeginsAnew has an agent that sends more chunks with the id of a
+// complete message.
 func TestAMessageThatIsCompleteBeginsAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -192,8 +195,8 @@ func TestAMessageThatIsCompleteBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestMessagesAreCompletedInTheOrderOfTheState whatever else an update holds, each time the run is
-// read.
+// TestMessagesAreCompletedInTheOrderOfTheState checks the order with other members in an
+// update, and each time the run is read.
 func TestMessagesAreCompletedInTheOrderOfTheState(t *testing.T) {
 	t.Parallel()
 	const update = `{"z":{"messages":[{"id":"1","type":"ai"},{"id":"2","type":"ai"}]},"nothing":null,"other":{"x":1},"a":{"messages":{"id":"3","type":"ai"}},` +
@@ -217,7 +220,8 @@ func TestMessagesAreCompletedInTheOrderOfTheState(t *testing.T) {
 	}
 }
 
-// TestAPartialMessageHasTheTypeOfItsClass and grows by its texts only.
+// TestAPartialMessageHasTheTypeOfItsClass checks also that a partial message grows only by its
+// texts.
 func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -230,7 +234,7 @@ func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {
 		steps = append(steps, emit("messages", chunk(class, id, "x")), emit("messages", chunk(class, id, "y")))
 		want = append(want, fmt.Sprintf(`messages/partial [{"content":"xy","id":%q,"type":%q}]`, id, kind))
 	}
-	// What is no chunk of a message is passed over.
+	// An event that is not a chunk of a message is skipped.
 	steps = append(steps, emit("messages", "?"), emit("messages", []any{1, 2}), emit("messages", []any{nil, nil}), emit("messages", []any{object{}}))
 	_, events := f.stream(t, f.newThread(t), with(script(steps...), "stream_mode", "messages"))
 	got := slices.DeleteFunc(shown(events), func(e string) bool { return !strings.Contains(e, `"xy"`) })
@@ -244,8 +248,8 @@ func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {
 	}
 }
 
-// TestContentsOfBlocksAddUp by their indexes, as do the pieces of tool calls; a text and blocks may
-// follow each other.
+// TestContentsOfBlocksAddUp checks that blocks, and the pieces of tool calls, are added by
+// their indexes. A text and blocks may follow each other.
 func TestContentsOfBlocksAddUp(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -15,31 +15,34 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 )
 
-// operation is how the tests exercise one operation of the contract.
+// operation says how the tests exercise one operation of the contract.
 type operation struct {
 	// public operations take no credentials.
 	public bool
-	// located operations tell where the run is, resumable ones also where their answer can be taken
-	// up again.
+	// located operations return the path of the run; resumable operations also return the path
+	// where a client can continue their answer.
 	located, resumable bool
-	// idle operations need a thread whose runs are over, reads only look although they have a body.
+	// idle operations need a thread whose runs are over, reads operations only read, although
+	// they have a body.
 	idle, reads bool
-	// stateless operations have no thread in their path; endless ones stream until their client
-	// goes. What is tested on its own is exempt from the tests of good answers.
+	// stateless operations have no thread in their path; endless operations stream until their
+	// client goes. An exempt operation has a test of its own and is left out of the tests of
+	// good answers.
 	stateless, endless, exempt bool
-	// elsewhere is where the operation is tested with the id of a thread that is not there, when
-	// that is not a 404.
+	// elsewhere is the name of the test that sends the id of a thread that does not exist, if
+	// the answer is not a 404.
 	elsewhere string
-	// status is that of the answer on a run that has ended; 200 unless set.
+	// status is the status of the answer on a run that has ended; 200 unless set.
 	status int
-	// gone operations end what they are about, query is that of each request.
+	// gone operations remove the object that they are about, query is the query of each
+	// request.
 	gone  bool
 	query string
 	body  any
 }
 
-// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails
-// when one is missing.
+// operations has an entry for every operation of the contract; TestEveryOperationIsExercised
+// fails if an entry is missing.
 var operations = map[string]operation{
 	"GET /ok":                                        {public: true},
 	"GET /info":                                      {},
@@ -112,10 +115,10 @@ func request(name, run string) (method, path string) {
 	return method, strings.NewReplacer("{thread_id}", parts[2], "{run_id}", parts[4], "{part}", "join").Replace(path)
 }
 
-// send sends the operation's request with a key, "" for none.
+// send sends the operation's request with a key; "" sends no key.
 func (o operation) send(t *testing.T, f *fixture, method, path, key string) response {
 	t.Helper()
-	if of, ok := strings.CutSuffix(path, "/{checkpoint_id}"); ok { // that of the thread's newest state
+	if of, ok := strings.CutSuffix(path, "/{checkpoint_id}"); ok { // of the thread's newest state
 		newest := f.send(t, "GET", of, nil, map[string]string{auth.HeaderKey: f.key})
 		path = of + "/" + cmp.Or(newest.string("checkpoint", "checkpoint_id"), unknownID)
 	}
@@ -131,16 +134,16 @@ func (o operation) send(t *testing.T, f *fixture, method, path, key string) resp
 	return f.send(t, method, path, o.body, headers)
 }
 
-// good is the status of the operation's answer on a run that has ended.
+// good returns the status of the operation's answer on a run that has ended.
 func (o operation) good() int { return cmp.Or(o.status, http.StatusOK) }
 
-// yearly is a cron that does not fire in the time of a test.
+// yearly is a cron that does not fire during a test.
 func yearly() object {
 	return object{"assistant_id": "agent", "schedule": "@yearly", "input": object{"messages": []any{message("human", "tick", "Tick")}}}
 }
 
-// fill puts what there is in the place of a path's parameters: an assistant, a cron and a subgraph
-// of the workspace of the fixture's own, made for the request.
+// fill replaces a path's parameters by existing objects: an assistant, a cron and a subgraph
+// in the fixture's workspace, made for the request.
 func (f *fixture) fill(t *testing.T, path string) string {
 	t.Helper()
 	path = strings.Replace(path, "{namespace}", "inner", 1)
@@ -273,8 +276,8 @@ func checkLocations(t *testing.T, name string, o operation, thread string, answe
 	}
 }
 
-// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good
-// one of another workspace. Each request with a body is made malformed too: whoever is not known
+// TestAttackStrangersAtEveryOperation sends requests without a key, with an invalid key, and
+// with a valid key of another workspace. It also sends each body malformed: an unknown caller
 // learns nothing about that.
 func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	t.Parallel()
@@ -325,8 +328,8 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereIsNotFound asks for ids that name nothing, and for a run below the wrong
-// thread.
+// TestWhatIsNotThereIsNotFound sends ids that name no object, and the id of a run with the
+// wrong thread.
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -355,8 +358,8 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	}
 }
 
-// TestDeploymentsThatAreNotThereAreNotFound asks every operation of one that is unknown, no id, or
-// deleted.
+// TestDeploymentsThatAreNotThereAreNotFound calls every operation of a deployment that is
+// unknown, has an invalid id, or is deleted.
 func TestDeploymentsThatAreNotThereAreNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// preflight finds the rules of the deployment that the path of a preflight names, nil where it has
-// none of its own. A preflight comes without credentials.
+// preflight finds the rules of the deployment that the path of a preflight names; nil if the
+// deployment has no rules of its own. A preflight comes without credentials.
 func (s server) preflight(r *http.Request) (*web.Origins, error) {
 	deploymentID, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/d/"), "/")
 	if s.Agents == nil || !isID(deploymentID) {
@@ -46,7 +46,7 @@ func originsOf(asked *build.HTTP) *web.Origins {
 	}
 	if c.OriginPattern != "" {
 		rules.Pattern = patterns.Make("^(?:"+c.OriginPattern+")$", 1, func() *regexp.Regexp {
-			// The build has refused what cannot be compiled; nil matches nothing.
+			// The build has refused patterns that cannot be compiled; nil matches nothing.
 			compiled, _ := regexp.Compile("^(?:" + c.OriginPattern + ")$")
 			return compiled
 		})
@@ -54,7 +54,7 @@ func originsOf(asked *build.HTTP) *web.Origins {
 	return rules
 }
 
-// markOrigin marks an answer by the deployment's own rules, where it has some.
+// markOrigin marks an answer by the deployment's own rules, if it has rules.
 func (s server) markOrigin(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
 	if rules := originsOf(d.Settings.HTTP); rules != nil && !web.IsPreflight(r) {
 		web.Unmark(w.Header())

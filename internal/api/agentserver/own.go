@@ -21,40 +21,42 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// A repository's own authentication stands in the place of the platform's key: the handlers in the
-// agent's process say who sent a request, and this package enforces what they say. Nobody keeps
-// their answers, and everything but an answer that lets a request in keeps it out.
+// A repository's own authentication replaces the platform's key: the handlers in the agent's
+// process decide which user sent a request, and this package enforces their decisions. No
+// answer of the handlers is used for a second request (strangers.go remembers, for its bounds
+// only, which credentials were let in), and everything except an answer that lets a request in
+// keeps the request out.
 
 const (
 	// maxUser is how many bytes a user may take: each run of the user carries them.
 	maxUser = 16 << 10
-	// maxSaid is how many characters of a handler's words a client is told.
+	// maxSaid is how many characters of a handler's text a client gets.
 	maxSaid = 500
-	// operationOfPlatform is the x-permission of what is the operator's: the platform's key counts
-	// there, whatever the repository has.
+	// operationOfPlatform is the x-permission of the operator's operations: the platform's key
+	// counts there, whatever authentication the repository has.
 	operationOfPlatform = "platform:read"
 )
 
 type ownUserKey struct{}
 
-// ownUser is whom the repository's own authentication has let in, or whom its agent acts for; nil
-// where there is no such authentication, and for the agent itself.
+// ownUser returns the user that the repository's own authentication has let in, or the user
+// that its agent acts for; nil if there is no such authentication, and for the agent itself.
 func ownUser(ctx context.Context) json.RawMessage {
 	user, _ := ctx.Value(ownUserKey{}).(json.RawMessage)
 	return user
 }
 
-// admitted is who sent a request to a deployment.
+// admitted is a deployment and the sender of a request to it.
 type admitted struct {
 	deployment.Deployment
 
 	principal apikey.Principal
-	// user is that of the repository's own authentication, nil for none.
+	// user is the user of the repository's own authentication; nil if there is no such user.
 	user json.RawMessage
 }
 
-// admit finds the deployment that the path names, and who asks. A deployment of another workspace
-// does not exist for a key of the platform.
+// admit finds the deployment that the path names, and the sender of the request. A deployment
+// of another workspace does not exist for a key of the platform.
 func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 	known, err := s.deployment(r)
 	if o.Permission == operationOfPlatform || (err == nil && !known.Auth) {
@@ -66,7 +68,7 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 	}
 	own, identified := known.Deployment, err == nil
 	if err != nil {
-		// The platform may know nothing of the credentials because they are the repository's.
+		// The platform may not know the credentials because they belong to the repository.
 		var none error
 		if own, none = s.withOwnAuth(r, err); none != nil {
 			return known, none
@@ -83,8 +85,9 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 	return user, err
 }
 
-// withOwnAuth finds a deployment whose repository has its own authentication, in any workspace. The
-// error is why the platform has not let the request in, where there is no such deployment.
+// withOwnAuth finds a deployment whose repository has its own authentication, in any
+// workspace. If there is no such deployment, the error is refused, with which the platform has
+// not let the request in.
 func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployment, error) {
 	refusals := []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.NotFound}
 	if s.Agents == nil || !isID(r.PathValue("deployment_id")) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
@@ -97,7 +100,7 @@ func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployme
 	return d, err
 }
 
-// admitUser asks the repository who sent the request.
+// admitUser asks the repository which user sent the request.
 func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, error) {
 	asked := graph.Request{
 		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, strings.Replace(base, "{deployment_id}", r.PathValue("deployment_id"), 1)),
@@ -115,7 +118,7 @@ func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, e
 		return admitted{}, fmt.Errorf("own authentication of deployment %s: %w", d.Deployment, err)
 	}
 	inbound.Known(r.Context(), d.Workspace)
-	// The role may nothing: what the user may do is the repository's to say.
+	// The role has no permissions: the repository decides about the user's rights.
 	return admitted{d, apikey.Principal{Workspace: d.Workspace, Subject: identity}, ruling.User}, nil
 }
 
@@ -143,7 +146,7 @@ func identityOf(user json.RawMessage) (string, error) {
 	return known.Identity, nil
 }
 
-// refusal is the fault of a ruling that allows nothing.
+// refusal returns the fault for a ruling that does not allow the request.
 func refusal(ruling graph.Ruling, otherwise fault.Kind, text string) error {
 	kind := otherwise
 	switch {
@@ -171,8 +174,9 @@ func pathParams(r *http.Request) map[string]string {
 	return params
 }
 
-// withhold takes out of a request what a repository does not get to see: the credentials of the
-// platform, with which it could act for those who sent them, and what only the platform says.
+// withhold removes the headers that a repository may not see from a request: the credentials
+// of the platform, with which the repository could act for their owners, and the headers that
+// only the platform sets.
 func withhold(header http.Header) {
 	for name := range header {
 		if strings.HasPrefix(strings.ToLower(name), "x-slipway-") {
@@ -197,7 +201,8 @@ func withhold(header http.Header) {
 	}
 }
 
-// ownHeaders are those that a repository's own authentication sees, by name in lower case.
+// ownHeaders returns the headers that a repository's own authentication sees, by name in lower
+// case.
 func ownHeaders(r *http.Request) map[string]string {
 	shown := r.Header.Clone()
 	withhold(shown)
@@ -210,11 +215,12 @@ func ownHeaders(r *http.Request) map[string]string {
 	return headers
 }
 
-// access is what the repository's own authentication is asked about.
+// access is the access that the repository's own authentication decides about.
 type access struct{ resource, action string }
 
-// decide asks the repository what the user of the request may do. The filter is what the metadata
-// of the resource must match; members are what the handler has made of the value.
+// decide asks the repository whether the user of the request may make an access. The metadata
+// of the resource must match the filter; members are the members of the value as the handler
+// has left them.
 func (s server) decide(ctx context.Context, user json.RawMessage, to access, value map[string]any) (filter ownFilter, members map[string]json.RawMessage, err error) {
 	d := served(ctx)
 	ruling, err := s.rule(ctx, d, graph.Invocation{

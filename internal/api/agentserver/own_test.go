@@ -26,8 +26,8 @@ func guarded() map[string]operation {
 	return some
 }
 
-// statusOf sends an operation's request as a user and returns the status alone, as some answers do
-// not end.
+// statusOf sends an operation's request as a user and returns only the status, because some
+// answers do not end.
 func (o operation) statusOf(t *testing.T, f *fixture, method, path, user string) int {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -37,8 +37,8 @@ func (o operation) statusOf(t *testing.T, f *fixture, method, path, user string)
 	return answer.StatusCode
 }
 
-// TestTheOwnerMayDoWhatTheContractOffers drives every operation as the user that owns all of it,
-// and finds that each was decided about.
+// TestTheOwnerMayDoWhatTheContractOffers calls every operation as the user that owns all
+// objects, and checks that the repository has decided about each operation.
 func TestTheOwnerMayDoWhatTheContractOffers(t *testing.T) {
 	t.Parallel()
 	f, g, _ := setUpGuarded(t)
@@ -66,8 +66,8 @@ func TestTheOwnerMayDoWhatTheContractOffers(t *testing.T) {
 	}
 }
 
-// TestAttackNobodyIsLetInWhoIsNotMeant sends every operation with credentials that the repository's
-// own authentication does not take, and with handlers that fail.
+// TestAttackNobodyIsLetInWhoIsNotMeant sends every operation with credentials that the
+// repository's own authentication does not accept, and with handlers that fail.
 func TestAttackNobodyIsLetInWhoIsNotMeant(t *testing.T) {
 	t.Parallel()
 	f, g, platformKey := setUpGuarded(t)
@@ -104,8 +104,8 @@ func TestAttackNobodyIsLetInWhoIsNotMeant(t *testing.T) {
 	}
 }
 
-// TestAttackRulingsThatAllowNothing has every operation decided by a ruling that is none, or that
-// denies.
+// TestAttackRulingsThatAllowNothing calls every operation with an invalid ruling, and with a
+// ruling that denies.
 func TestAttackRulingsThatAllowNothing(t *testing.T) {
 	t.Parallel()
 	f, g, _ := setUpGuarded(t)
@@ -137,7 +137,7 @@ func TestAttackRulingsThatAllowNothing(t *testing.T) {
 	wantStatus(t, f.as(t, "ada", "POST", "/threads", object{}), http.StatusServiceUnavailable)
 }
 
-// TestAttackAnotherUsersThings has a user ask for what is another's by every operation.
+// TestAttackAnotherUsersThings calls every operation as a user, with objects of another user.
 func TestAttackAnotherUsersThings(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)
@@ -165,7 +165,7 @@ func TestAttackAnotherUsersThings(t *testing.T) {
 	}
 }
 
-// TestAttackAnotherUsersThingsInBodies has them named in bodies.
+// TestAttackAnotherUsersThingsInBodies names objects of another user in bodies.
 func TestAttackAnotherUsersThingsInBodies(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)
@@ -246,7 +246,7 @@ func TestAttackAStreamOfAThreadThatIsYetToCome(t *testing.T) {
 	}
 }
 
-// TestAttackRepeatedRequestsOfAnotherUser has a user send another's Idempotency-Key.
+// TestAttackRepeatedRequestsOfAnotherUser sends the Idempotency-Key of another user.
 func TestAttackRepeatedRequestsOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)
@@ -260,7 +260,7 @@ func TestAttackRepeatedRequestsOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestAttackForgedHeaders has a user say in headers who it is.
+// TestAttackForgedHeaders sends headers in which a user claims an identity.
 func TestAttackForgedHeaders(t *testing.T) {
 	t.Parallel()
 	f, _, platformKey := setUpGuarded(t)
@@ -295,7 +295,8 @@ func TestAttackAnAgentThatIsDownLetsNobodyIn(t *testing.T) {
 	}
 }
 
-// TestAttackAHandlerThatHangsLetsNobodyIn: the server does not wait for it for ever.
+// TestAttackAHandlerThatHangsLetsNobodyIn checks that the server does not wait for the handler
+// for ever.
 func TestAttackAHandlerThatHangsLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)
@@ -303,7 +304,7 @@ func TestAttackAHandlerThatHangsLetsNobodyIn(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads/search", object{}), http.StatusOK)
 }
 
-// TestFiltersOfTheRepositorysOwnAuthentication: each kind that there is.
+// TestFiltersOfTheRepositorysOwnAuthentication checks each kind of filter.
 func TestFiltersOfTheRepositorysOwnAuthentication(t *testing.T) {
 	t.Parallel()
 	f, g, _ := setUpGuarded(t)
@@ -321,8 +322,8 @@ func TestFiltersOfTheRepositorysOwnAuthentication(t *testing.T) {
 	}
 }
 
-// TestTheStoreOfAUser: handlers change the namespace, and a filter, which the store could not
-// apply, lets nobody in.
+// TestTheStoreOfAUser checks that handlers can change the namespace. A filter, which the store
+// could not apply, lets no user in.
 func TestTheStoreOfAUser(t *testing.T) {
 	t.Parallel()
 	f, g, _ := setUpGuarded(t)
@@ -343,8 +344,8 @@ func TestTheStoreOfAUser(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", "/store/items?key=k&namespace=notes", nil), http.StatusBadRequest)
 }
 
-// TestAttackAnAgentActsForItsCallerOnly: what a graph asks of its own server it asks with the
-// rights of the run's user; the graph's own store is the agent's.
+// TestAttackAnAgentActsForItsCallerOnly checks that a graph's requests to its own server have
+// the rights of the run's user. The graph's own store belongs to the agent.
 func TestAttackAnAgentActsForItsCallerOnly(t *testing.T) {
 	t.Parallel()
 	f, _, _, token := setUpGuardedAgent(t)
@@ -361,8 +362,8 @@ func TestAttackAnAgentActsForItsCallerOnly(t *testing.T) {
 	}
 }
 
-// TestAttackMembersOfCommandsSpeltOtherwise has a command name its metadata in a way that a handler
-// does not look at.
+// TestAttackMembersOfCommandsSpeltOtherwise sends a command whose metadata has a spelling that
+// a handler does not look at.
 func TestAttackMembersOfCommandsSpeltOtherwise(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)
@@ -377,7 +378,8 @@ func TestAttackMembersOfCommandsSpeltOtherwise(t *testing.T) {
 	}
 }
 
-// TestUsersReachTheGraph: the agent is told the user whom its own authentication has let in.
+// TestUsersReachTheGraph checks that the agent gets the user that its own authentication has
+// let in.
 func TestUsersReachTheGraph(t *testing.T) {
 	t.Parallel()
 	g := &guardian{}
@@ -398,8 +400,8 @@ func TestUsersReachTheGraph(t *testing.T) {
 	}
 }
 
-// TestAttackMembersOfBodiesSpeltOtherwise has a user name members in spellings that Go's decoder of
-// JSON takes for the members themselves, so that a handler would look at something else.
+// TestAttackMembersOfBodiesSpeltOtherwise sends members in spellings that Go's decoder of JSON
+// accepts as the members themselves, so that a handler would look at other values.
 func TestAttackMembersOfBodiesSpeltOtherwise(t *testing.T) {
 	t.Parallel()
 	f, _, _ := setUpGuarded(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/match"
 )
 
-// ownFilter is what metadata must match for a user, as the repository's own authentication says.
+// ownFilter is the filter that metadata must match for a user, as the repository's own
+// authentication says.
 type ownFilter = match.Filter
 
 // Operators of such filters.
@@ -19,8 +20,8 @@ const (
 )
 
 // parseOwnFilter reads {"owner": "ada"}, {"owner": {"$eq": "ada"}} and {"teams": {"$contains":
-// "red"}}, or several of them, all of which must hold. Whatever else a handler returns is an error,
-// and lets nobody in.
+// "red"}}, or several of them, all of which must hold. Any other filter that a handler returns
+// is an error, and lets no user in.
 func parseOwnFilter(raw json.RawMessage) (ownFilter, error) {
 	var members map[string]json.RawMessage
 	if present(raw) == nil {
@@ -43,8 +44,8 @@ func parseOwnFilter(raw json.RawMessage) (ownFilter, error) {
 	return match.Parse(object(wanted))
 }
 
-// conditionOf is a condition as package match has it: a value that is equal, or a list that is
-// contained.
+// conditionOf returns a condition in the form of package match: a value that is equal, or a
+// list that is contained.
 func conditionOf(value json.RawMessage) (any, error) {
 	var operators map[string]json.RawMessage
 	if json.Unmarshal(value, &operators) != nil || operators == nil {
@@ -65,7 +66,7 @@ func conditionOf(value json.RawMessage) (any, error) {
 	return nil, nil
 }
 
-// contained is the condition that a list has an element, or all of several.
+// contained returns the condition that a list has an element, or all of several elements.
 func contained(operand json.RawMessage) (any, error) {
 	var elements []json.RawMessage
 	if json.Unmarshal(operand, &elements) != nil || elements == nil {
@@ -81,8 +82,8 @@ func contained(operand json.RawMessage) (any, error) {
 	return conditions, nil
 }
 
-// scalar wants a string, a number or a boolean. A null would stand for a user that a handler has
-// not found.
+// scalar accepts a string, a number or a boolean. A null would stand for a user that a handler
+// has not found.
 func scalar(value json.RawMessage) (any, error) {
 	var found any
 	if err := json.Unmarshal(state.OrNull(value), &found); err != nil {

@@ -21,13 +21,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// A repository may bring an HTTP application of its own. Its routes come before the server's, and
-// it gets every request that no route of the server takes. They are open to everybody, unless the
-// repository asks for credentials there, too. The agent itself always reaches the server's routes.
+// A repository may bring an HTTP application of its own. Its routes take precedence over the
+// server's, and it gets every request that no route of the server takes. Its routes are open
+// to every caller, unless the repository asks for credentials there, too. The agent itself
+// always reaches the server's routes.
 
 type mountedKey struct{}
 
-// isMounted tells whether the prefix of all paths was taken from the path of a request.
+// isMounted reports whether the prefix of all paths was removed from the path of a request.
 func isMounted(ctx context.Context) bool { return ctx.Value(mountedKey{}) != nil }
 
 // anyDeployment finds the deployment that the path names, in any workspace.
@@ -38,9 +39,10 @@ func (s server) anyDeployment(r *http.Request) (deployment.Deployment, error) {
 	return s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))
 }
 
-// yield answers a request to a route of the server that the repository's configuration file takes
-// away, or has put another one in the place of. It reports whether it has. refused is why the
-// request was not let in: that tells nothing about routes of the repository's own.
+// yield answers a request to a route of the server if the repository's configuration file
+// disables this route or has put another route in its place. It reports whether it has
+// answered. refused is the reason why the request was not let in; it says nothing about the
+// routes of the repository's own application.
 func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, known admitted, refused error) bool {
 	d := known.Deployment
 	if refused != nil {
@@ -78,7 +80,7 @@ func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, k
 	return false
 }
 
-// disabled tells whether a group of routes that an operation belongs to is not served.
+// disabled reports whether a group of routes to which an operation belongs is not served.
 func disabled(asked *build.HTTP, o web.Operation) bool {
 	_, path, _ := strings.Cut(o.Pattern, " ")
 	words := strings.Split(strings.TrimPrefix(path, "/"), "/")
@@ -92,8 +94,8 @@ func disabled(asked *build.HTTP, o web.Operation) bool {
 	}
 }
 
-// otherwise serves what no route of the server takes: paths with the prefix of all, and what the
-// repository's own application has.
+// otherwise serves the requests that no route of the server takes: requests to paths with the
+// prefix of all paths, and requests to the repository's own application.
 func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
 	d, err := s.anyDeployment(r)
 	if fault.Is(err, fault.NotFound) {
@@ -122,7 +124,8 @@ func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// mount serves a request whose path begins with the prefix of all as one without it.
+// mount serves a request whose path begins with the prefix of all paths like a request without
+// the prefix.
 func (s server) mount(w http.ResponseWriter, r *http.Request, prefix string) bool {
 	before := strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
 	rest, ok := strings.CutPrefix(ownPath(r.URL.Path), prefix)
@@ -142,7 +145,7 @@ func (s server) mount(w http.ResponseWriter, r *http.Request, prefix string) boo
 	return true
 }
 
-// ownPath is a path below a deployment's URL: "/threads".
+// ownPath returns the path below a deployment's URL: "/threads".
 func ownPath(path string) string {
 	parts := strings.SplitN(path, "/", 4) // "", "d", the deployment's id, the rest
 	if len(parts) < 4 {
@@ -151,11 +154,11 @@ func ownPath(path string) string {
 	return "/" + parts[3]
 }
 
-// patterns are the compiled patterns of routes; one that cannot be compiled is nil.
+// patterns are the compiled patterns of routes; a pattern that cannot be compiled is nil.
 var patterns = lru.New[string, *regexp.Regexp](10_000)
 
-// shadows tells whether the repository's own application has a route in the place of one of the
-// server's.
+// shadows reports whether the repository's own application has a route in the place of a route
+// of the server.
 func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) {
 	described, err := s.describe(context.WithValue(r.Context(), deploymentKey{}, d))
 	if err != nil {
@@ -174,7 +177,7 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 	}), nil
 }
 
-// visit has the repository's own application answer a request.
+// visit lets the repository's own application answer a request.
 func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
 	web.ActsFor(r.Context(), d.Workspace)
 	s.markOrigin(w, r, d)
@@ -190,7 +193,8 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 			visit.User = userOf(known.principal, r.Header)
 		}
 	}
-	// All are counted together, also those in the place of a route of the server.
+	// All such requests are counted together, also requests to routes in the place of a route
+	// of the server.
 	asked := r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
 	asked.Pattern = base + ownRoutes
 	if s.Metrics != nil {
@@ -211,7 +215,8 @@ type ownVisit struct {
 	graph.Visit
 }
 
-// handOver sends the request of a visit to the application, without what that does not get to see.
+// handOver sends the request of a visit to the application, without the headers that the
+// application may not see.
 func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	visit, ok := r.Context().Value(visitKey{}).(ownVisit)
 	if !ok {
@@ -220,7 +225,7 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	d := visit.Deployment
 	r = r.Clone(r.Context())
 	if withhold(r.Header); !d.Auth && (d.Settings.HTTP.RouteAuth || r.Header.Get(auth.HeaderTenant) != "") {
-		// A bearer token that goes with a workspace is one of the platform's.
+		// A bearer token that comes with a workspace is a token of the platform.
 		for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
 			r.Header.Del(name)
 		}
@@ -240,14 +245,17 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ofServer are headers of answers that would concern all that is served at the server's address.
+// ofServer are headers of answers that would affect everything that is served at the server's
+// address.
 var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "X-Request-Id"}
 
-// sandbox has browsers take a page of a repository's own application as one of an origin that no
-// other page has: pages of all deployments, and the console, have the server's address in common.
+// sandbox makes browsers treat a page of a repository's own application as a page of an origin
+// that no other page has: the pages of all deployments, and the console, share the server's
+// address.
 const sandbox = "sandbox allow-downloads allow-forms allow-modals allow-popups allow-popups-to-escape-sandbox allow-scripts"
 
-// tame keeps what the repository's own application answers to the application's own paths.
+// tame restricts the effects of an answer of the repository's own application to the
+// application's own paths.
 func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response) {
 	header, below := answer.Header, strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
 	for _, name := range ofServer {

@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// ownApp is a repository's own application, which says what it has seen.
+// ownApp is a repository's own application, which returns the request that it has seen.
 func ownApp(held <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -79,8 +79,8 @@ func ownApp(held <-chan struct{}) http.Handler {
 	return mux
 }
 
-// setUpOwn deploys an agent with an application of its own, whose route shadows POST of
-// /threads/search and what is below /store.
+// setUpOwn deploys an agent with an application of its own, whose routes shadow POST of
+// /threads/search and all paths below /store.
 func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits) *fixture {
 	t.Helper()
 	held := make(chan struct{})
@@ -97,7 +97,8 @@ func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits) *fixture {
 	return f
 }
 
-// TestTheRoutesOfARepositorysOwnApplication: they come before the server's, and are open to all.
+// TestTheRoutesOfARepositorysOwnApplication checks that these routes take precedence over the
+// server's, and are open to every caller.
 func TestTheRoutesOfARepositorysOwnApplication(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{})
@@ -143,7 +144,8 @@ func TestAnApplicationsAnswersStayBelowItsPaths(t *testing.T) {
 	}
 }
 
-// TestAttackCredentialsDoNotReachAnApplication, whatever it asks for.
+// TestAttackCredentialsDoNotReachAnApplication checks this whether or not the application's
+// routes ask for credentials.
 func TestAttackCredentialsDoNotReachAnApplication(t *testing.T) {
 	t.Parallel()
 	for name, asked := range map[string]build.HTTP{"open": {}, "with credentials": {RouteAuth: true}} {
@@ -168,7 +170,8 @@ func TestAttackCredentialsDoNotReachAnApplication(t *testing.T) {
 	}
 }
 
-// TestAttackOwnRoutesWithCredentials: without good ones nobody gets in where they are asked for.
+// TestAttackOwnRoutesWithCredentials checks that a request needs valid credentials where the
+// repository asks for them.
 func TestAttackOwnRoutesWithCredentials(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{RouteAuth: true}, quota.Limits{})
@@ -185,8 +188,8 @@ func TestAttackOwnRoutesWithCredentials(t *testing.T) {
 	}
 }
 
-// TestAnAgentReachesTheServersRoutes although its repository has others in their place, or disables
-// them.
+// TestAnAgentReachesTheServersRoutes checks this where the repository has other routes in
+// their place, or disables them.
 func TestAnAgentReachesTheServersRoutes(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)
@@ -197,7 +200,7 @@ func TestAnAgentReachesTheServersRoutes(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads/search", object{}), http.StatusNotFound)
 }
 
-// TestBodiesOfOwnRoutesAreStreamed in both directions at once.
+// TestBodiesOfOwnRoutesAreStreamed streams bodies in both directions at once.
 func TestBodiesOfOwnRoutesAreStreamed(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{})
@@ -225,7 +228,7 @@ func TestBodiesOfOwnRoutesAreStreamed(t *testing.T) {
 	}
 }
 
-// TestAttackLimitsOfOwnRoutes: they are the limits of the workspace.
+// TestAttackLimitsOfOwnRoutes checks that the limits of the workspace apply.
 func TestAttackLimitsOfOwnRoutes(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{}.With(quota.Streams, 1))
@@ -258,7 +261,7 @@ func TestAnApplicationThatIsDown(t *testing.T) {
 	wantStatus(t, f.send(t, "GET", f.path("/seen"), nil, nil), http.StatusServiceUnavailable)
 }
 
-// TestDisabledRoutes: each group alone.
+// TestDisabledRoutes disables each group alone.
 func TestDisabledRoutes(t *testing.T) {
 	t.Parallel()
 	groups := map[string][]string{
@@ -302,8 +305,8 @@ func TestAPrefixOfAllPaths(t *testing.T) {
 	}
 }
 
-// TestRulesForPagesOfOtherOrigins that the configuration file has, and those that an application
-// has itself.
+// TestRulesForPagesOfOtherOrigins checks the rules in the configuration file, and the rules of
+// an application itself.
 func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	age := 60
@@ -334,7 +337,8 @@ func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// TestHeadersThatGraphsSee are those that the configuration file chooses, but no credentials.
+// TestHeadersThatGraphsSee checks that graphs see the headers that the configuration file
+// chooses, but no credentials.
 func TestHeadersThatGraphsSee(t *testing.T) {
 	t.Parallel()
 	var agent heard

@@ -19,36 +19,40 @@ const (
 	memberNamespace = "namespace"
 )
 
-// asked is a request as the repository's own authentication decides about it.
+// asked is a request in the form in which the repository's own authentication decides about
+// it.
 type asked struct {
 	access
-	// parts are what is decided about, one by one: a batch has several.
+	// parts are decided about one by one: a batch has several parts.
 	parts []askedPart
-	// thread is the thread that the body names, "" where it does not.
+	// thread is the thread that the body names; "" if it names no thread.
 	thread string
-	// mayCome says that the thread may come later, or is made.
+	// mayCome says that the thread may be created later, or that the request creates it.
 	mayCome bool
 	// batch says that the body is a list.
 	batch bool
-	// command is the body around the first part, nil where there is none.
+	// command is the body that contains the first part as its params; nil if the request is
+	// not a command.
 	command map[string]json.RawMessage
 }
 
-// askedPart is the body of a request, or one element of it, and what the path and the query say.
+// askedPart is the body of a request, or one element of it, with the values from the path and
+// the query.
 type askedPart struct {
 	body map[string]json.RawMessage
 	form
-	// ids are those of the path.
+	// ids are the ids in the path.
 	ids map[string]string
 }
 
 // form says how a body becomes the value that a handler sees, and back.
 type form struct {
-	// nested is the member of the value that holds all members of the body but those of top; "" is
-	// none.
+	// nested is the member of the value that holds all members of the body except those in
+	// top; "" if there is no such member.
 	nested string
 	top    []string
-	// namespace is the member of the body that the value has as namespace, "" for none.
+	// namespace is the member of the body that the value has as namespace; "" if there is no
+	// such member.
 	namespace string
 	// tagged bodies have metadata, which a handler may add.
 	tagged bool
@@ -56,7 +60,7 @@ type form struct {
 	inQuery bool
 }
 
-// forms are those of the accesses whose values are not their bodies.
+// forms has the forms of the accesses whose values differ from their bodies.
 var forms = map[access]form{
 	{"threads", "create_run"}: {
 		nested: "kwargs", top: []string{"assistant_id", memberMetadata, "multitask_strategy", "if_not_exists", "after_seconds"}, tagged: true,
@@ -72,13 +76,13 @@ var forms = map[access]form{
 
 var cronMembers = []string{"schedule", "end_time", "timezone", "enabled", memberMetadata}
 
-// commandMembers are what the parameters of a command are read from.
+// commandMembers are the members from which the parameters of a command are read.
 var commandMembers = []string{
 	"assistant_id", "input", "config", memberMetadata, "multitask_strategy", "multitaskStrategy", "interrupt_id", "response", "responses", "update", "goto",
 	"checkpoint_id", "run_id", memberNamespace, "keys", "limit", "before",
 }
 
-// untagged end the paths of operations that change something and take no metadata.
+// untagged are the ends of the paths of operations that change something and take no metadata.
 var untagged = []string{"/state", "/latest", "/cancel"}
 
 // askedOf reads a request that was checked.
@@ -108,7 +112,7 @@ func askedOf(r *http.Request, o web.Operation) (asked, error) {
 	return a, nil
 }
 
-// read finds the form of the value, and what the body says of the thread.
+// read finds the form of the value, and reads the members of the body that concern the thread.
 func (a *asked) read(r *http.Request, o web.Operation) {
 	if len(a.parts) == 0 { // an empty batch
 		a.parts = []askedPart{{}}
@@ -143,9 +147,10 @@ func (a *asked) enter(command map[string]json.RawMessage) {
 	a.command = command
 	part := askedPart{ids: a.parts[0].ids, form: forms[a.access]}
 	if json.Unmarshal(state.OrNull(command["params"]), &part.body) != nil {
-		part.body = nil // the command refuses them
+		part.body = nil // the command refuses such parameters
 	}
-	// The command's own names come in one spelling: a handler looks at no other.
+	// The command's own names are accepted in one spelling only: a handler looks at no other
+	// spelling.
 	maps.DeleteFunc(part.body, func(name string, _ json.RawMessage) bool {
 		return slices.ContainsFunc(commandMembers, func(known string) bool { return name != known && strings.EqualFold(name, known) })
 	})
@@ -156,7 +161,7 @@ func (a *asked) lacksMetadata(r *http.Request) bool {
 	return slices.ContainsFunc(untagged, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
 }
 
-// fromQuery is what the query says of an item of the store.
+// fromQuery returns the members that the query has for an item of the store.
 func fromQuery(r *http.Request) map[string]json.RawMessage {
 	query := r.URL.Query()
 	found := []string{}
@@ -179,7 +184,7 @@ func isObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &members) == nil && members != nil
 }
 
-// value is what a handler sees: the ids, and the members of the body.
+// value returns the value that a handler sees: the ids, and the members of the body.
 func (p askedPart) value() map[string]any {
 	value, nested := map[string]any{}, map[string]any{}
 	for name, member := range p.body {
@@ -205,7 +210,7 @@ func (p askedPart) value() map[string]any {
 	return value
 }
 
-// become takes back what a handler has made of the value.
+// become returns the part with the members of the value that a handler has returned.
 func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
 	if p.tagged && present(made[memberMetadata]) != nil && !isObject(made[memberMetadata]) {
 		return p, errors.New("own authorization: the metadata is not an object")
@@ -233,7 +238,7 @@ func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
 	return p, nil
 }
 
-// nestedIn are the members of the body that are nested in the value.
+// nestedIn returns the members of the body that are nested in the value.
 func (p askedPart) nestedIn(made map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
 	if p.nested == "" {
@@ -274,7 +279,7 @@ func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata jso
 
 func (p askedPart) metadata() json.RawMessage { return present(p.body[memberMetadata]) }
 
-// replace gives a request what the handlers have made of it.
+// replace puts the values that the handlers have returned into the request.
 func (a asked) replace(r *http.Request) error {
 	first := a.parts[0]
 	if first.inQuery {

@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// page is an answer that is one page of a list.
+// page is an answer with one page of a list.
 type page struct {
 	items []any
-	// selected are the names of the members to show, all when there is none.
+	// selected are the names of the members to show; if it is empty, all members are shown.
 	selected []string
 	offset   int
-	// more says that there are others behind the page; total is how many there are in all, 0 when
-	// that was not counted.
+	// more says that there are more items after the page; total is the number of all items, 0
+	// if they were not counted.
 	more  bool
 	total int
 }
@@ -45,7 +45,7 @@ func (p page) write(w http.ResponseWriter) error {
 	return json.NewEncoder(w).Encode(shown)
 }
 
-// pick leaves out the members that were not asked for.
+// pick omits the members that are not selected.
 func (p page) pick() ([]any, error) {
 	if len(p.selected) == 0 {
 		return p.items, nil
@@ -70,7 +70,7 @@ func (p page) pick() ([]any, error) {
 	return shown, nil
 }
 
-// memberExtracted is shown whenever something was asked to be extracted.
+// memberExtracted is shown whenever the request asks to extract something.
 const memberExtracted = "extracted"
 
 // VisitSearchAssistantsResponse implements SearchAssistantsResponseObject.

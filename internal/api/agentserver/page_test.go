@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagesMayCallAgents asks as a browser does before it lets a page send a request with a key.
+// TestPagesMayCallAgents sends the preflight that a browser sends before a page's request with
+// a key.
 func TestPagesMayCallAgents(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -16,7 +17,7 @@ func TestPagesMayCallAgents(t *testing.T) {
 		!strings.Contains(asked.Header.Get("Access-Control-Allow-Methods"), "POST") || asked.Header.Get("Access-Control-Allow-Headers") != "x-api-key" {
 		t.Errorf("preflight: got %d %v", asked.StatusCode, asked.Header)
 	}
-	// Also a refusal can be read.
+	// The page can also read a refusal.
 	refused := f.send(t, "POST", f.path("/threads"), map[string]any{}, map[string]string{"Origin": "https://app.test"})
 	if refused.StatusCode != http.StatusUnauthorized || refused.Header.Get("Access-Control-Allow-Origin") != "*" ||
 		!strings.Contains(refused.Header.Get("Access-Control-Expose-Headers"), "Content-Location") {

@@ -16,21 +16,21 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// resources are what the repository's own authentication decides about, with the actions on each,
-// as the framework names them. The x-permission of an operation is one of each. A command's action
-// depends on its method.
+// resources has the resources that the repository's own authentication decides about, with the
+// actions on each resource. The names are the framework's. The x-permission of an operation is
+// one resource and one of its actions. A command's action depends on its method.
 var resources = map[string][]string{
 	"threads":    {"create", "read", "update", "delete", "search", "create_run", actionOfCommand},
 	"assistants": {"create", "read", "update", "delete", "search"},
 	"crons":      {"create", "read", "update", "delete", "search"},
 	"store":      {"put", "get", "search", "delete", "list_namespaces"},
-	"server":     {"read"}, // every user that is let in may
-	"platform":   {"read"}, // only the platform's key may
+	"server":     {"read"}, // every user that is let in may do this
+	"platform":   {"read"}, // only the platform's key may do this
 }
 
 const actionOfCommand = "command"
 
-// commandActions are the actions that commands to a thread are.
+// commandActions has the action of each command to a thread.
 var commandActions = map[string]string{
 	"run.start": "create_run", "input.respond": "create_run", "state.fork": "create_run", "input.inject": "create_run",
 	"agent.getTree": "read", "state.get": "read", "state.listCheckpoints": "read",
@@ -42,8 +42,8 @@ func accessOf(o web.Operation) access {
 	return access{resource, action}
 }
 
-// checkRules refuses a contract with an operation about which nobody decides. So a server with such
-// an operation does not start.
+// checkRules refuses a contract with an operation that has no rule for its access, or with a
+// public operation that has one. So a server with such an operation does not start.
 func checkRules(contract *web.Contract) error {
 	for _, o := range contract.Operations() {
 		to := accessOf(o)
@@ -56,12 +56,13 @@ func checkRules(contract *web.Contract) error {
 
 type permitKey struct{}
 
-// permitted is what the repository's own authentication has said of a request.
+// permitted is the decision of the repository's own authentication about a request.
 type permitted struct {
 	filter ownFilter
-	// absent says that the thread was not there when it was looked at.
+	// absent says that the thread did not exist when the server looked for it.
 	absent bool
-	// metadata is what the handler has made of that of a thread which the request makes.
+	// metadata is the metadata of a thread that the request creates, as the handler has left
+	// it.
 	metadata json.RawMessage
 }
 
@@ -70,8 +71,8 @@ func permitOf(ctx context.Context) permitted {
 	return p
 }
 
-// permit has the repository's own authentication decide about each request, if there is one, and
-// shows the request only what it lets the user see.
+// permit lets the repository's own authentication, if it has one, decide about each request,
+// and limits the request to the resources that the user may see.
 func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
 	to := accessOf(o)
 	return func(next http.Handler) http.Handler {
@@ -91,8 +92,9 @@ func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
 	}
 }
 
-// permission asks about a request, gives it what the handler has made of it, and looks whether the
-// user may see what it is about.
+// permission asks the repository about a request, puts the values that the handler has
+// returned into the request, and checks whether the user may see the resource that the request
+// is about.
 func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (permitted, error) {
 	asked, err := askedOf(r, o)
 	if err != nil {
@@ -123,7 +125,8 @@ func (s server) permission(r *http.Request, o web.Operation, user json.RawMessag
 	return s.about(r, o, asked, allowed)
 }
 
-// about looks whether what the request is about matches the filter. What does not is not there.
+// about checks whether the resource that the request is about matches the filter. A resource
+// that does not match does not exist for the user.
 func (s server) about(r *http.Request, o web.Operation, asked asked, allowed permitted) (permitted, error) {
 	id := strings.ToLower(r.PathValue(o.Resource))
 	if asked.thread != "" {
@@ -155,8 +158,8 @@ func (s server) about(r *http.Request, o web.Operation, asked asked, allowed per
 	return allowed, nil
 }
 
-// matching404 is the error of a read, or that of what is not there where its metadata does not
-// match.
+// matching404 returns the error of a read, or the error missing if the metadata does not match
+// the filter.
 func matching404(err error, filter ownFilter, metadata json.RawMessage, missing error) error {
 	if err != nil {
 		return err
@@ -168,13 +171,14 @@ func matching404(err error, filter ownFilter, metadata json.RawMessage, missing 
 	return err
 }
 
-// see tells whether there is a thread that matches a filter: one that does not is not there.
+// see returns no error if there is a thread that matches the filter. A thread that does not
+// match gets the error of a thread that does not exist.
 func (s server) see(ctx context.Context, ref thread.Ref, filter ownFilter) error {
 	t, err := s.Threads.Get(ctx, ref)
 	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
 }
 
-// visible is see by what the request is permitted.
+// visible is see with the filter of the request's permit.
 func (s server) visible(ctx context.Context, ref thread.Ref) error {
 	filter := permitOf(ctx).filter
 	if filter.Empty() {
@@ -183,9 +187,9 @@ func (s server) visible(ctx context.Context, ref thread.Ref) error {
 	return s.see(ctx, ref, filter)
 }
 
-// also asks about something else that a request does, beside its operation, and returns the filter
-// and what the handler has made of the metadata in the value. Without an authentication of the
-// repository's own everything is allowed.
+// also asks about another access that a request makes, in addition to its operation. It
+// returns the filter, and the metadata in the value as the handler has left it. If the
+// repository has no authentication of its own, everything is allowed.
 func (s server) also(ctx context.Context, to access, value map[string]any) (filter ownFilter, metadata json.RawMessage, err error) {
 	user := ownUser(ctx)
 	if user == nil {
@@ -203,8 +207,8 @@ func (s server) also(ctx context.Context, to access, value map[string]any) (filt
 	return filter, metadata, nil
 }
 
-// mayRun asks whether the user may read an assistant that somebody has made, for a run of it.
-// Everybody who may run anything may run the default ones.
+// mayRun asks whether the user may read an assistant that a client has made, before a run of
+// it. Every user that may create a run may run the default assistants.
 func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 	if ownUser(ctx) == nil || a.Assistant == assistant.DefaultID(a.Graph) {
 		return nil
@@ -213,8 +217,8 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 	return matching404(err, filter, a.Metadata, assistant.NotFound(a.Assistant))
 }
 
-// newThread makes a thread for the request's user, or returns the one that is there, if the user
-// may see it.
+// newThread makes a thread for the request's user, or returns the thread that already exists,
+// if the user may see it.
 func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
 	t, err := s.Threads.CreateFor(ctx, ref, metadata, ttl, false)
 	if !fault.Is(err, fault.Conflict) {

@@ -33,7 +33,7 @@ type shownEvent struct {
 	}
 }
 
-// String is an event in one line, without what differs from run to run.
+// String returns an event in one line, without the parts that differ from run to run.
 func (e shownEvent) String() string {
 	where := strings.Join(e.Params.Namespace, "|")
 	if e.Params.Node != "" {
@@ -42,7 +42,7 @@ func (e shownEvent) String() string {
 	return strings.TrimSpace(e.Method+" "+where) + " " + string(e.Params.Data)
 }
 
-// root is what the lifecycle of a run itself says, "" for any other event.
+// root returns the text of a lifecycle event of the run itself, "" for any other event.
 func (e shownEvent) root() string {
 	var said struct{ Event string }
 	if e.Method != "lifecycle" || len(e.Params.Namespace) > 0 || json.Unmarshal(e.Params.Data, &said) != nil {
@@ -80,7 +80,7 @@ func (s *spectator) next(t *testing.T) shownEvent {
 	return e
 }
 
-// until reads up to an event.
+// until reads events up to and including the event for which isLast is true.
 func (s *spectator) until(t *testing.T, isLast func(shownEvent) bool) []shownEvent {
 	t.Helper()
 	var events []shownEvent
@@ -145,7 +145,7 @@ func (f *fixture) does(t *testing.T, thread, method string, params object) respo
 	return answer
 }
 
-// wantRefusal checks the code of a command that is an error of the protocol.
+// wantRefusal checks the error code in the answer to a command.
 func wantRefusal(t *testing.T, answer response, code string) {
 	t.Helper()
 	if answer.string("type") != "error" || answer.string("error") != code || answer.string("message") == "" {
@@ -163,7 +163,7 @@ func token(id, text string) graphtest.Step {
 	return emit("messages", []any{object{"type": "AIMessageChunk", "id": id, "content": text}, object{"graph_node": "model"}})
 }
 
-// TestEventsOfARun that an agent answers which knows nothing of the protocol.
+// TestEventsOfARun has an agent that does not know the protocol.
 func TestEventsOfARun(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -180,7 +180,7 @@ func TestEventsOfARun(t *testing.T) {
 		token("m2", "It is "), emit("messages", []any{object{"type": "ai", "id": "m2", "content": "blue."}, object{"graph_node": "model"}}),
 		add("model", "m2", "It is blue."),
 	}
-	present := f.watch(t, thread, object{"channels": allChannels}) // before there is the thread
+	present := f.watch(t, thread, object{"channels": allChannels}) // before the thread exists
 	begun := f.does(t, thread, "run.start", script(steps...))
 	all := present.runs(t, 1)
 	id := begun.string("result", "run_id")
@@ -231,7 +231,8 @@ func TestEventsOfARun(t *testing.T) {
 	f.everyReplayIsTheSame(t, thread, all)
 }
 
-// everyReplayIsTheSame reads the events of a run again, from the beginning and behind each event.
+// everyReplayIsTheSame reads the events of a run again, from the beginning and after each
+// event.
 func (f *fixture) everyReplayIsTheSame(t *testing.T, thread string, all []shownEvent) {
 	t.Helper()
 	for i := -1; i < len(all)-1; i++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// prune asks for it, and checks how many threads were pruned.
+// prune prunes threads, and checks how many threads were pruned.
 func (f *fixture) prune(t *testing.T, strategy any, want float64, threads ...string) {
 	t.Helper()
 	ids := []string{}
@@ -21,8 +21,9 @@ func (f *fixture) prune(t *testing.T, strategy any, want float64, threads ...str
 	wantBody(t, f.call(t, "POST", "/threads/prune", object{"thread_ids": ids, "strategy": strategy}), object{"pruned_count": want})
 }
 
-// TestPruningDeletesThreads with their runs, also one in flight, and no others: each counts once,
-// however often and in whichever case it is named.
+// TestPruningDeletesThreads checks that the named threads are deleted with their runs,
+// including a run in flight, and no other threads. Each thread counts once, even if the
+// request names it several times or in upper and lower case.
 func TestPruningDeletesThreads(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]any{"delete": "delete", "nothing is said": nil} {
@@ -51,8 +52,8 @@ func TestPruningDeletesThreads(t *testing.T) {
 	}
 }
 
-// TestPruningKeepsOnlyTheNewestState of the threads that are named, each counted once, with their
-// runs; again there is nothing to remove.
+// TestPruningKeepsOnlyTheNewestState checks that the named threads, each counted once, keep
+// their newest state and their runs. A second pruning has nothing to remove.
 func TestPruningKeepsOnlyTheNewestState(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -85,7 +86,8 @@ func TestPruningKeepsOnlyTheNewestState(t *testing.T) {
 	wantTexts(t, f.texts(t, first), "one", "ok", "two", "ok", "three", "ok", "four", "ok")
 }
 
-// TestPruningRefusesTheHistoryOfABusyThread, as a run goes on from it, and leaves it as it is.
+// TestPruningRefusesTheHistoryOfABusyThread checks that the history stays unchanged, because a
+// run continues from it.
 func TestPruningRefusesTheHistoryOfABusyThread(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()
@@ -107,7 +109,7 @@ func TestPruningRefusesTheHistoryOfABusyThread(t *testing.T) {
 	}
 }
 
-// TestPruningPassesOverThreadsOfOthers, which are as if they were not there.
+// TestPruningPassesOverThreadsOfOthers checks that threads of others are treated as missing.
 func TestPruningPassesOverThreadsOfOthers(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

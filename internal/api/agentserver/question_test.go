@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestAQuestionTellsWhatItsAnswerMustBe wherever it is shown; one that says nothing of it, or null,
-// has no such member.
+// TestAQuestionTellsWhatItsAnswerMustBe checks every place that shows a question. A question
+// without a schema for its answer, or with null, does not have this member.
 func TestAQuestionTellsWhatItsAnswerMustBe(t *testing.T) {
 	t.Parallel()
 	schema := object{"type": "object", "required": []any{"ok"}}

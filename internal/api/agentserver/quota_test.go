@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// wantUse checks what the workspace uses of the quotas of threads and runs.
+// wantUse checks how much of the quotas of threads and runs the workspace uses.
 func (f *fixture) wantUse(t *testing.T, want map[quota.Name]int64) {
 	t.Helper()
 	usage := quota.Usage{Table: f.table}
@@ -30,8 +30,8 @@ func (f *fixture) wantUse(t *testing.T, want map[quota.Name]int64) {
 	}
 }
 
-// atOnce sends requests at the same time and returns those that were refused, and those that were
-// not.
+// atOnce sends requests at the same time and returns the answers of the requests that were
+// done, and of the requests that were refused.
 func (f *fixture) atOnce(t *testing.T, path func(i int) string, body object, times int) (done, refused []response) {
 	t.Helper()
 	answers := make([]response, times)
@@ -50,7 +50,8 @@ func (f *fixture) atOnce(t *testing.T, path func(i int) string, body object, tim
 	return done, refused
 }
 
-// TestAttackAKeyThatMakesThreadsWithoutEnd gets as many as the quota allows, whatever it tries.
+// TestAttackAKeyThatMakesThreadsWithoutEnd checks that the key gets as many threads as the
+// quota allows, whatever requests it sends.
 func TestAttackAKeyThatMakesThreadsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	const most = 3
@@ -69,7 +70,7 @@ func TestAttackAKeyThatMakesThreadsWithoutEnd(t *testing.T) {
 	} {
 		wantStatus(t, f.call(t, "POST", path, body), http.StatusForbidden)
 	}
-	// What stands there is no new thread, and a temporary run needs none that stays.
+	// An existing thread is not a new thread, and a temporary run needs no lasting thread.
 	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": made[0].string("thread_id"), "if_exists": "do_nothing"}), http.StatusOK)
 	wantStatus(t, f.call(t, "POST", "/runs/wait", hi()), http.StatusOK)
 	f.wantUse(t, map[quota.Name]int64{quota.Threads: most, quota.Runs: 0})
@@ -78,8 +79,8 @@ func TestAttackAKeyThatMakesThreadsWithoutEnd(t *testing.T) {
 	f.wantUse(t, map[quota.Name]int64{quota.Threads: most, quota.Runs: 0})
 }
 
-// TestAttackAKeyThatStartsRunsWithoutEnd has as many in flight as the quota allows. Each end of one
-// gives its place back, however it ends.
+// TestAttackAKeyThatStartsRunsWithoutEnd checks that the key has as many runs in flight as the
+// quota allows. The end of a run, in any status, gives its place back.
 func TestAttackAKeyThatStartsRunsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	const most, asked = 4, 9
@@ -105,7 +106,8 @@ func TestAttackAKeyThatStartsRunsWithoutEnd(t *testing.T) {
 	}
 	idle := threads[slices.IndexFunc(threads, func(path string) bool { return !slices.Contains(busy, path) })]
 	wantStatus(t, f.call(t, "POST", "/runs", held), http.StatusTooManyRequests)
-	// A run that waits behind another, or takes its place, is not one more at once.
+	// A run that waits behind another run, or takes its place, does not count as one more run
+	// in flight.
 	wantStatus(t, f.call(t, "POST", busy[0]+"/runs", with(held, "multitask_strategy", "enqueue")), http.StatusOK)
 	wantStatus(t, f.call(t, "POST", busy[1]+"/runs", with(held, "multitask_strategy", "interrupt")), http.StatusOK)
 	wantStatus(t, f.call(t, "POST", busy[2]+"/runs", with(held, "multitask_strategy", "rollback")), http.StatusOK)
@@ -119,8 +121,8 @@ func TestAttackAKeyThatStartsRunsWithoutEnd(t *testing.T) {
 	f.wantUse(t, map[quota.Name]int64{quota.Threads: asked - 1, quota.Runs: 0})
 }
 
-// TestAttackAKeyThatCallsAnAgentServerWithoutEnd is refused beyond the rate of its workspace.
-// Another workspace notices nothing.
+// TestAttackAKeyThatCallsAnAgentServerWithoutEnd checks that the key is refused beyond the
+// rate of its workspace. This has no effect on another workspace.
 func TestAttackAKeyThatCallsAnAgentServerWithoutEnd(t *testing.T) {
 	t.Parallel()
 	f := setUpBounded(t, quota.Limits{}.With(quota.Requests, 3))
@@ -141,8 +143,9 @@ func TestAttackAKeyThatCallsAnAgentServerWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAttackAKeyThatOpensStreamsWithoutEnd holds as many connections as the quota allows. A request
-// that is refused starts no run, and a client that goes gives its place back.
+// TestAttackAKeyThatOpensStreamsWithoutEnd checks that the key holds as many connections as
+// the quota allows. A refused request starts no run, and a client that leaves gives its place
+// back.
 func TestAttackAKeyThatOpensStreamsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	f := setUpBounded(t, quota.Limits{}.With(quota.Streams, 1))

@@ -17,8 +17,8 @@ const (
 	disconnected = "The run was cancelled, because the connection of the client that waited for it was lost."
 )
 
-// wantReasons checks why runs were ended, each by itself and in the list of its thread, where the
-// newest is the first.
+// wantReasons checks the reasons why runs were ended, for each run by itself and in the list
+// of its thread, newest run first.
 func (f *fixture) wantReasons(t *testing.T, thread string, want ...any) {
 	t.Helper()
 	listed := f.call(t, "GET", thread+"/runs?select=run_id&select=cancel_reason", nil)
@@ -36,7 +36,8 @@ func (f *fixture) wantReasons(t *testing.T, thread string, want ...any) {
 	}
 }
 
-// TestARunTellsWhyItWasCancelled whether it was at work or waited.
+// TestARunTellsWhyItWasCancelled checks this for a run that was at work and for a run that
+// waited.
 func TestARunTellsWhyItWasCancelled(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]func(f *fixture, thread, running, waiting string) response{
@@ -70,8 +71,8 @@ func TestARunTellsWhyItWasCancelled(t *testing.T) {
 	}
 }
 
-// TestARunTellsWhichOneSupersededIt before and after what it leaves behind is folded in, and
-// whether it was at work or waited.
+// TestARunTellsWhichOneSupersededIt checks this before and after the run's results are folded
+// into the state, for a run that was at work and for a run that waited.
 func TestARunTellsWhichOneSupersededIt(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()
@@ -87,7 +88,7 @@ func TestARunTellsWhichOneSupersededIt(t *testing.T) {
 	f.wantReasons(t, thread, nil, why, why)
 }
 
-// TestARunTellsThatItsClientHasGone as its thread does.
+// TestARunTellsThatItsClientHasGone checks this for the run and for its thread.
 func TestARunTellsThatItsClientHasGone(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()

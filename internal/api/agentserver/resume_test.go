@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 )
 
-// TestIdsIncreaseAndStandOnTheLastOfAPosition spells them out for a stream where most events become
-// several.
+// TestIdsIncreaseAndStandOnTheLastOfAPosition lists the ids of a stream in which most events
+// become several events.
 func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -32,7 +32,7 @@ func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 	_, next := f.stream(t, thread, with(script(say("n", "more")), "stream_mode", allModes))
-	last := 6 // the values at the end of the first run
+	last := 6 // the position of the values at the end of the first run
 	for _, e := range next {
 		if e.ID == "" {
 			continue
@@ -46,8 +46,8 @@ func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 	}
 }
 
-// TestAStreamGoesOnAfterAnyOfItsIds with exactly the rest, in every mode and in all of them
-// together.
+// TestAStreamGoesOnAfterAnyOfItsIds checks that the stream continues with exactly the rest, in
+// every mode and in all modes together.
 func TestAStreamGoesOnAfterAnyOfItsIds(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -88,7 +88,7 @@ func TestAStreamGoesOnAfterAnyOfItsIds(t *testing.T) {
 	}
 }
 
-// TestAnIDThatIsNoneIsRefused before anything is sent.
+// TestAnIDThatIsNoneIsRefused checks that an invalid id is refused before anything is sent.
 func TestAnIDThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -105,7 +105,8 @@ func TestAnIDThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// TestAStreamIsForThisClientOnly and for the moment: caches and proxies are told so.
+// TestAStreamIsForThisClientOnly checks the header that tells caches and proxies not to keep
+// the stream.
 func TestAStreamIsForThisClientOnly(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -124,8 +125,8 @@ func TestAStreamIsForThisClientOnly(t *testing.T) {
 	}
 }
 
-// TestAStreamIsTakenUpWithWhatItWasAskedFor by clients who go by its Location alone, and by those
-// who say it once more.
+// TestAStreamIsTakenUpWithWhatItWasAskedFor has clients that use only the Location of the
+// stream, and clients that send their parameters once more.
 func TestAStreamIsTakenUpWithWhatItWasAskedFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// TestRolesAreEnforced calls every operation with a key of every role: a viewer only looks.
+// TestRolesAreEnforced calls every operation with a key of every role: a viewer may only read.
 func TestRolesAreEnforced(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -37,7 +37,7 @@ func TestRolesAreEnforced(t *testing.T) {
 				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
 			}
 		}
-		// Whoever loses such a connection ends the run.
+		// A client that loses such a connection ends the run.
 		for _, name := range []string{"GET /threads/{thread_id}/runs/{run_id}/join", "GET /threads/{thread_id}/runs/{run_id}/stream"} {
 			method, path := request(name, run)
 			answer := operations[name].send(t, f, method, f.path(path)+"?cancel_on_disconnect=true", key)

@@ -21,10 +21,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// maxBody is how large a request may be, in bytes.
+// maxBody is the largest size of a request, in bytes.
 const maxBody = 25 << 20
 
-// base is where each deployment's agent server is.
+// base is the path of each deployment's agent server.
 const base = "/d/{deployment_id}"
 
 // loadContract loads the contract once for all servers of this process: its schemas are compiled at
@@ -33,7 +33,7 @@ var loadContract = sync.OnceValues(func() (*web.Contract, error) {
 	return web.Load(openapi.AgentServer, maxBody)
 })
 
-// Config is what the agent server works with.
+// Config has the settings and dependencies of the agent server.
 type Config struct {
 	Deployments *deployment.Store
 	Threads     *thread.Store
@@ -41,26 +41,30 @@ type Config struct {
 	Assistants  *assistant.Store
 	Store       *store.Store
 	Crons       *cron.Store
-	// Tokens knows the agents of deployments, which may use the store of their own; nil knows none.
+	// Tokens recognizes the agents of deployments, which may use the agent server of their own
+	// deployment; with nil, no agent is recognized.
 	Tokens AgentTokens
-	// Metrics counts requests and shows the figures of a deployment; nil does not.
+	// Metrics counts requests and shows the figures of a deployment; with nil, there are no
+	// figures.
 	Metrics Metrics
-	// Agents is asked for the graphs of an image, and when a state is changed; without it graphs
-	// that keep checkpoints of their own refuse that.
+	// Agents asks the agents of deployments: for the graphs of an image, to change a state, for
+	// the repository's own authentication and HTTP application, and whether an agent serves.
+	// Without it, a state of a graph that keeps checkpoints of its own cannot be changed.
 	Agents        Agents
 	Authenticator auth.Authenticator
-	// Webhooks checks the addresses that runs name; without it none may be named.
+	// Webhooks checks the addresses that runs name; without it, runs may not name an address.
 	Webhooks *webhook.Store
-	// Answers keeps the answers to requests that carry an Idempotency-Key; without it the header
-	// means nothing.
+	// Answers keeps the answers to requests that carry an Idempotency-Key; without it, the
+	// header has no effect.
 	Answers *idempotency.Store
-	// Version is that of the server.
+	// Version is the version of the server.
 	Version string
-	// Origins are whose pages may call the agent server from browsers; default web.AnyOrigin.
+	// Origins are the origins whose pages may call the agent server from browsers; default
+	// web.AnyOrigin.
 	Origins []string
 	// WebSockets says that connections can become WebSockets.
 	WebSockets bool
-	// Strangers bound what strangers ask the authentications of repositories.
+	// Strangers bounds the requests of strangers to the authentications of repositories.
 	Strangers StrangerLimits
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
 	Heartbeat time.Duration
@@ -127,7 +131,7 @@ func served(ctx context.Context) deployment.Deployment {
 	return d
 }
 
-// authenticate finds the deployment that the path names, and who asks.
+// authenticate finds the deployment that the path names, and the sender of the request.
 func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,8 +156,8 @@ func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 	}
 }
 
-// deployment finds the deployment that the path names in the workspace of the key. One of another
-// workspace does not exist for the caller.
+// deployment finds the deployment that the path names in the workspace of the key. A
+// deployment of another workspace does not exist for the caller.
 func (s server) deployment(r *http.Request) (known admitted, err error) {
 	if known.principal, err = s.caller(r); err != nil {
 		return known, err

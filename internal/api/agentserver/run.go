@@ -55,7 +55,8 @@ func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (finalValue
 	return finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
 }
 
-// endOf waits for the end of a run that was created just now, and may have been rolled back since.
+// endOf returns a function that waits for the end of a run that was just created and may have
+// been rolled back since.
 func (s server) endOf(created run.Run) func(context.Context) (run.Run, error) {
 	return func(ctx context.Context) (run.Run, error) {
 		ended, err := s.Runs.Await(ctx, created.Ref)
@@ -103,7 +104,7 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, no
 	}
 	request.Notes = notes
 	ref := threadRef(ctx, threadID)
-	// A thread that is not there has no checkpoint to go on from.
+	// A thread that does not exist has no checkpoint to continue from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
 	if !permitOf(ctx).absent {
 		created, err := s.Runs.Create(ctx, ref, request)
@@ -151,8 +152,8 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	}, nil
 }
 
-// webhookOf checks the address that a run is to tell of its end, "" for none. Where the deployment
-// disables webhooks, runs tell nobody.
+// webhookOf checks the address to which a run is to report its end; "" if there is no address.
+// Where the deployment disables webhooks, runs do not call any address.
 func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
 	address := text(asked)
 	switch {
@@ -167,8 +168,8 @@ func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
 	return address, nil
 }
 
-// durability reads when checkpoints are written, also in the form that was asked for it before; nil
-// where the client does not say.
+// durability reads when checkpoints are written, also in the older form of the parameter; nil
+// if the client does not say when.
 func durability(asked *Durability, during *bool) *Durability {
 	if asked != nil || during == nil {
 		return asked
@@ -179,8 +180,9 @@ func durability(asked *Durability, during *bool) *Durability {
 	return new(DurabilityExit)
 }
 
-// forkOf reads the checkpoint that a run is to go on from, which clients also send in the
-// configuration; nil for the newest. The configuration names it to the agent.
+// forkOf reads the checkpoint from which a run is to continue; nil is the newest. Clients also
+// send the checkpoint in the configuration. forkOf puts it into the configuration, which names
+// it to the agent.
 func forkOf(body *RunCreate) (*run.Fork, error) {
 	var config struct {
 		Configurable *Checkpoint `json:"configurable"`
@@ -215,7 +217,7 @@ func streamModes(asked web.OneOrMany[StreamMode]) []string {
 	return modes
 }
 
-// showRun is a run as the interface has it.
+// showRun returns a run in the form that the interface has.
 func showRun(r run.Run) Run {
 	shown := Run{
 		RunID:             r.Run,
@@ -245,8 +247,8 @@ func runRef(ctx context.Context, threadID, runID string) run.Ref {
 	return run.Ref{Ref: threadRef(ctx, threadID), Run: strings.ToLower(runID)}
 }
 
-// location is the path of a run, relative to the agent server, as Content-Location has it. One that
-// has a thread of its own shares the id of that.
+// location returns the path of a run, relative to the agent server, for the header
+// Content-Location. A run that has a thread of its own has the same id as that thread.
 func location(ref run.Ref) string {
 	if ref.Run == ref.Thread {
 		return "/runs/" + ref.Run
@@ -254,12 +256,13 @@ func location(ref run.Ref) string {
 	return "/threads/" + ref.Thread + "/runs/" + ref.Run
 }
 
-// takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append
-// to the URL at which they have the agent server, as they do with all others. A whole URL would not
-// do: some clients append it too, others refuse it when they know the server by another name.
+// takeUpAt tells the client where to continue after the connection breaks: a path that clients
+// append to the URL of the agent server, as they do with all other paths. A whole URL would
+// not work: some clients append it too, other clients refuse it when they know the server by
+// another name.
 //
-// The query says again what the client has said: some clients do so on their own, and then say it
-// twice, others do not.
+// The query repeats the parameters of the client: some clients repeat them on their own, and
+// then send them twice, other clients do not.
 func takeUpAt(w http.ResponseWriter, path string, query url.Values) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -267,7 +270,8 @@ func takeUpAt(w http.ResponseWriter, path string, query url.Values) {
 	w.Header().Set("Location", path)
 }
 
-// leaving is a query that says what becomes of a run when the connection that waits for it is lost.
+// leaving returns a query that says whether a run is to end when the connection that waits for
+// it is lost.
 func leaving(cancels bool) url.Values {
 	query := url.Values{}
 	if cancels {
@@ -276,7 +280,7 @@ func leaving(cancels bool) url.Values {
 	return query
 }
 
-// distinct returns the values without those that were there before.
+// distinct returns the values without repetitions: of equal values, only the first.
 func distinct[T comparable](values []T) []T {
 	var some []T
 	for _, value := range values {
@@ -318,12 +322,12 @@ func (f finalValues) write(w http.ResponseWriter) error {
 	})
 }
 
-// memberInterrupt names the questions of a graph that pauses, beside its values and among its
-// updates.
+// memberInterrupt is the member with the questions of a graph that pauses, next to its values
+// and among its updates.
 const memberInterrupt = "__interrupt__"
 
-// values are the final values of a run: of a failed one its error, of one that paused for a person
-// also its questions.
+// values returns the final values of a run. For a failed run it returns the error, for a run
+// that paused for a person also the questions.
 func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
 	r, err := s.Runs.Settled(ctx, r)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAStateShowsWhatIsSelected of its members and of its values, in each of the ways in which
-// states are read.
+// TestAStateShowsWhatIsSelected selects members and values of states, in each of the ways in
+// which clients read states.
 func TestAStateShowsWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// TestThreadsLiveAsTheConfigurationFileSays, however they were made, unless their creation says
-// something else.
+// TestThreadsLiveAsTheConfigurationFileSays checks the file's time to live for all ways to
+// create threads. A time to live in the creation takes precedence.
 func TestThreadsLiveAsTheConfigurationFileSays(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)

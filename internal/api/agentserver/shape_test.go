@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// timestamp is how the interface writes a time.
+// timestamp is the form in which the interface writes a time.
 var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
 // times checks members that are times and returns them.
@@ -56,7 +56,7 @@ func TestANewThreadIsShownWhole(t *testing.T) {
 	wantBody(t, f.call(t, "GET", "/threads/"+threadID+"/runs", nil), []any{})
 }
 
-// TestAThreadIsCreatedFromNothing sends no body, an empty one and one of nulls.
+// TestAThreadIsCreatedFromNothing sends no body, an empty body and a body of nulls.
 func TestAThreadIsCreatedFromNothing(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -100,8 +100,8 @@ func TestANewRunIsShownWhole(t *testing.T) {
 	}
 }
 
-// TestAFinishedRunIsShownWhole creates the least that can be, reads it by its id and in a list, and
-// the thread that it leaves.
+// TestAFinishedRunIsShownWhole creates the smallest possible run, and reads it by its id and
+// in a list, and the thread that it leaves.
 func TestAFinishedRunIsShownWhole(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -14,14 +14,14 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// shownState answers with a state, or the selected members of it. Values that are shown whole are
-// written as they are: they are JSON as it is stored, and may be large.
+// shownState answers with a state, or the selected members of it. Values that are shown whole
+// are written unchanged: they are the stored JSON, and may be large.
 type shownState struct {
 	state    ThreadState
 	selected []string
 }
 
-// shownStates answers with a list of such.
+// shownStates answers with a list of states, or the selected members of each.
 type shownStates struct {
 	states   []ThreadState
 	selected []string
@@ -69,7 +69,7 @@ func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) 
 	return [][]byte{record.Encode(members)}, nil
 }
 
-// pick returns those of the values that are selected by their names, nil when none is named.
+// pick returns the values that are selected by their names; nil if no name is selected.
 func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
 	var all, picked map[string]json.RawMessage
 	for _, field := range s.selected {
@@ -79,7 +79,7 @@ func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
 		}
 		if picked == nil {
 			picked = map[string]json.RawMessage{}
-			_ = json.Unmarshal(values, &all) // what is no object has no names
+			_ = json.Unmarshal(values, &all) // a value that is not an object has no names
 		}
 		if value, ok := all[name]; ok {
 			picked[name] = value

@@ -36,7 +36,7 @@ func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestO
 
 type openingKey struct{}
 
-// opens hands the request itself to the operation that makes a WebSocket of it.
+// opens passes the request itself to the operation that turns it into a WebSocket.
 func opens(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	if operation != "OpenThreadSocket" {
 		return next
@@ -46,10 +46,10 @@ func opens(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	}
 }
 
-// threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a request
-// of its own, with the credentials of the request that opened the WebSocket: it is authorized,
-// counted, checked, bounded and logged like one that comes over HTTP. Commands are answered in
-// their order. A subscription is a stream of events, which become messages.
+// threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a
+// request of its own, with the credentials of the request that opened the WebSocket: it is
+// authorized, counted, checked, bounded and logged like a request over HTTP. Commands are
+// answered in their order. A subscription is a stream of events, which become messages.
 type threadSocket struct {
 	server
 	request *http.Request
@@ -87,8 +87,9 @@ type socketRefusal struct {
 
 func (e *socketRefusal) Error() string { return e.message }
 
-// closeCode says why a conversation ends. Clients take a normal end for the end of a run, so there
-// is none; they do not come back where a status says that it would be in vain.
+// closeCode returns the code and the reason for the end of a conversation. Clients take a
+// normal end for the end of a run, so no conversation ends normally. Clients do not reconnect
+// if a status says that this would be useless.
 func closeCode(why error) (code int, reason string) {
 	if refused, ok := errors.AsType[*socketRefusal](why); ok {
 		return web.CloseRefused + refused.status, refused.message
@@ -107,18 +108,19 @@ type conversation struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	work sync.WaitGroup
-	// subscriptions are those of the client by their ids. Subscriptions that have ended leave it.
+	// subscriptions are the client's subscriptions by their ids, without those that have
+	// ended.
 	mu            sync.Mutex
 	subscriptions map[string]*subscription
-	// order is that of the events of all subscriptions.
+	// order is the order of the events of all subscriptions.
 	order order
 }
 
-// headBytes is how much of a message is read before it is known what becomes of it. A command about
-// a subscription is no longer than that.
+// headBytes is how many bytes of a message are read before the server decides how to handle
+// it. A command about a subscription is not longer than that.
 const headBytes = 64 << 10
 
-// socketCommand is a message as far as it tells what becomes of it.
+// socketCommand has the members of a message that decide how the message is handled.
 type socketCommand struct {
 	ID     *int64          `json:"id"`
 	Method string          `json:"method"`
@@ -127,7 +129,7 @@ type socketCommand struct {
 
 // next takes the client's next message. An error ends the conversation.
 func (c *conversation) next() error {
-	message, err := c.socket.Next(context.WithoutCancel(c.ctx)) // Close is what ends the wait, after it has said why
+	message, err := c.socket.Next(context.WithoutCancel(c.ctx)) // Close says why, and then ends the wait
 	if err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (c *conversation) next() error {
 	return c.refuse(asked.ID, &answer, answer.isFinal())
 }
 
-// drain reads what is left of a message.
+// drain reads the rest of a message.
 func drain(message io.Reader) error {
 	if _, err := io.Copy(io.Discard, message); err != nil {
 		return fmt.Errorf("read a message: %w", err)
@@ -165,15 +167,15 @@ func drain(message io.Reader) error {
 	return nil
 }
 
-// refuse answers a command with what stands for an error of HTTP. One that ends the conversation is
-// returned.
+// refuse answers a command with the protocol's form of an error of HTTP. If the error ends the
+// conversation, refuse returns it.
 func (c *conversation) refuse(id *int64, answer *recording, ends bool) error {
 	refused := &socketRefusal{answer.status, answer.message()}
 	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: answer.code(), Message: refused.message}); err != nil {
 		return err
 	}
 	if ends {
-		return fmt.Errorf("%w: %w", context.Canceled, refused) // nobody else has to be told
+		return fmt.Errorf("%w: %w", context.Canceled, refused) // no other party has to be told
 	}
 	return nil
 }
@@ -196,8 +198,9 @@ func (c *conversation) answer(answer socketAnswer) error {
 	return c.socket.Send(record.Encode(answer))
 }
 
-// subscribe begins a stream of events. It is answered when the stream begins. Over HTTP, where a
-// client cannot mend a subscription, an unknown channel is one without events.
+// subscribe begins a stream of events. The command is answered when the stream begins. Over
+// HTTP, where a client cannot correct a subscription, an unknown channel is a channel without
+// events.
 func (c *conversation) subscribe(asked socketCommand) error {
 	var params struct {
 		Channels []string `json:"channels"`
@@ -260,7 +263,8 @@ func (s *subscription) WriteHeader(status int) {
 	s.of.mu.Lock()
 	s.of.subscriptions[s.id] = s
 	s.of.mu.Unlock()
-	// What was read before is not told from what comes now: the stream has no such border.
+	// The stream does not separate older events from new events, so no event counts as
+	// replayed.
 	result := map[string]any{"subscription_id": s.id, "replayed_events": 0}
 	if err := s.of.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: s.command, Result: result}); err != nil {
 		s.of.end(err)
@@ -277,7 +281,7 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 	s.of.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
-		return nil // the client wanted it, or the conversation is over
+		return nil // the client ended the stream, or the conversation is over
 	case err != nil:
 		return err
 	case s.status == http.StatusOK:
@@ -289,8 +293,8 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 
 type subscriptionKey struct{}
 
-// taking returns what sends the events that were read to the client. What was read for them is
-// given back then.
+// taking returns a function that sends the events to the client. After that, it gives back the
+// bytes that were counted for reading them.
 func (s *subscription) taking(ctx context.Context) func(events []protocol.Event, next int64) error {
 	hold := budget.HoldOf(ctx)
 	hold.Endure()
@@ -338,12 +342,12 @@ func (r *recording) Write(part []byte) (int, error) {
 	return r.body.Write(part)
 }
 
-// isFinal tells whether the server would refuse any command with this answer.
+// isFinal reports whether the server would refuse any command with this answer.
 func (r *recording) isFinal() bool {
 	return r.status == http.StatusUnauthorized || r.status == http.StatusNotFound
 }
 
-// code is what the protocol calls an error of HTTP.
+// code returns the protocol's code for an error of HTTP.
 func (r *recording) code() CommandAnswerError {
 	switch {
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
@@ -354,7 +358,7 @@ func (r *recording) code() CommandAnswerError {
 	return InvalidArgument
 }
 
-// message is what the answer says for a person.
+// message returns the text of the answer for a person.
 func (r *recording) message() string {
 	var problem struct{ Detail json.RawMessage }
 	_ = json.Unmarshal(r.body.Bytes(), &problem) // the Mux has made it

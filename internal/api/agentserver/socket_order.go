@@ -5,22 +5,23 @@ import (
 	"sync"
 )
 
-// order keeps the events of all subscriptions of a WebSocket in the order of their numbers: clients
-// take the end of a run on one subscription for the end of its events on all of them. An event is
-// sent when no subscription may have an earlier one. The subscription with the earliest event never
-// waits, so none waits for ever. The zero order has no subscriptions.
+// order keeps the events of all subscriptions of a WebSocket in the order of their numbers:
+// when a client gets the end of a run on one subscription, it expects no more events of the
+// run on any subscription. An event is sent when no subscription may have an earlier event.
+// The subscription with the earliest event never waits, so no subscription waits for ever. The
+// zero order has no subscriptions.
 type order struct {
 	mu sync.Mutex
-	// next are numbers that no later event of a subscription goes below.
+	// next has a number for each subscription: none of its later events has a lower number.
 	next map[*subscription]int64
-	// moved is closed when a number changes, nil while nobody waits for that.
+	// moved is closed when a number changes; nil while no subscription waits for a change.
 	moved chan struct{}
 }
 
-// join adds a subscription: others wait until it has sent what came before.
+// join adds a subscription: other subscriptions wait until it has sent the earlier events.
 func (o *order) join(s *subscription) { o.reached(s, 0) }
 
-// leave takes a subscription out.
+// leave removes a subscription.
 func (o *order) leave(s *subscription) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -28,7 +29,7 @@ func (o *order) leave(s *subscription) {
 	o.wake()
 }
 
-// reached notes how far a subscription is.
+// reached notes the number that a subscription has reached.
 func (o *order) reached(s *subscription, next int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,8 +63,8 @@ func (o *order) turn(ctx context.Context, s *subscription, seq int64) error {
 	}
 }
 
-// blocked returns what is closed when it is worth looking again, nil if no subscription may have an
-// event before a number.
+// blocked returns a channel that is closed when the caller should check again; nil if no
+// subscription may have an event before a number.
 func (o *order) blocked(seq int64) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -35,11 +35,11 @@ type socket struct {
 	*websocket.Conn
 
 	sent int
-	// events are those that came before an answer.
+	// events are the events that came before an answer.
 	events []shownEvent
 }
 
-// dial opens a WebSocket, and returns what else the server answered.
+// dial opens a WebSocket, and also returns the server's HTTP answer.
 func (f *fixture) dial(t *testing.T, thread string, headers map[string]string) (*socket, *http.Response) {
 	t.Helper()
 	header := http.Header{auth.HeaderKey: {f.key}}
@@ -104,7 +104,7 @@ func (s *socket) command(t *testing.T, method string, params object) response {
 	}
 }
 
-// does is a command that succeeds.
+// does sends a command that succeeds.
 func (s *socket) does(t *testing.T, method string, params object) response {
 	t.Helper()
 	answer := s.command(t, method, params)
@@ -137,8 +137,9 @@ func (s *socket) runs(t *testing.T, count int) []shownEvent {
 	}
 }
 
-// apart serves the same deployment at another server, whose requests take what they read from a
-// budget and which pages of some origins may call, all without any. stop ends its requests.
+// apart serves the same deployment at another server. Its requests take the memory for reads
+// from a budget. Pages of the given origins may call it; if there are none, pages of all
+// origins. stop ends its requests.
 func (f *fixture) apart(t *testing.T, reads *budget.Budget, origins ...string) (_ *fixture, stop context.CancelCauseFunc) {
 	t.Helper()
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
@@ -166,7 +167,8 @@ func (s *socket) closed(t *testing.T) websocket.StatusCode {
 	}
 }
 
-// TestCommandsAndEventsOverASocket are those of HTTP, and two clients get the same events.
+// TestCommandsAndEventsOverASocket checks that they are the same as over HTTP, and that two
+// clients get the same events.
 func TestCommandsAndEventsOverASocket(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -183,7 +185,7 @@ func TestCommandsAndEventsOverASocket(t *testing.T) {
 	if seen[0].ID != "synth:"+id+":running" {
 		t.Errorf("the first event is %s", seen[0].ID)
 	}
-	// Only what comes behind a number follows it, and each subscription gets its own events.
+	// With a number, only later events follow, and each subscription gets its own events.
 	after := f.talk(t, thread)
 	after.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}, "since": seen[1].Seq})
 	wantLines(t, "the lifecycle behind a number", lifecycles(after.runs(t, 1)), "completed")
@@ -197,7 +199,7 @@ func TestCommandsAndEventsOverASocket(t *testing.T) {
 	}
 }
 
-// TestASocketSurvivesWhatItRefuses and says why.
+// TestASocketSurvivesWhatItRefuses checks also that the socket gives the reason.
 func TestASocketSurvivesWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	f := setUpImpatient(t, nil, 20*time.Millisecond)
@@ -218,11 +220,11 @@ func TestASocketSurvivesWhatItRefuses(t *testing.T) {
 	wantRefusal(t, s.command(t, "run.panic", object{}), "unknown_command")
 	wantRefusal(t, s.command(t, "run.start", object{"assistant_id": "nobody"}), "invalid_argument")
 	large := script(add("model", "m1", "Hello"))
-	large["metadata"] = object{"a": strings.Repeat("x", 100_000)} // more than is read at first
+	large["metadata"] = object{"a": strings.Repeat("x", 100_000)} // more than the head
 	s.does(t, "run.start", large)
 }
 
-// TestWhatOpensNoSocket gets a status.
+// TestWhatOpensNoSocket checks the status of requests that open no socket.
 func TestWhatOpensNoSocket(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -241,7 +243,7 @@ func TestWhatOpensNoSocket(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutWebSockets says so, and what to do.
+// TestAServerWithoutWebSockets checks that the server says so, and says what to do.
 func TestAServerWithoutWebSockets(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -263,7 +265,8 @@ func TestAServerWithoutWebSockets(t *testing.T) {
 	}
 }
 
-// TestAttackAPageOfAnotherOrigin opens no WebSocket where origins are named.
+// TestAttackAPageOfAnotherOrigin checks that such a page opens no WebSocket if the server
+// names origins.
 func TestAttackAPageOfAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -279,7 +282,8 @@ func TestAttackAPageOfAnotherOrigin(t *testing.T) {
 	}
 }
 
-// TestAttackASocketWithARevokedKey does nothing more: each command proves who sends it.
+// TestAttackASocketWithARevokedKey checks that such a socket has no more effect: the server
+// authenticates each command.
 func TestAttackASocketWithARevokedKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -307,7 +311,8 @@ func TestAttackASocketWithARevokedKey(t *testing.T) {
 	}
 }
 
-// TestAttackASocketThatSubscribesWithoutEnd holds as many streams as the quota allows.
+// TestAttackASocketThatSubscribesWithoutEnd checks that the socket holds as many streams as
+// the quota allows.
 func TestAttackASocketThatSubscribesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	f := setUpBounded(t, quota.Limits{}.With(quota.Streams, 3))
@@ -320,7 +325,7 @@ func TestAttackASocketThatSubscribesWithoutEnd(t *testing.T) {
 	if wantRefusal(t, refused, "unknown_error"); !strings.Contains(refused.string("message"), "quota streams_at_once") {
 		t.Errorf("got %s", refused.text)
 	}
-	if code := s.closed(t); code != 4429 { // clients come back later
+	if code := s.closed(t); code != 4429 { // clients reconnect later
 		t.Errorf("the WebSocket is closed with %d", code)
 	}
 	for { // until the places are given back
@@ -335,7 +340,8 @@ func TestAttackASocketThatSubscribesWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAttackASocketThatDoesNotRead costs no more than a batch of events, and holds up nobody.
+// TestAttackASocketThatDoesNotRead checks that such a socket costs no more than a batch of
+// events, and delays no other client.
 func TestAttackASocketThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -358,7 +364,8 @@ func TestAttackASocketThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestASocketEndsWithTheServer in a way after which clients come back.
+// TestASocketEndsWithTheServer checks that the socket ends in a way after which clients
+// reconnect.
 func TestASocketEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -372,8 +379,8 @@ func TestASocketEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsOfASocketKeepTheOrder of the events: nothing of a run comes behind its end, on
-// whichever subscriptions.
+// TestSubscriptionsOfASocketKeepTheOrder checks the order of the events: no event of a run
+// comes after its end, on any subscription.
 func TestSubscriptionsOfASocketKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

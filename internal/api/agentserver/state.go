@@ -33,18 +33,19 @@ func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequ
 	return shownState{found, request.Body.Select}, err
 }
 
-// place names a checkpoint: of the graph itself, or of the subgraph NS behind the graph's
-// checkpoint ID. The empty ID is the newest; of a subgraph, the newest that it has one behind.
+// place names a checkpoint: a checkpoint of the graph itself, or of the subgraph NS behind the
+// graph's checkpoint ID. The empty ID is the graph's newest checkpoint; for a subgraph, the
+// graph's newest checkpoint that has one of the subgraph behind it.
 type place struct {
 	ID, NS string
-	// Of is the subgraph's own checkpoint, "" for its newest; Map is all that the client said of
-	// it.
+	// Of is the subgraph's own checkpoint, "" for its newest; Map is the client's whole
+	// checkpoint_map.
 	Of  string
 	Map json.RawMessage
 }
 
-// placeOf reads what a client says of a checkpoint; short is an id by itself. Of a subgraph the map
-// tells which checkpoint of the graph it belongs to.
+// placeOf reads a client's name of a checkpoint; short is an id by itself. For a subgraph, the
+// map names the checkpoint of the graph to which the subgraph's checkpoint belongs.
 func placeOf(c *Checkpoint, short *string) (place, error) {
 	var p place
 	if c != nil {
@@ -78,7 +79,7 @@ func text(s *string) string {
 	return *s
 }
 
-// state is a thread's state at a checkpoint as the interface has it.
+// state returns a thread's state at a checkpoint in the form that the interface has.
 func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs bool) (ThreadState, error) {
 	if at.NS != "" {
 		return s.subgraphState(ctx, ref, at, subgraphs)
@@ -122,7 +123,8 @@ func (s server) snapshot(ctx context.Context, ref thread.Ref, at place) (thread.
 	return t, found, nil
 }
 
-// showState is a state as the interface has it. Below are the subgraphs to show with it.
+// showState returns a state in the form that the interface has. below has the subgraphs to
+// show with it.
 func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) ThreadState {
 	shown := ThreadState{Values: c.Values, Next: []string{}, Tasks: []ThreadTask{}, Interrupts: []Interrupt{}, Metadata: emptyObject}
 	if c.Newest {
@@ -149,7 +151,8 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	return shown
 }
 
-// metadataOf is what is told of a checkpoint: what the agent says, and what the server knows.
+// metadataOf returns the metadata to show for a checkpoint: the agent's metadata, and the data
+// that the server has.
 func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
 	members := map[string]any{"step": c.Step, "source": c.Source, "thread_id": threadID, "parents": emptyObject}
 	if c.Run != "" {
@@ -164,12 +167,12 @@ func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
 			members[name] = value
 		}
 	}
-	members["thread_id"] = threadID // also in a copy, whose agent's checkpoints are those of another thread
+	members["thread_id"] = threadID // also in a copy, where the agent names another thread
 	return members
 }
 
-// nextOf are the nodes that would run next. Of an agent that keeps no checkpoints only the graph as
-// a whole is known to.
+// nextOf returns the nodes that would run next. For an agent that keeps no checkpoints, the
+// server only knows whether the graph as a whole would run.
 func nextOf(t thread.Thread, c thread.Snapshot) []string {
 	if c.Own() {
 		return append([]string{}, c.Next...)
@@ -211,8 +214,8 @@ func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgrap
 	return tasks
 }
 
-// ask gives tasks the questions of the thread if the agent did not say whose they are: to the task
-// of that id, or to the only one.
+// ask gives tasks the questions of the thread if the agent did not say to which task they
+// belong: a task gets the questions under its id; an only task gets all questions.
 func ask(tasks []ThreadTask, t thread.Thread) {
 	for i := range tasks {
 		if len(tasks[i].Interrupts) > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheServerChangesTheStateOfAnAgentThatKeepsNone with its own reducers; each change is a
-// checkpoint.
+// TestTheServerChangesTheStateOfAnAgentThatKeepsNone checks that the server uses its own
+// reducers; each change is a checkpoint.
 func TestTheServerChangesTheStateOfAnAgentThatKeepsNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -53,7 +53,8 @@ func TestTheServerChangesTheStateOfAnAgentThatKeepsNone(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"messages": []any{object{"content": "?"}}}}), http.StatusBadRequest)
 }
 
-// TestAStateIsNotChangedUnderARun and not copied.
+// TestAStateIsNotChangedUnderARun checks that the server neither changes nor copies a state
+// during a run.
 func TestAStateIsNotChangedUnderARun(t *testing.T) {
 	t.Parallel()
 	agent := newHeld()
@@ -71,7 +72,7 @@ func TestAStateIsNotChangedUnderARun(t *testing.T) {
 	}
 }
 
-// TestAThreadWithoutAGraphCannotBeChanged when the deployment has several.
+// TestAThreadWithoutAGraphCannotBeChanged has a deployment with several graphs.
 func TestAThreadWithoutAGraphCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -89,8 +90,8 @@ func TestAThreadWithoutAGraphCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestWhatIsNextOfAnAgentThatKeepsNone is its graph, while the last run is not over or did not end
-// well.
+// TestWhatIsNextOfAnAgentThatKeepsNone checks that the next node is the agent's graph while
+// the last run is not over or did not end well.
 func TestWhatIsNextOfAnAgentThatKeepsNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -117,8 +118,8 @@ func TestWhatIsNextOfAnAgentThatKeepsNone(t *testing.T) {
 	}
 }
 
-// TestTheUpdateOfACommandIsFolded by the server, as an object or as pairs, for an agent that keeps
-// no checkpoints.
+// TestTheUpdateOfACommandIsFolded checks that the server folds the update, as an object or as
+// pairs, for an agent that keeps no checkpoints.
 func TestTheUpdateOfACommandIsFolded(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -132,7 +133,8 @@ func TestTheUpdateOfACommandIsFolded(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreAnsweredWhenTheNextRunStarts and not only when it ends.
+// TestQuestionsAreAnsweredWhenTheNextRunStarts checks that they are not answered only when the
+// run ends.
 func TestQuestionsAreAnsweredWhenTheNextRunStarts(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -147,8 +149,8 @@ func TestQuestionsAreAnsweredWhenTheNextRunStarts(t *testing.T) {
 	f.finish(t, thread, with(hi(), "multitask_strategy", "interrupt"))
 }
 
-// TestTheHistoryOfOneCheckpointIsThatAlone however it is named, and of one that is not there an
-// error.
+// TestTheHistoryOfOneCheckpointIsThatAlone checks all forms of a checkpoint's name. The
+// history of a checkpoint that does not exist is an error.
 func TestTheHistoryOfOneCheckpointIsThatAlone(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fixture{"of an agent's checkpoints": setUpKeeper(t), "of the server's": setUp(t, nil)} {

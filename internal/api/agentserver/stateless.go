@@ -42,8 +42,9 @@ func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStat
 	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
 }
 
-// CreateStatelessRuns creates runs, each on a thread of its own: all of them or, as far as can be,
-// none. If a creation fails, the runs before it are deleted, as the client never learns their ids.
+// CreateStatelessRuns creates runs, each on a thread of its own: all runs or, as far as
+// possible, no run. If a creation fails, the runs before it are deleted, because the client
+// never learns their ids.
 func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
 	bodies := *request.Body
 	asked, owned := make([]run.Request, len(bodies)), make([]json.RawMessage, len(bodies))
@@ -67,7 +68,7 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 	return shown, nil
 }
 
-// takeBack deletes runs that have threads of their own, also when the client is gone.
+// takeBack deletes runs that have threads of their own, even when the client has gone.
 func (s server) takeBack(ctx context.Context, runs []run.Run) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
@@ -99,8 +100,9 @@ func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Requ
 	return request, err
 }
 
-// ownMetadata is the metadata of the thread of a run that has one of its own: that of the run, as
-// the repository's own authentication has left it, so that the run's user finds the thread.
+// ownMetadata returns the metadata for the thread of a run that has a thread of its own. It is
+// the metadata of the run, as the repository's own authentication has left it, so that the
+// run's user finds the thread.
 func ownMetadata(ctx context.Context, body *RunCreate) json.RawMessage {
 	if ownUser(ctx) == nil {
 		return nil
@@ -108,8 +110,8 @@ func ownMetadata(ctx context.Context, body *RunCreate) json.RawMessage {
 	return present(body.Metadata)
 }
 
-// createAlone creates a thread and its first run, which have the same id: so the run is found
-// without its thread.
+// createAlone creates a thread and its first run, which have the same id: so the server finds
+// the run without the id of its thread.
 func (s server) createAlone(ctx context.Context, request run.Request, metadata json.RawMessage) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
 	create := func() (thread.Thread, error) {

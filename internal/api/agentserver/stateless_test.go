@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 )
 
-// TestAStatelessRun has a thread of its own, whose id it has too, and tells where it is.
+// TestAStatelessRun checks that the run has a thread of its own with the same id, and that the
+// answer has the run's path.
 func TestAStatelessRun(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -41,7 +42,8 @@ func TestAStatelessRun(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", "/runs/"+id+"/nothing", nil), http.StatusUnprocessableEntity)
 }
 
-// TestTheThreadOfATemporaryRunGoesAfterIt unless it is to be kept.
+// TestTheThreadOfATemporaryRunGoesAfterIt checks that the thread is deleted, unless the
+// request keeps it.
 func TestTheThreadOfATemporaryRunGoesAfterIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -77,8 +79,8 @@ func TestACreationThatIsRepeatedUnderItsKeyHappensOnce(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", f.path(thread+"/runs"), saying("other"), headers), http.StatusUnprocessableEntity)
 }
 
-// TestACreationIsAnsweredAgainAfterADeath of the server between the creation of a run and the
-// answer.
+// TestACreationIsAnsweredAgainAfterADeath lets the server die between the creation of a run
+// and the answer.
 func TestACreationIsAnsweredAgainAfterADeath(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -135,7 +137,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestADelayedRunWaitsForItsTime while those that come later go first.
+// TestADelayedRunWaitsForItsTime checks that runs which are created later go first.
 func TestADelayedRunWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -159,7 +161,7 @@ func TestADelayedRunWaitsForItsTime(t *testing.T) {
 	}
 }
 
-// TestRunsAreListedInPart shows the members that are asked for.
+// TestRunsAreListedInPart checks that a list shows the members that the request selects.
 func TestRunsAreListedInPart(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -170,7 +172,7 @@ func TestRunsAreListedInPart(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", thread+"/runs?select=secret", nil), http.StatusUnprocessableEntity)
 }
 
-// TestARunThatHasEndedCanBeDeleted and what it did to the state stays.
+// TestARunThatHasEndedCanBeDeleted checks that the run's changes of the state stay.
 func TestARunThatHasEndedCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()

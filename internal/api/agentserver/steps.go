@@ -17,26 +17,27 @@ import (
 // stepModes are the stream modes that show the steps of a graph.
 var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints), string(StreamModeDebug)}
 
-// steps makes the events of the stepModes for an agent that leaves that to the server: of the
-// checkpoints that the server makes itself, and of the nodes whose updates lead to them. It adds
-// nothing to what an agent says that shows steps itself, or keeps checkpoints of its own.
+// steps makes the events of the stepModes for an agent that does not show its steps: from the
+// checkpoints that the server makes itself, and from the nodes whose updates lead to them. It
+// adds nothing to the events of an agent that shows steps itself, or keeps checkpoints of its
+// own.
 type steps struct {
 	server
-	// run is the run whose steps they are, after the position of the last event that the reader
-	// has.
+	// run is the run whose steps are shown, after is the position of the last event that the
+	// reader has.
 	run    run.Run
 	after  int64
 	wanted []string
-	// number is that of the newest checkpoint of which the run's events told, at that checkpoint
-	// once it was read.
+	// number is the number of the newest checkpoint that the run's events have named, at is
+	// that checkpoint once it was read.
 	number int64
 	at     thread.Snapshot
-	// held is the event of the first checkpoint, until the agent says something: only that tells
-	// whether it shows its steps itself.
+	// held is the event of the first checkpoint, until the agent sends an event: only that
+	// event shows whether the agent shows its steps itself.
 	held *run.Event
 }
 
-// newSteps returns nil for a reader who asked for none of the modes.
+// newSteps returns nil if the reader did not ask for any of the modes.
 func newSteps(s server, r run.Run, modes []string, after int64) *steps {
 	var wanted []string
 	for _, mode := range stepModes {
@@ -50,7 +51,7 @@ func newSteps(s server, r run.Run, modes []string, after int64) *steps {
 	return &steps{server: s, run: r, after: after, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
 }
 
-// before returns what is shown before an event.
+// before returns the events that are shown before an event.
 func (s *steps) before(event run.Event) []web.Event {
 	if event.Name == run.EventMetadata {
 		return nil
@@ -61,7 +62,7 @@ func (s *steps) before(event run.Event) []web.Event {
 	return s.release()
 }
 
-// behind returns what is shown behind an event.
+// behind returns the events that are shown after an event.
 func (s *steps) behind(ctx context.Context, event run.Event) ([]web.Event, error) {
 	switch {
 	case s.wanted == nil:
@@ -73,7 +74,7 @@ func (s *steps) behind(ctx context.Context, event run.Event) ([]web.Event, error
 	return nil, nil
 }
 
-// release shows what was held.
+// release shows the held event.
 func (s *steps) release() []web.Event {
 	if s.held == nil {
 		return nil
@@ -83,7 +84,7 @@ func (s *steps) release() []web.Event {
 	return s.state(event)
 }
 
-// read returns the checkpoint of the number.
+// read returns the checkpoint with the number s.number.
 func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 	if s.at.Number != s.number {
 		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
@@ -91,12 +92,12 @@ func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 			return s.at, err
 		}
 		s.at = found.Snapshot()
-		s.at.Newest = false // so that a replay shows what was shown first
+		s.at.Newest = false // so that a replay shows the same as the first time
 	}
 	return s.at, nil
 }
 
-// checkpoint takes a checkpoint of which a "values" event tells.
+// checkpoint handles the checkpoint that a "values" event names.
 func (s *steps) checkpoint(ctx context.Context, event run.Event) ([]web.Event, error) {
 	first := s.number < 0
 	s.number = event.Checkpoint
@@ -114,7 +115,8 @@ func (s *steps) checkpoint(ctx context.Context, event run.Event) ([]web.Event, e
 	return s.state(event), nil
 }
 
-// checkpointEvent is a state with its place in the form in which the framework has it.
+// checkpointEvent is a state with the names of its checkpoint and of its parent in the
+// framework's form.
 type checkpointEvent struct {
 	ThreadState
 
@@ -122,7 +124,7 @@ type checkpointEvent struct {
 	ParentConfig json.RawMessage `json:"parent_config"`
 }
 
-// state shows the checkpoint that was read last.
+// state shows the checkpoint that was last read.
 func (s *steps) state(event run.Event) []web.Event {
 	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: s.run.Ref.Ref}, s.at, nil), Config: s.config(s.at.ID), ParentConfig: null}
 	if parent := shown.ParentCheckpoint; parent != nil {
@@ -131,13 +133,13 @@ func (s *steps) state(event run.Event) []web.Event {
 	return s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
 }
 
-// config is the configuration of a run that goes on from a checkpoint.
+// config returns the configuration of a run that continues from a checkpoint.
 func (s *steps) config(checkpointID string) json.RawMessage {
 	of := record.Encode(map[string]any{"configurable": map[string]string{"thread_id": s.run.Thread}})
 	return withCheckpoint(of, place{ID: checkpointID})
 }
 
-// taskEvent says that a node begins, taskResult what it returned.
+// taskEvent says that a node begins; taskResult has the result of the node.
 type (
 	taskEvent struct {
 		ID         string            `json:"id"`
@@ -155,9 +157,9 @@ type (
 	}
 )
 
-// tasks shows the nodes whose updates an event has. That they ran is known only when they have
-// ended; what they worked on is the state before. The questions of a graph that pauses belong to
-// the task that its state shows with them.
+// tasks shows the nodes whose updates an event has. The server knows that a node ran only when
+// the node has ended; the node's input is the state before. The questions of a graph that
+// pauses belong to the task with which the graph's state shows them.
 func (s *steps) tasks(ctx context.Context, event run.Event) ([]web.Event, error) {
 	if before, err := s.read(ctx); err != nil || before.Agent != nil {
 		return nil, err

@@ -32,16 +32,16 @@ func stepsOf(t *testing.T, events []event) stepEvents {
 	return s
 }
 
-// stepped is a request to a scripted agent that sends messages and updates only: three nodes change
-// the state, one of them says that it changed nothing.
+// stepped is a request to a scripted agent that sends messages and updates only: three nodes
+// change the state, and one of them says that it changed nothing.
 func stepped() object {
 	body := script(say("m", "Hel"), add("model", "m", "Hello"), emit("updates", object{"idle": nil}), emit("updates", json.RawMessage(`{"a":{"x":1},"b":{"y":2}}`)))
 	return with(body, "stream_mode", []any{"updates", "tasks", "checkpoints", "debug"})
 }
 
-// TestTheServerShowsTheStepsOfAnAgentThatDoesNot as the framework shows those of its own: each
-// checkpoint as the history has it, each node with what it worked on and what it returned, and both
-// once more in the mode debug.
+// TestTheServerShowsTheStepsOfAnAgentThatDoesNot checks that the server shows steps as the
+// framework shows its own steps: each checkpoint as in the history, each node with its input
+// and its result, and both once more in the mode debug.
 func TestTheServerShowsTheStepsOfAnAgentThatDoesNot(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -65,7 +65,7 @@ func TestTheServerShowsTheStepsOfAnAgentThatDoesNot(t *testing.T) {
 	wantDebug(t, steps)
 }
 
-// pair are the events of a node that has ended.
+// pair has the events of a node that has ended.
 const pair = " tasks debug tasks debug"
 
 // wantCheckpoints checks that the events are the states of a thread, oldest first.
@@ -86,7 +86,7 @@ func wantCheckpoints(t *testing.T, thread string, history, shown []map[string]an
 	}
 }
 
-// wantedTask is a node that worked on one of the states, and ended in a step.
+// wantedTask is a node that had one of the states as its input, and ended in a step.
 type wantedTask struct {
 	name string
 	on   int
@@ -119,7 +119,8 @@ func wantTasks(t *testing.T, history, shown []map[string]any, want []wantedTask)
 	}
 }
 
-// wantDebug checks that the mode debug has the events of the two others, each with its step.
+// wantDebug checks that the mode debug has the events of the two other modes, each with its
+// step.
 func wantDebug(t *testing.T, steps stepEvents) {
 	t.Helper()
 	var checkpoints, tasks []map[string]any
@@ -154,8 +155,8 @@ func wantDebug(t *testing.T, steps stepEvents) {
 	}
 }
 
-// TestStepsAreShownAgainAsTheyWere from each place on, and also along the thread. Who asks for one
-// of the modes gets that alone.
+// TestStepsAreShownAgainAsTheyWere reads the steps again from each position, and also in the
+// stream of the thread. A client that asks for one of the modes gets only that mode.
 func TestStepsAreShownAgainAsTheyWere(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -180,7 +181,7 @@ func TestStepsAreShownAgainAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestAPauseIsATaskThatAsks under the id that the state gives it.
+// TestAPauseIsATaskThatAsks checks that the task has the same id as in the state.
 func TestAPauseIsATaskThatAsks(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -196,8 +197,8 @@ func TestAPauseIsATaskThatAsks(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatShowsItsStepsIsLeftToIt from its first event of those modes on, so that nothing is
-// there twice.
+// TestAnAgentThatShowsItsStepsIsLeftToIt checks that the server shows no steps after the
+// agent's first event of these modes, so that no step is shown twice.
 func TestAnAgentThatShowsItsStepsIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -210,7 +211,8 @@ func TestAnAgentThatShowsItsStepsIsLeftToIt(t *testing.T) {
 	}
 }
 
-// TestTheStepOfASilentAgentIsItsInput which is shown at the end, as nobody else did.
+// TestTheStepOfASilentAgentIsItsInput checks that the server shows the step at the end,
+// because the agent did not.
 func TestTheStepOfASilentAgentIsItsInput(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
@@ -226,7 +228,8 @@ func TestTheStepOfASilentAgentIsItsInput(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatKeepsCheckpointsShowsItsSteps itself, or not at all.
+// TestAnAgentThatKeepsCheckpointsShowsItsSteps checks that the server shows no steps for such
+// an agent.
 func TestAnAgentThatKeepsCheckpointsShowsItsSteps(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)

@@ -17,13 +17,14 @@ func storeOwner(ctx context.Context) store.Owner {
 	return store.Owner{Workspace: d.Workspace, Deployment: d.Deployment}
 }
 
-// refreshes tells whether a reader begins the time of items anew that does not say so.
+// refreshes reports whether a read restarts the time to live of items if the reader does not
+// say so.
 func refreshes(ctx context.Context) bool {
 	asked := served(ctx).Settings.Items
 	return asked == nil || !asked.Still
 }
 
-// GetItem reads an item; one that is not there is null, as clients expect.
+// GetItem reads an item. The answer is null if there is no such item, as clients expect.
 func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetItemResponseObject, error) {
 	var namespace []string
 	for _, labels := range request.Params.Namespace {
@@ -36,7 +37,7 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 	return GetItem200JSONResponse(showItem(found)), err
 }
 
-// noItem says that there is no such item.
+// noItem is the answer for an item that does not exist.
 type noItem struct{}
 
 // VisitGetItemResponse implements GetItemResponseObject.
@@ -99,7 +100,7 @@ func (s server) ListNamespaces(ctx context.Context, request ListNamespacesReques
 	return ListNamespaces200JSONResponse{Namespaces: found}, err
 }
 
-// showItem is an item as the interface has it.
+// showItem returns an item in the form that the interface has.
 func showItem(i store.Item) StoreItem {
 	return StoreItem{Namespace: i.Namespace, Key: i.Key, Value: orEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// stored returns how many bytes the workspace is shown to store.
+// stored returns the number of stored bytes that the server shows for the workspace.
 func (f *fixture) stored(t *testing.T) int64 {
 	t.Helper()
 	usage := quota.Usage{Table: f.table}
@@ -24,7 +24,7 @@ func (f *fixture) stored(t *testing.T) int64 {
 	return 0
 }
 
-// wantStored checks that the workspace is shown to store so many bytes, or few more.
+// wantStored checks that the number of stored bytes that the server shows is in a range.
 func (f *fixture) wantStored(t *testing.T, least, most int64) {
 	t.Helper()
 	if got := f.stored(t); got < least || got > most {
@@ -44,8 +44,8 @@ const large = 100_000
 
 func padded() object { return with(hi(), "metadata", object{"padding": strings.Repeat("x", large)}) }
 
-// TestAttackAKeyThatFillsTheTable stores as much as the quota allows, in whatever form. What is
-// deleted makes room.
+// TestAttackAKeyThatFillsTheTable checks that the key stores as much as the quota allows, in
+// any form. A deletion makes room.
 func TestAttackAKeyThatFillsTheTable(t *testing.T) {
 	t.Parallel()
 	const most = 10 * large
@@ -83,14 +83,14 @@ func TestAttackAKeyThatFillsTheTable(t *testing.T) {
 	f.finish(t, f.newThread(t), hi())
 }
 
-// TestAttackARunThatFillsTheTable counts what its agent makes of it. It goes on to its end, and no
-// other begins, also behind it.
+// TestAttackARunThatFillsTheTable checks that the bytes that the agent makes are counted. The
+// run continues to its end, and no other run begins, not even behind it.
 func TestAttackARunThatFillsTheTable(t *testing.T) {
 	t.Parallel()
 	f := setUpBounded(t, quota.Limits{}.With(quota.Stored, large))
 	thread := f.newThread(t)
 	run := f.finish(t, thread, padded())
-	for f.stored(t) < large { // what a run has written is counted behind it
+	for f.stored(t) < large { // the bytes of a run are counted after it
 		if t.Context().Err() != nil {
 			t.Fatal("what the run stored is not counted")
 		}
@@ -102,7 +102,8 @@ func TestAttackARunThatFillsTheTable(t *testing.T) {
 	f.wantStored(t, 0, 0)
 }
 
-// TestItemsOfTheStoreAreCounted as they are now, however often they were written.
+// TestItemsOfTheStoreAreCounted checks that an item counts with its present size, even if it
+// was written several times.
 func TestItemsOfTheStoreAreCounted(t *testing.T) {
 	t.Parallel()
 	const most = 4 * large

@@ -16,13 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 )
 
-// StrangerLimits bound what strangers ask the authentications of repositories. A stranger is who
-// sends credentials with which the repository has let nobody in recently: each such request has the
-// agent decide. Members that are zero get the default named at each.
+// StrangerLimits bound the requests of strangers to the authentications of repositories. A
+// stranger is a caller with credentials for which the repository has let no request in
+// recently: the agent decides about each such request. A member that is zero gets the default
+// in its comment.
 type StrangerLimits struct {
 	// PerAddress is how many requests of one address are refused (10 a second, 100 at once),
-	// PerDeployment how many requests to one deployment are (100 a second, 1000 at once). Beyond
-	// that the agent is not asked.
+	// PerDeployment how many requests to one deployment are refused (100 a second, 1000 at
+	// once). Beyond that, the agent is not asked.
 	PerAddress, PerDeployment web.Rate
 	// AtOnceOfAddress is how many questions of one address an agent works on at a time (8), AtOnce
 	// how many of all strangers (16).
@@ -30,9 +31,9 @@ type StrangerLimits struct {
 }
 
 const (
-	// rememberedFor is how long credentials stay known that a repository has let in.
+	// rememberedFor is how long the server knows credentials that a repository has let in.
 	rememberedFor = 10 * time.Minute
-	// mostRemembered is of how many credentials that is known.
+	// mostRemembered is the largest number of credentials that the server knows.
 	mostRemembered = 20_000
 )
 
@@ -40,11 +41,11 @@ const (
 type strangers struct {
 	limits  StrangerLimits
 	refused *web.Buckets
-	// known is when credentials were let in last.
+	// known has, for credentials, the time when a request with them was last let in.
 	known *lru.Cache[[sha256.Size]byte, time.Time]
 
 	mu sync.Mutex
-	// asking is how many questions are under way.
+	// asking has the number of questions under way.
 	asking map[string]int
 }
 
@@ -57,20 +58,21 @@ func newStrangers(l StrangerLimits) *strangers {
 	}
 }
 
-// question is one request that an agent decides about.
+// question is a request that an agent decides about.
 type question struct {
 	of          *strangers
 	credentials [sha256.Size]byte
-	// remembered tells that there are credentials to remember.
+	// remembered says that the request has credentials to remember.
 	remembered bool
 	began      time.Time
-	// giveBack gives back what was taken of what may be refused.
+	// giveBack has the functions that give back the request's share of the rates of refused
+	// requests.
 	giveBack []func()
 	places   []string
 }
 
-// begin takes what a request needs for the agent to be asked about it, or refuses the request.
-// Those who are known need nothing, so strangers do not keep them out.
+// begin takes a share of the limits for a request, so that the agent may be asked about it, or
+// refuses the request. Known callers need no share, so strangers do not keep them out.
 func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
 	q := &question{of: s, began: clock.System()}
 	q.credentials, q.remembered = credentialsOf(r, d)
@@ -118,7 +120,8 @@ func (q *question) occupy(name string, most int) bool {
 	return true
 }
 
-// end gives back what the question has taken: what may be refused only if the request was not.
+// end gives back everything that the question has taken; it gives back the share of the rates
+// of refused requests only if the request was not refused.
 func (q *question) end(letIn bool) {
 	q.of.mu.Lock()
 	defer q.of.mu.Unlock()
@@ -134,7 +137,7 @@ func (q *question) end(letIn bool) {
 	}
 }
 
-// answered notes what the agent has said.
+// answered notes the decision of the agent.
 func (q *question) answered(letIn bool) {
 	switch {
 	case !q.remembered:
@@ -146,7 +149,8 @@ func (q *question) answered(letIn bool) {
 	q.end(letIn)
 }
 
-// credentialsOf stands for the credentials of a request to a deployment, where it has any.
+// credentialsOf returns a digest of the credentials of a request to a deployment, and whether
+// the request has credentials.
 func credentialsOf(r *http.Request, d deployment.Deployment) (sum [sha256.Size]byte, ok bool) {
 	text := sha256.New()
 	fmt.Fprintln(text, d.Deployment)

@@ -12,19 +12,19 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 )
 
-// slow gives so few requests back that no test waits for one.
+// slow is a rate that gives a request back so seldom that no test waits for it.
 func slow(burst int) web.Rate { return web.Rate{PerSecond: 1e-3, Burst: burst} }
 
-// questions is how often the guardian was asked who somebody is.
+// questions returns how often the guardian was asked to authenticate a caller.
 func (g *guardian) questions() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.seen)
 }
 
-// TestAttackStrangersUseUpNoAgent: after some refusals the agent is not asked any more about
-// credentials that nobody knows, while users whom it has let in before, and keys of the platform,
-// reach it as before.
+// TestAttackStrangersUseUpNoAgent checks that after some refusals the agent is no longer asked
+// about unknown credentials. Users that it has let in before, and keys of the platform, reach
+// it as before.
 func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 	t.Parallel()
 	const most, attacks = 5, 30
@@ -35,7 +35,7 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, g, platformKey, _ := setUpGuardedWithin(t, limits)
-			for range 2 * most { // what is let in takes nothing
+			for range 2 * most { // a request that is let in takes nothing
 				wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
 			}
 			before := g.questions()
@@ -53,15 +53,15 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 			if asked := g.questions() - before; asked != most {
 				t.Errorf("the agent was asked %d times, want %d", asked, most)
 			}
-			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusTooManyRequests) // whom it has never seen
+			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusTooManyRequests) // bob is unknown
 			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
 			wantStatus(t, f.as(t, platformKey, "POST", "/threads/search", object{}), http.StatusUnauthorized) // as the repository says
 		})
 	}
 }
 
-// TestAttackStrangersThatHang hold no more of the agent than some questions at a time, and users
-// whom it knows pass them.
+// TestAttackStrangersThatHang checks that strangers occupy the agent with only some questions
+// at a time, and that known users get past them.
 func TestAttackStrangersThatHang(t *testing.T) {
 	t.Parallel()
 	const atOnce, attacks = 3, 12
@@ -75,7 +75,7 @@ func TestAttackStrangersThatHang(t *testing.T) {
 			for range attacks {
 				all.Go(func() { refused <- f.as(t, "hangs", "POST", "/threads/search", object{}).StatusCode })
 			}
-			for range attacks - atOnce { // all but those that hang
+			for range attacks - atOnce { // all except the questions that hang
 				if got := <-refused; got != http.StatusTooManyRequests {
 					t.Errorf("got %d", got)
 				}

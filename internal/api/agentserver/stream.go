@@ -19,15 +19,15 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
 }
 
-// StreamRun streams a run's events, from the beginning or from where the client left off, while it
-// goes on and after it has ended.
+// StreamRun streams a run's events, from the beginning or after the client's last event, while
+// the run goes on and after it has ended.
 func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
 	stream, err := s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.LastEventID, request.Params.StreamMode)
 	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
 	return stream, err
 }
 
-// takeUp is the stream of a run after an event.
+// takeUp returns the stream of a run after an event.
 func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode) (eventStream, error) {
 	after, err := lastEventID(last)
 	if err != nil {
@@ -45,7 +45,8 @@ func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []S
 	return stream, nil
 }
 
-// lastEventID reads the position after which to go on; "-1" and no header ask for everything.
+// lastEventID reads the position after which the stream continues; "-1" and no header ask for
+// all events.
 func lastEventID(header *string) (int64, error) {
 	if header == nil || *header == "" || *header == "-1" {
 		return 0, nil
@@ -65,8 +66,8 @@ type eventStream struct {
 	ctx   context.Context
 	run   run.Run
 	modes []string
-	// chosen are the modes that the client asked for when it took the stream up, nil when those are
-	// the run's.
+	// chosen are the modes that the client asked for when it took the stream up, nil when the
+	// modes are the run's.
 	chosen []string
 	after  int64
 	// cancel says that the run is to end when the connection is lost.
@@ -90,7 +91,8 @@ func (e eventStream) write(w http.ResponseWriter) error {
 	return web.NewStream(w).Follow(e.ctx, e.Heartbeat, e.read)
 }
 
-// read hands the run's events to the connection, translated to what the client asked for.
+// read sends the run's events to the connection, translated to the modes that the client asked
+// for.
 func (e eventStream) read(ctx context.Context, send func(...web.Event) error) error {
 	t := newTranslator(e.server, e.run, e.modes, e.after)
 	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
@@ -104,7 +106,7 @@ func (e eventStream) read(ctx context.Context, send func(...web.Event) error) er
 		err = send(t.end()...)
 	}
 	if fault.Is(err, fault.NotFound) {
-		return nil // it was rolled back: the stream ends as that of an interrupted run
+		return nil // it was rolled back: the stream ends like the stream of an interrupted run
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// subgraphState is the state of a subgraph at a checkpoint, or its newest; with below also those of
-// the subgraphs that its tasks run.
+// subgraphState returns the state of a subgraph at a checkpoint, or its newest state; with
+// below, also the states of the subgraphs that its tasks run.
 func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, below bool) (ThreadState, error) {
 	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
 	if err != nil {
@@ -27,8 +27,8 @@ func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, bel
 	return shown.state(found[0]), err
 }
 
-// subgraphHistory reads checkpoints of a subgraph, newest first: those behind the graph's own that
-// the client names, or those of the whole thread.
+// subgraphHistory reads checkpoints of a subgraph, newest first: the checkpoints behind the
+// graph's checkpoint that the client names, or the checkpoints of the whole thread.
 func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, wanted thread.Wanted) ([]thread.Subgraph, error) {
 	wanted.NS, wanted.ID, wanted.Root = at.NS, at.Of, thread.Newest
 	if at.ID == "" {
@@ -45,20 +45,20 @@ func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, w
 	return s.Threads.SubgraphHistory(ctx, ref, wanted)
 }
 
-// inside is what is shown of the subgraphs of a thread at the checkpoint root of its graph: below,
-// if their states are asked for.
+// inside shows the subgraphs of a thread at the checkpoint root of its graph; below has their
+// states, if the client asks for them.
 type inside struct {
 	thread, root string
 	below        map[string]thread.Subgraph
 }
 
-// state is a subgraph's state.
+// state returns a subgraph's state.
 func (i inside) state(c thread.Subgraph) ThreadState {
 	shown := ThreadState{
 		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: inThread(c.Metadata, i.thread), CreatedAt: &c.Created,
 		Checkpoint: i.checkpoint(c.NS, c.ID), Tasks: i.tasks(thread.TasksOf(c.Tasks), c.NS),
 	}
-	if c.ParentID != "" { // which may have come after an earlier one of the graph's own
+	if c.ParentID != "" { // the parent may belong to an earlier checkpoint of the graph
 		shown.ParentCheckpoint = checkpoint(i.thread, c.NS, c.ParentID)
 	}
 	for _, task := range shown.Tasks {
@@ -67,8 +67,8 @@ func (i inside) state(c thread.Subgraph) ThreadState {
 	return shown
 }
 
-// inThread is the metadata of a subgraph's checkpoint as that of a thread: in a copy it says which
-// thread the agent made it in.
+// inThread returns the metadata of a subgraph's checkpoint with the id of the thread that
+// shows it: in a copy, the metadata names the thread in which the agent made the checkpoint.
 func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 	var members map[string]any
 	if json.Unmarshal(orEmpty(metadata), &members) != nil || members["thread_id"] == nil {
@@ -99,7 +99,7 @@ func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
 	return shown
 }
 
-// subgraphOf is the namespace of the subgraph that a task runs, if it runs one.
+// subgraphOf returns the namespace of the subgraph that a task runs, if it runs a subgraph.
 func subgraphOf(task thread.Task, ns string) string {
 	if task.Checkpoint != nil && task.Checkpoint.NS != "" {
 		return task.Checkpoint.NS
@@ -107,7 +107,8 @@ func subgraphOf(task thread.Task, ns string) string {
 	return strings.TrimPrefix(ns+"|"+task.Name+":"+task.ID, "|")
 }
 
-// checkpoint names a checkpoint of a subgraph, with the graph's own that it is found behind.
+// checkpoint names a checkpoint of a subgraph, together with the graph's checkpoint that it is
+// behind.
 func (i inside) checkpoint(ns, checkpointID string) *Checkpoint {
 	c := checkpoint(i.thread, ns, checkpointID)
 	ids := map[string]string{"": i.root}

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// nested is a Keeper whose tasks name the subgraphs that they run, as frameworks do, each of which
-// makes two checkpoints.
+// nested is a Keeper whose tasks name the subgraphs that they run, as frameworks do. Each
+// subgraph makes two checkpoints.
 func nested(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 	return graphtest.Keeper(ctx, invocation, func(event string, data any) {
 		c, ok := data.(graph.Checkpoint)
@@ -34,7 +34,7 @@ func nested(ctx context.Context, invocation graph.Invocation, emit func(string, 
 			first := c
 			first.ID, first.Values, first.Metadata = "first-"+c.ID, marshal(object{"inner": ""}), marshal(object{"source": "input"})
 			emit(event, first)
-			emit(event, first) // it is said anew, as when a task of it has paused
+			emit(event, first) // sent again, as when one of its tasks has paused
 			c.ParentID = first.ID
 			data = c
 		}
@@ -59,8 +59,8 @@ func inner(states []map[string]any) []string {
 	return out
 }
 
-// TestASubgraphIsFoundWhenTheGraphHasMovedOn by its namespace alone, by what a task of an older
-// state names, and by each of its own checkpoints.
+// TestASubgraphIsFoundWhenTheGraphHasMovedOn finds a subgraph by its namespace alone, by the
+// checkpoint that a task of an older state names, and by each of its own checkpoints.
 func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 	t.Parallel()
 	f := setUpAt(t, graphtest.Start(t, nested), 0)
@@ -101,7 +101,7 @@ func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "limit": 1}), []any{byTask.body})
 		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "before": id}), []any{any(states[1])})
 		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "metadata": object{"source": "input"}}), []any{any(states[1])})
-		for _, state := range states { // each finds itself, also without the map
+		for _, state := range states { // by its own checkpoint, also without the map
 			wantBody(t, at(state["checkpoint"].(object)), any(state))
 			wantBody(t, at(with(ns, "checkpoint_id", idOf(state, "checkpoint"))), any(state))
 			wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": state["checkpoint"]}), []any{any(state)})
@@ -119,7 +119,8 @@ func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads/"+unknownID+"/history", object{"checkpoint": unknown}), http.StatusNotFound)
 }
 
-// TestSubgraphsAreShownToWhoAsks as states of their tasks, and as events.
+// TestSubgraphsAreShownToWhoAsks checks that requests for subgraphs get them as states of
+// their tasks, and as events.
 func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)

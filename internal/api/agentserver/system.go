@@ -13,14 +13,14 @@ import (
 type Metrics interface {
 	// Count serves a request and counts it.
 	Count(deployment string, w http.ResponseWriter, r *http.Request, next http.Handler)
-	// Text is a deployment's own figures, as Prometheus reads them.
+	// Text returns a deployment's own figures in Prometheus's text format.
 	Text(ctx context.Context, workspace, deployment string) (string, error)
-	// Figures is the same by name.
+	// Figures returns the same figures by name.
 	Figures(ctx context.Context, workspace, deployment string) (Figures, error)
 }
 
-// GetOK says whether an agent of the deployment serves. It takes no credentials, as health checks
-// have none, so it says no more than that.
+// GetOK says whether an agent of the deployment serves. It needs no credentials, because
+// health checks have no credentials, so it says nothing more.
 func (s server) GetOK(ctx context.Context, _ GetOKRequestObject) (GetOKResponseObject, error) {
 	d := served(ctx)
 	if d.Settings.HTTP.Disables("meta") {
@@ -60,7 +60,7 @@ func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc
 	}
 }
 
-// document shows the contract, where the deployment does not disable that.
+// document shows the contract, unless the deployment disables that.
 func (s server) document(contract http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d, err := s.anyDeployment(r); err == nil && d.Settings.HTTP.Disables("meta") {
@@ -71,7 +71,7 @@ func (s server) document(contract http.Handler) http.Handler {
 	})
 }
 
-// serves reports whether an agent that has ended is there again.
+// serves reports whether an agent that has ended runs again.
 func (s server) serves(ctx context.Context, d deployment.Deployment) (bool, error) {
 	if s.Agents == nil {
 		return false, nil
@@ -79,8 +79,8 @@ func (s server) serves(ctx context.Context, d deployment.Deployment) (bool, erro
 	return s.Agents.Serves(ctx, d.Workspace, d.Deployment)
 }
 
-// GetInfo tells which server and which revision this is, and what it can do. The revision is ""
-// before the first was promoted.
+// GetInfo returns the version of the server, the active revision, and the features of the
+// server. The revision is "" before the first revision was promoted.
 func (s server) GetInfo(ctx context.Context, _ GetInfoRequestObject) (GetInfoResponseObject, error) {
 	d := served(ctx)
 	return GetInfo200JSONResponse{
@@ -93,8 +93,8 @@ func (s server) GetInfo(ctx context.Context, _ GetInfoRequestObject) (GetInfoRes
 	}, nil
 }
 
-// GetMetrics shows the deployment's own figures. Where processes come and go with requests, the
-// platform keeps them.
+// GetMetrics shows the deployment's own figures. Where processes start and end with requests,
+// the platform keeps the figures.
 func (s server) GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error) {
 	if s.Metrics == nil {
 		return nil, fault.New(fault.Invalid, "This server does not offer: metrics. Those of its platform have the figures.")

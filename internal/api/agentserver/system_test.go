@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestOKTellsOfTheDatabase in each way that clients ask.
+// TestOKTellsOfTheDatabase checks each form of the request.
 func TestOKTellsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -25,8 +25,8 @@ func TestOKTellsOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestOKTellsWhetherAnAgentServes to who shows no key, from the creation of a deployment to its
-// end.
+// TestOKTellsWhetherAnAgentServes sends requests without a key, from the creation of a
+// deployment to its end.
 func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 	t.Parallel()
 	agent := httptest.NewServer(http.NotFoundHandler())
@@ -37,7 +37,7 @@ func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 	wantStatus(t, ok(), http.StatusOK)
 
 	f.deployments.Alarm(t.Context(), compute.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Revision: revision}, compute.Status{State: compute.Failed})
-	wantStatus(t, ok(), http.StatusOK) // it answers again
+	wantStatus(t, ok(), http.StatusOK) // the agent answers again
 	agent.Close()
 	wantDetail(t, ok(), http.StatusServiceUnavailable, "The deployment's agent has ended, and is being started again.")
 
@@ -53,7 +53,7 @@ func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 	}
 }
 
-// TestFiguresAreShownInEachFormat of the deployment alone.
+// TestFiguresAreShownInEachFormat checks that the figures are the deployment's only.
 func TestFiguresAreShownInEachFormat(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

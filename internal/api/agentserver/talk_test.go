@@ -17,7 +17,7 @@ func hi() object {
 	return object{"assistant_id": "agent", "input": object{"messages": []any{object{"type": "human", "id": "hi", "content": "Hi"}}}}
 }
 
-// script is a request whose run the scripted agent answers with the steps.
+// script is a request for a run that the scripted agent answers with the steps.
 func script(steps ...graphtest.Step) object {
 	return with(hi(), "config", object{"configurable": object{"script": steps}})
 }
@@ -73,7 +73,7 @@ func (f *fixture) stream(t *testing.T, thread string, body object) (path string,
 	return answer.Header.Get("Content-Location"), eventsOf(t, answer)
 }
 
-// follow reads the events of a run after an id, "" for all, to the end.
+// follow reads the events of a run after an id to the end; "" reads all events.
 func (f *fixture) follow(t *testing.T, path, after string) []event {
 	t.Helper()
 	headers := map[string]string{auth.HeaderKey: f.key}
@@ -101,7 +101,7 @@ func eventsOf(t *testing.T, answer response) []event {
 	}
 }
 
-// nextEvent reads one event. The error is io.EOF only between two.
+// nextEvent reads one event. The error is io.EOF only between two events.
 func nextEvent(reader *bufio.Reader) (e event, err error) {
 	for begun := false; ; begun = true {
 		line, err := reader.ReadString('\n')
@@ -128,7 +128,7 @@ func nextEvent(reader *bufio.Reader) (e event, err error) {
 	}
 }
 
-// shown are events as "name data", for comparison with what is expected.
+// shown returns events as "name data", for comparison with the expected events.
 func shown(events []event) []string {
 	lines := []string{}
 	for _, e := range events {
@@ -137,7 +137,7 @@ func shown(events []event) []string {
 	return lines
 }
 
-// names are those of the events.
+// names returns the names of the events.
 func names(events []event) []string {
 	all := []string{}
 	for _, e := range events {

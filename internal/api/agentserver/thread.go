@@ -19,7 +19,7 @@ var (
 	null        = json.RawMessage("null")
 )
 
-// object is a JSON object with the members.
+// object returns a JSON object with the members.
 func object(members map[string]any) json.RawMessage { return record.Encode(members) }
 
 // CreateThread creates a thread.
@@ -97,7 +97,8 @@ func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
 	return s.whole(ctx, t)
 }
 
-// whole is a thread that was read, as the interface has it, with its newest values.
+// whole returns a thread that was read in the form that the interface has, with its newest
+// values.
 func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 	t, state, err := s.Runs.StateOf(ctx, t)
 	if err != nil {
@@ -113,8 +114,8 @@ func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 	return shown, err
 }
 
-// threadError tells why the thread's last run did not succeed; null when it did, and when it was
-// deleted or rolled back.
+// threadError returns why the thread's last run did not succeed; null if the run succeeded, or
+// was deleted or rolled back.
 func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
 	if t.Lock.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
 		return null, nil
@@ -133,7 +134,7 @@ func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessa
 	return record.Encode(last.Failure), nil
 }
 
-// showThread is a thread as the interface has it, without its values.
+// showThread returns a thread in the form that the interface has, without its values.
 func showThread(t thread.Thread) Thread {
 	return Thread{
 		ThreadID:   t.Thread,
@@ -167,7 +168,7 @@ func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	return byTask
 }
 
-// questions are the interrupts of all tasks, in an order that is always the same.
+// questions returns the interrupts of all tasks, always in the same order.
 func questions(raw json.RawMessage) []Interrupt {
 	all := []Interrupt{}
 	for _, asked := range interrupts(raw) {
@@ -182,7 +183,7 @@ func threadRef(ctx context.Context, threadID string) thread.Ref {
 	return thread.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Thread: strings.ToLower(threadID)}
 }
 
-// present is nil for JSON that is absent or null.
+// present returns nil for JSON that is absent or null.
 func present(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil

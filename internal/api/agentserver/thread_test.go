@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// wantThread checks what a thread shows of its runs, in its own answer and in the one to who
-// creates it again.
+// wantThread checks the status, the error and the questions that a thread shows, when a client
+// reads it and when a client creates it again.
 func wantThread(t *testing.T, f *fixture, thread, status string, failure, interrupts any) {
 	t.Helper()
 	read := f.call(t, "GET", thread, nil)
@@ -56,7 +56,8 @@ func TestAThreadShowsHowItsLastRunEnded(t *testing.T) {
 	wantThread(t, f, thread, "idle", nil, object{})
 }
 
-// TestAThreadIsBusyWhileItHasRuns also when one has ended and the next one goes on.
+// TestAThreadIsBusyWhileItHasRuns checks this also when one run has ended and the next run
+// continues.
 func TestAThreadIsBusyWhileItHasRuns(t *testing.T) {
 	t.Parallel()
 	agent := newHeld()
@@ -82,7 +83,8 @@ func TestAThreadIsBusyWhileItHasRuns(t *testing.T) {
 	}
 }
 
-// TestAThreadThatExistsIsRefusedOrKept as asked, and by default refused.
+// TestAThreadThatExistsIsRefusedOrKept checks that if_exists decides, and that the default is
+// to refuse.
 func TestAThreadThatExistsIsRefusedOrKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -109,8 +111,8 @@ func TestAThreadThatExistsIsRefusedOrKept(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": "x"}), http.StatusUnprocessableEntity)
 }
 
-// TestQuestionsThatAreNone and were stored all the same are left out, and nobody's search fails for
-// them.
+// TestQuestionsThatAreNone checks that invalid questions which were stored nevertheless are
+// left out, and that no search fails because of them.
 func TestQuestionsThatAreNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

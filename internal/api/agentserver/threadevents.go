@@ -22,7 +22,7 @@ type threadEvents struct {
 	server
 	ctx context.Context
 	ref thread.Ref
-	// since is the number of the last event that the client has, nil for none.
+	// since is the number of the last event that the client has; nil if it has no event.
 	since  *int64
 	filter protocol.Filter
 }
@@ -45,7 +45,8 @@ func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) err
 }
 
 // permitted returns a receiver of events that first asks again whether the caller may read the
-// thread: the thread may have come, or come anew, since the request was permitted.
+// thread: the thread may have been created, or deleted and created again, since the request
+// was permitted.
 func (s threadEvents) permitted(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
 	return func(events []protocol.Event, next int64) error {
 		if len(events) > 0 {

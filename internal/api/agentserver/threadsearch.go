@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// maxCompared is how many threads' values one search may look into, each of which is a read of
-	// its own.
+	// maxCompared is how many threads' values one search may compare. Each thread needs a
+	// separate read.
 	maxCompared = 1000
 	// maxPaths is how many parts of each thread a search extracts.
 	maxPaths = 10
-	// readsAtOnce is how many threads of a page are read side by side, readsAtFirst how many as
-	// long as nobody knows how large they are.
+	// readsAtOnce is how many threads of a page are read in parallel, readsAtFirst how many as
+	// long as their size is unknown.
 	readsAtOnce  = 8
 	readsAtFirst = 2
-	// pageRoom is how many bytes the values of a page hold.
+	// pageRoom is how many bytes the values of a page may have.
 	pageRoom = 16 << 20
 )
 
-// SearchThreads lists the threads that match. Their metadata and status are in the list; what is
-// read of each thread on the page is its values, where they are shown.
+// SearchThreads lists the threads that match. Their metadata and status are in the list. The
+// state and the last run of a thread on the page are read only if their members are shown.
 func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error) {
 	asked := request.Body
 	paths, err := parsePaths(asked.Extract)
@@ -73,8 +73,8 @@ func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObj
 	return CountThreads200JSONResponse(count), err
 }
 
-// threadFilter is what a search asks of the list, and what it asks of each thread's values, nil
-// when that is nothing.
+// threadFilter returns the filter that a search applies to the list, and the function that it
+// applies to each thread's values; nil if the search does not compare values.
 func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
 	if filter.Metadata, err = match.Parse(present(asked.Metadata)); err != nil {
 		return filter, nil, err
@@ -103,15 +103,15 @@ func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thr
 	}, nil
 }
 
-// foundThread is a thread as a search shows it.
+// foundThread is a thread in the form that a search shows.
 type foundThread struct {
 	Thread
 
 	Extracted map[string]json.RawMessage `json:"extracted,omitempty"`
 }
 
-// showFound shows the threads of a page: fewer than were found where their values are large, but
-// one at least.
+// showFound shows the threads of a page: fewer threads than were found if their values are
+// large, but at least one.
 func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]any, error) {
 	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
 		return slices.Contains(selected, name)
@@ -135,7 +135,7 @@ func (s server) showFound(ctx context.Context, found []thread.Thread, selected [
 			return nil, err
 		}
 		if len(shown) == 0 {
-			largest = 1 // from now on it is known
+			largest = 1 // from now on the size is known
 		}
 		for _, one := range some {
 			largest = max(largest, len(one.Values))
@@ -210,7 +210,7 @@ func parsePath(path string) (steps []step, ok bool) {
 	return steps, true
 }
 
-// extract follows paths into a thread; what is not there is null.
+// extract follows paths into a thread; a path that leads nowhere has the value null.
 func extract(t Thread, paths map[string][]step) (map[string]json.RawMessage, error) {
 	encoded, err := json.Marshal(t)
 	if err != nil {
@@ -270,7 +270,7 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 	return PatchThread200JSONResponse(found), err
 }
 
-// DeleteThread removes a thread, and cancels its run in flight by that.
+// DeleteThread removes a thread, and thereby cancels its run in flight.
 func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error) {
 	if err := s.Threads.Delete(ctx, threadRef(ctx, request.ThreadID)); err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObj
 	return DeleteThread204Response{}, nil
 }
 
-// PruneThreads deletes threads, or their history. Those that are not there are passed over.
+// PruneThreads deletes threads, or their history. Threads that do not exist are skipped.
 func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error) {
 	strategy := orElse(request.Body.Strategy, PruneStrategyDelete)
 	pruned, seen := 0, map[string]bool{}
@@ -313,7 +313,8 @@ func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrateg
 	return s.Threads.Prune(ctx, t)
 }
 
-// ttlOf reads a time to live, which is minutes, or an object; nil when there is none.
+// ttlOf reads a time to live, which is a number of minutes, or an object; nil if there is no
+// time to live.
 func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
 	if present(raw) == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -333,7 +334,7 @@ func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
 	return &ttl, nil
 }
 
-// showTTL adds the time to live to a thread, if it is asked for and there is one.
+// showTTL adds the time to live to a thread, if the client asks for it and the thread has one.
 func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *Thread, include []string) error {
 	if !slices.ContainsFunc(include, func(names string) bool { return slices.Contains(strings.Split(names, ","), "ttl") }) {
 		return nil

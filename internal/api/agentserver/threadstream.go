@@ -29,11 +29,12 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 	return threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
 }
 
-// ended follows the position in the id of a run's end, which comes after the run's last event.
+// ended is the suffix after the position in the id of a run's end, which comes after the run's
+// last event.
 const ended = ".end"
 
-// placeIn reads where the client is: behind an event, before all with "-", and at the present
-// without the header.
+// placeIn reads the client's position: after an event; with "-" or "-1", before all events;
+// without the header, at the present.
 func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.ReaderPosition, error) {
 	now, err := s.Runs.Now(ctx, ref)
 	if err != nil || header == nil || *header == "" {
@@ -104,7 +105,8 @@ func (s threadStream) newRunEvents(r run.Run) *runEvents {
 	return e
 }
 
-// translate makes events of those of a part. The last of those that stand for one event has its id.
+// translate makes stream events of the events of a part. If several stream events stand for
+// one event, the last has its id.
 func (e *runEvents) translate(ctx context.Context, part run.Part) ([]web.Event, error) {
 	var out []web.Event
 	for _, event := range part.Events {

@@ -36,7 +36,7 @@ func (f *fixture) followThread(t *testing.T, thread, query, after string) *follo
 	return &follower{bufio.NewReader(answer.Body), leave}
 }
 
-// ends reads until some runs have ended.
+// ends reads events until some runs have ended.
 func (r *follower) ends(t *testing.T, runs int) []event {
 	t.Helper()
 	var events []event
@@ -59,14 +59,14 @@ func wantEvents(t *testing.T, got []event, want ...event) {
 	}
 }
 
-// TestAThreadIsStreamedOverItsRuns to readers who were there from the beginning, who came later,
-// and who come back, each the same.
+// TestAThreadIsStreamedOverItsRuns has readers that were there from the beginning, that came
+// later, and that reconnect. All get the same events.
 func TestAThreadIsStreamedOverItsRuns(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	thread := f.newThread(t)
 	present := f.followThread(t, thread, "", "")
-	slow := f.followThread(t, thread, "", "") // which reads nothing until the end, and holds nobody up
+	slow := f.followThread(t, thread, "", "") // it reads only at the end, and delays no reader
 	for i, mode := range []string{"values", "updates", "messages"} {
 		f.finish(t, thread, with(script(say("m"+mode, "Hel"), add("model", "m"+mode, "Hello")), "stream_mode", mode))
 		if i == 0 {
@@ -113,8 +113,8 @@ func TestAThreadIsStreamedOverItsRuns(t *testing.T) {
 	wantStatus(t, f.send(t, "GET", f.path(thread+"/stream"), nil, map[string]string{auth.HeaderKey: f.key, "Last-Event-ID": "x"}), 422)
 }
 
-// TestAThreadIsStreamedWhileARunGoesOn has a reader that was there before the run, which does not
-// end.
+// TestAThreadIsStreamedWhileARunGoesOn has a reader that was there before the run. The run
+// does not end.
 func TestAThreadIsStreamedWhileARunGoesOn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -122,7 +122,7 @@ func TestAThreadIsStreamedWhileARunGoesOn(t *testing.T) {
 	reader := f.followThread(t, thread, "", "")
 	defer time.AfterFunc(10*time.Second, reader.leave).Stop() // an error instead of no end
 	run := with(script(say("m", "Hel"), graphtest.Step{Hold: true}), "stream_mode", "messages-tuple")
-	f.start(t, thread, with(run, "after_seconds", 0.3)) // the reader sees it pending
+	f.start(t, thread, with(run, "after_seconds", 0.3)) // the reader sees the run pending
 	for {
 		e, err := nextEvent(reader.Reader)
 		must(t, err)

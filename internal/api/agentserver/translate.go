@@ -15,17 +15,18 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// translator turns a run's events into those of the stream modes that a client asked for. Their ids
-// are positions.
+// translator turns a run's events into events of the stream modes that a client asked for. The
+// ids of these events are positions.
 type translator struct {
 	server
 	ref   thread.Ref
 	modes []string
 	// after is the position of the last event that the client has.
 	after int64
-	// messages accumulates, for the mode of that name; nil without it.
+	// messages accumulates the chunks of messages for the mode "messages"; nil without that
+	// mode.
 	messages *accumulator
-	// steps adds to the modes that show steps; nil without them.
+	// steps adds events to the modes that show steps; nil without such a mode.
 	steps *steps
 }
 
@@ -37,8 +38,8 @@ func newTranslator(s server, r run.Run, modes []string, after int64) *translator
 	return t
 }
 
-// start is the position to read from: accumulated messages need their chunks from the beginning,
-// and steps what was shown of them.
+// start is the position to read from: accumulated messages need their chunks from the
+// beginning, and steps need the events that came before.
 func (t *translator) start() int64 {
 	if t.messages != nil || t.steps != nil {
 		return 0
@@ -56,8 +57,8 @@ func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.E
 		if event.Position <= t.after {
 			continue
 		}
-		// Where one event becomes several, the last carries the id: a client that comes back with
-		// it has had them all.
+		// If one event becomes several events, the last event carries the id: a client that
+		// reconnects with the id has received all of them.
 		if last := len(translated) - 1; last >= 0 {
 			translated[last].ID = strconv.FormatInt(event.Position, 10)
 		}
@@ -79,7 +80,7 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 	return slices.Concat(before, own, behind), err
 }
 
-// end returns what is shown behind the run's last event.
+// end returns the events that are shown after the run's last event.
 func (t *translator) end() []web.Event {
 	if t.steps == nil {
 		return nil
@@ -87,17 +88,17 @@ func (t *translator) end() []web.Event {
 	return t.steps.release()
 }
 
-// plain translates an event of which others show no more.
+// plain translates an event without the events that steps adds.
 func (t *translator) plain(ctx context.Context, event run.Event) ([]web.Event, error) {
 	kind, _, subgraph := strings.Cut(event.Name, "|")
 	switch kind {
 	case run.EventMetadata, run.EventError:
 		if kind == run.EventMetadata && t.messages != nil {
-			t.messages = newAccumulator() // another attempt says again what the one before had not finished
+			t.messages = newAccumulator() // another attempt repeats unfinished messages
 		}
 		return []web.Event{{Name: event.Name, Data: event.Data}}, nil
 	case run.EventValues:
-		if subgraph { // its state is the event's own
+		if subgraph { // the event itself has the state
 			break
 		}
 		if event.Position <= t.after || !t.wants(StreamModeValues) {
@@ -138,8 +139,8 @@ func (t *translator) chunk(event run.Event) []web.Event {
 // accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
 // far.
 type accumulator struct {
-	// open holds the first chunk of each message that is not complete, content what its chunks add
-	// up to.
+	// open holds the first chunk of each message that is not complete, content has the sum of
+	// its chunks.
 	open    map[string]map[string]json.RawMessage
 	content map[string]*content
 }
@@ -183,7 +184,7 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 	return append(out, web.Event{Name: "messages/partial", Data: record.Encode([]any{message})})
 }
 
-// messageType is the type of the message that a chunk, which names its class, is a part of.
+// messageType returns the type of the message to which a chunk of the class belongs.
 func messageType(class string) string {
 	return cmp.Or(strings.ToLower(strings.TrimSuffix(class, "MessageChunk")), "ai")
 }
@@ -201,7 +202,7 @@ func (a *accumulator) complete(update json.RawMessage) []web.Event {
 			Messages json.RawMessage `json:"messages"`
 		}
 		if json.Unmarshal(node.Value, &added) != nil {
-			continue // it adds none
+			continue // it adds no messages
 		}
 		for _, message := range oneOrMany(added.Messages) {
 			var head struct {
@@ -217,7 +218,7 @@ func (a *accumulator) complete(update json.RawMessage) []web.Event {
 	return out
 }
 
-// oneOrMany returns the elements of a list, and what is no list as the only one.
+// oneOrMany returns the elements of a list. A value that is not a list is the only element.
 func oneOrMany(raw json.RawMessage) []json.RawMessage {
 	if len(raw) == 0 {
 		return nil

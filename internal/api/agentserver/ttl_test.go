@@ -8,21 +8,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pass lets some time go by, and has the timer look at the threads then.
+// pass lets some time go by, and then lets the timer look at the threads.
 func (f *fixture) pass(t *testing.T, minutes int64) {
 	t.Helper()
 	f.ahead.Add(minutes * int64(time.Minute))
 	must(t, f.threads.Sweep(t.Context(), f.now()))
 }
 
-// states counts those of a thread's history.
+// states counts the states of a thread's history.
 func (f *fixture) states(t *testing.T, thread string) int {
 	t.Helper()
 	return len(statesOf(t, f.call(t, "POST", thread+"/history", object{"limit": 100})))
 }
 
-// TestAThreadKeepsItsLatestState, and no history, when its time is over; and again, when that is
-// over once more.
+// TestAThreadKeepsItsLatestState checks that a thread keeps its latest state, and no history,
+// when its time is over; and again, when its new time is over.
 func TestAThreadKeepsItsLatestState(t *testing.T) {
 	t.Parallel()
 	for name, agent := range map[string]func(*testing.T) *fixture{"simple": func(t *testing.T) *fixture { return setUp(t, nil) }, "keeper": setUpKeeper} {
@@ -50,13 +50,13 @@ func TestAThreadKeepsItsLatestState(t *testing.T) {
 	}
 }
 
-// TestEachChangeBeginsAThreadsTimeAnew, be it one of its runs, its state, its metadata or its time
-// itself.
+// TestEachChangeBeginsAThreadsTimeAnew changes a thread by a run, by its state, by its
+// metadata and by its time to live itself.
 func TestEachChangeBeginsAThreadsTimeAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	thread := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": 60}).string("thread_id")
-	f.finish(t, thread, hi()) // whose graph changes of the state are for
+	f.finish(t, thread, hi()) // changes of the state are changes for its graph
 	for what, change := range map[string]func(){
 		"a run": func() { f.finish(t, thread, hi()) },
 		"a state": func() {

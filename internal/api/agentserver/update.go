@@ -14,22 +14,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Agents asks a deployment's agent for what belongs to no run.
+// Agents asks a deployment's agent for operations that belong to no run.
 type Agents interface {
 	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
 	// Rule asks the own authentication of the deployment's repository.
 	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
-	// Visit has the own HTTP application of the deployment's repository answer a request, which
-	// send sends.
+	// Visit lets the own HTTP application of the deployment's repository answer a request. The
+	// function send sends the request.
 	Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error
-	// Serves reports whether an agent of the deployment is to be had now.
+	// Serves reports whether an agent of the deployment is available now.
 	Serves(ctx context.Context, workspace, deployment string) (bool, error)
-	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to
-	// take.
+	// UpdateState lets the agent change a state, and passes the checkpoints that the agent
+	// makes to take.
 	UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error
 }
 
-// UpdateThreadState changes a thread's state as if a node had.
+// UpdateThreadState changes a thread's state as if a node had changed it.
 func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error) {
 	at, err := placeOf(request.Body.Checkpoint, request.Body.CheckpointID)
 	if err != nil {
@@ -49,8 +49,9 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	var config json.RawMessage
 	switch {
 	case at.NS != "" && at.Of == "":
-		// The subgraph's newest checkpoint behind that of the graph, which the agent is handed. An
-		// id beside the namespace would be taken for that of a checkpoint of the subgraph.
+		// This is the subgraph's newest checkpoint behind the graph's checkpoint that the
+		// agent gets. The agent would take an id with the namespace for the id of a checkpoint
+		// of the subgraph.
 		config = withCheckpoint(nil, place{NS: at.NS})
 	case at.ID != "" || at.NS != "":
 		config = withCheckpoint(nil, at)
@@ -78,7 +79,7 @@ func supersteps(asked []Superstep) []graph.Superstep {
 	return steps
 }
 
-// withCheckpoint is a configuration that names a checkpoint, too.
+// withCheckpoint returns the configuration with the name of a checkpoint added.
 func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]any{}
 	if len(config) > 0 && json.Unmarshal(config, &members) == nil && len(members["configurable"]) > 0 {
@@ -97,8 +98,8 @@ func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
 	return record.Encode(members)
 }
 
-// update changes a thread's state at a checkpoint, which may be the newest, and returns the change.
-// A graph that keeps checkpoints makes it itself, with its own reducers.
+// update changes a thread's state at a checkpoint, which may be the newest, and returns the
+// change. A graph that keeps checkpoints makes the change itself, with its own reducers.
 func (s server) update(ctx context.Context, t thread.Thread, number int64, config json.RawMessage, steps []graph.Superstep) (*thread.Edit, error) {
 	edit, err := s.Threads.Edit(ctx, t, number)
 	if err != nil {
@@ -126,8 +127,8 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 	return edit, err
 }
 
-// keepsCheckpoints reports whether a graph makes changes of a state itself. Its first checkpoint of
-// a thread tells; before, what it says of itself does.
+// keepsCheckpoints reports whether a graph makes changes of a state itself. After its first
+// checkpoint of a thread, that checkpoint decides; before, the graph's description decides.
 func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, graphID string) (bool, error) {
 	if at.Agent != nil || at.Folded || s.Agents == nil {
 		return at.Agent != nil, nil
@@ -173,8 +174,8 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	return err
 }
 
-// graphOfThread finds the graph of a thread: that of its state, the one that its metadata names, or
-// the deployment's only one.
+// graphOfThread finds the graph of a thread: the graph of its state, the graph that its
+// metadata names, or the deployment's only graph.
 func (s server) graphOfThread(ctx context.Context, of string, metadata json.RawMessage) (string, error) {
 	d := served(ctx)
 	var named struct {

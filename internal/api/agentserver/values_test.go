@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// shownValues are the values that a stream shows, each as its messages and their ids.
+// shownValues returns the values that a stream shows, each as its messages and their ids.
 func shownValues(t *testing.T, events []event) []string {
 	t.Helper()
 	all := []string{}
@@ -35,8 +35,8 @@ func shownValues(t *testing.T, events []event) []string {
 	return all
 }
 
-// TestAResumedRunBeginsWithTheValues that it goes on from, with the ids that its messages have in
-// the state.
+// TestAResumedRunBeginsWithTheValues checks that the run shows first the values that it
+// continues from, with the ids that the messages have in the state.
 func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -52,8 +52,8 @@ func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	}
 }
 
-// TestTheValuesHaveTheAgentsIDs from the first on, where its graph gives messages others than this
-// server would: readers are not shown the same message twice.
+// TestTheValuesHaveTheAgentsIDs checks this from the first values on. The graph gives messages
+// other ids than this server would; so readers do not get the same message twice.
 func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -70,8 +70,8 @@ func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
 	}
 }
 
-// TestTheValuesOfAnInputAreShown to readers of an agent that keeps no checkpoints: before all that
-// it does, and when it does nothing.
+// TestTheValuesOfAnInputAreShown has an agent that keeps no checkpoints: the values are shown
+// before everything that the agent does, and also if it does nothing.
 func TestTheValuesOfAnInputAreShown(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

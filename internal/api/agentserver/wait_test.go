@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// held is an agent that says a word and stops until it is released, then answers "Hello".
+// held is an agent that says a word and waits until it is released, then answers "Hello".
 type held struct {
 	reached, release chan struct{}
 }
@@ -38,7 +38,7 @@ func (h held) answer(ctx context.Context, _ graph.Invocation, emit func(string, 
 	return nil
 }
 
-// answered are the values after the scripted agent, or one that was held, said "Hello".
+// answered returns the values after the scripted agent, or a held agent, said "Hello".
 func answered() object {
 	return object{"messages": []any{message("human", "hi", "Hi"), message("ai", "m", "Hello")}}
 }
@@ -80,7 +80,8 @@ func TestWaitAndJoinAnswerTheFinalValues(t *testing.T) {
 	}
 }
 
-// TestJoinOfAnEarlierRunAnswersWhatThatOneLeft, not what came later.
+// TestJoinOfAnEarlierRunAnswersWhatThatOneLeft checks that the answer has the values that the
+// earlier run left, not later values.
 func TestJoinOfAnEarlierRunAnswersWhatThatOneLeft(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -90,7 +91,8 @@ func TestJoinOfAnEarlierRunAnswersWhatThatOneLeft(t *testing.T) {
 	wantBody(t, f.call(t, "GET", first+"/join", nil), answered())
 }
 
-// TestAnInterruptedRunAnswersWhatItHadComeTo to who waited for it already, and to who asks later.
+// TestAnInterruptedRunAnswersWhatItHadComeTo checks this for a client that already waited for
+// the run, and for a client that asks later.
 func TestAnInterruptedRunAnswersWhatItHadComeTo(t *testing.T) {
 	t.Parallel()
 	agent := newHeld()
@@ -138,13 +140,14 @@ func eventsUntil(t *testing.T, f *fixture, run, name string) string {
 	}
 }
 
-// TestAConnectionThatWaitsIsKeptOpen by newlines before the values, and by comments between events.
+// TestAConnectionThatWaitsIsKeptOpen checks that newlines before the values, and comments
+// between events, keep the connection open.
 func TestAConnectionThatWaitsIsKeptOpen(t *testing.T) {
 	t.Parallel()
 	for suffix, keepalive := range map[string]string{"/wait": "\n", "/stream": ": heartbeat\n"} {
 		agent := newHeld()
 		f := setUpImpatient(t, agent.answer, time.Millisecond)
-		// Far less than three of the intervals that a server keeps unless it is told otherwise.
+		// This is far less than three of a server's default intervals.
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		answer := f.open(ctx, t, "POST", f.path(f.newThread(t)+"/runs"+suffix), hi(), map[string]string{auth.HeaderKey: f.key})
@@ -174,7 +177,7 @@ func TestAConnectionThatWaitsIsKeptOpen(t *testing.T) {
 	}
 }
 
-// TestAnUnknownRunIsNotFoundBeforeAnythingIsSent also by a server that keeps its connections open
+// TestAnUnknownRunIsNotFoundBeforeAnythingIsSent has a server that keeps its connections open
 // from the first moment on.
 func TestAnUnknownRunIsNotFoundBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
@@ -192,7 +195,7 @@ func TestAnUnknownRunIsNotFoundBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// TestAClientThatHasGoneEndsTheWaitButNotTheRun for each way to wait.
+// TestAClientThatHasGoneEndsTheWaitButNotTheRun checks each way to wait.
 func TestAClientThatHasGoneEndsTheWaitButNotTheRun(t *testing.T) {
 	t.Parallel()
 	agent := newHeld()

@@ -1,15 +1,16 @@
-// Package auth authenticates HTTP requests: it turns their credentials into the workspace that the
-// request acts for, and what it may do there.
+// Package auth authenticates HTTP requests: it turns their credentials into the workspace that
+// the request acts for, and into the permissions that the request has there.
 //
-// A credential is an API key, as X-Api-Key or as Authorization: Bearer, or a token of an OpenID
-// Connect issuer, as Authorization: Bearer. When both headers are there, X-Api-Key counts and
-// Authorization is not looked at, so that what proxies add to requests changes nothing; a bad key
-// is not made good by a token. X-Tenant-Id names the workspace. A key belongs to one and may leave
-// it out, a token may not.
+// A credential is an API key, as X-Api-Key or as Authorization: Bearer, or a token of an
+// OpenID Connect issuer, as Authorization: Bearer. When a request has both headers, X-Api-Key
+// counts and Authorization is ignored, so that a header that a proxy adds to the request
+// changes nothing. A token does not replace a bad key. X-Tenant-Id names the workspace. A
+// request with a key may omit it, because the key belongs to one workspace; a request with a
+// token may not.
 //
-// A browser has a third credential: the cookie of a session (session.go). It counts only where both
-// headers are missing, whatever they hold, and only with the session's proof in a header that no
-// page of another origin can send.
+// A browser has a third credential: the cookie of a session (session.go). It counts only where
+// both headers are missing (a header with any text, good or bad, is not missing), and only
+// with the session's proof in a header that no page of another origin can send.
 package auth
 
 import (
@@ -29,19 +30,19 @@ const (
 	HeaderTenant = "X-Tenant-Id"
 )
 
-// Authenticator tells whose credentials a request carries.
+// Authenticator finds the principal whose credentials a request carries.
 type Authenticator interface {
-	// Key returns who sent the request. Missing or bad credentials are a fault.Unauthorized, a
-	// token that the workspace does not admit is a fault.Forbidden.
+	// Key returns the principal that sent the request. Missing or bad credentials are a
+	// fault.Unauthorized; a token that the workspace does not admit is a fault.Forbidden.
 	Key(r *http.Request) (apikey.Principal, error)
 }
 
-// Tokens tells whom a bearer token admits to a workspace.
+// Tokens finds the principal that a bearer token admits to a workspace.
 type Tokens interface {
 	Authenticate(ctx context.Context, token, workspace string) (apikey.Principal, error)
 }
 
-// Keys is the Authenticator that looks the key up.
+// Keys is the Authenticator that looks up the key of a request.
 type Keys struct {
 	store    *apikey.Store
 	tokens   Tokens
@@ -63,8 +64,8 @@ func (k *Keys) AcceptSessions(sessions Sessions, cookies SessionCookies) {
 	k.sessions, k.cookies = sessions, cookies
 }
 
-// Key implements Authenticator. The connection of a request with good credentials counts as the
-// workspace's from then on.
+// Key implements Authenticator. The connection of a request with good credentials counts as a
+// connection of the workspace from then on.
 func (k *Keys) Key(r *http.Request) (apikey.Principal, error) {
 	principal, err := k.principal(r)
 	if err == nil {
@@ -105,8 +106,9 @@ func Bearer(header http.Header) (token string, ok bool) {
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// Tenant returns who sent the request, and checks the workspace that it names. A key belongs to one
-// workspace, so the header may be left out; another workspace than the key's is a fault.Forbidden.
+// Tenant returns the principal that sent the request, and checks the workspace that the
+// request names. A key belongs to one workspace, so the request may omit the header; a
+// workspace other than the key's is a fault.Forbidden.
 func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
 	p, err := a.Key(r)
 	if err != nil {
@@ -120,12 +122,13 @@ func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
 
 type principalKey struct{}
 
-// With returns a context that carries who sent the request.
+// With returns a context that carries the principal that sent the request.
 func With(ctx context.Context, p apikey.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// Of returns who sent the request. A handler behind an Authenticator always knows.
+// Of returns the principal that sent the request. The context of a handler behind an
+// Authenticator always has it.
 func Of(ctx context.Context) apikey.Principal {
 	p, ok := ctx.Value(principalKey{}).(apikey.Principal)
 	if !ok {

@@ -42,7 +42,8 @@ func setUp(t *testing.T) (authenticator auth.Authenticator, key string) {
 	return auth.NewWithTokens(store, tokens{}), key
 }
 
-// tokens is an auth.Tokens that knows one token, which is good for each workspace but a stranger's.
+// tokens is an auth.Tokens that knows one token, which is valid for each workspace except
+// stranger.
 type tokens struct{}
 
 func (tokens) Authenticate(_ context.Context, token, tenant string) (apikey.Principal, error) {
@@ -65,7 +66,7 @@ func request(t *testing.T, headers map[string]string) *http.Request {
 	return r
 }
 
-// TestWhoMayCall asks with every combination of credentials, of both ways to authenticate.
+// TestWhoMayCall sends every combination of credentials, in both ways to authenticate.
 func TestWhoMayCall(t *testing.T) {
 	t.Parallel()
 	authenticator, key := setUp(t)
@@ -124,7 +125,7 @@ func TestARequestActsForItsWorkspace(t *testing.T) {
 }
 
 // TestAHandlerWithoutAnAuthenticatorPanics checks that a route which was registered by mistake
-// serves nobody.
+// serves no caller.
 func TestAHandlerWithoutAnAuthenticatorPanics(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -135,7 +136,7 @@ func TestAHandlerWithoutAnAuthenticatorPanics(t *testing.T) {
 	auth.Workspace(t.Context())
 }
 
-// TestAServerWithoutIssuers takes keys in both headers, and no tokens.
+// TestAServerWithoutIssuers checks a server that accepts keys in both headers, and no tokens.
 func TestAServerWithoutIssuers(t *testing.T) {
 	t.Parallel()
 	authenticator := auth.New(apikey.NewStore(nil, nil, clock.System))

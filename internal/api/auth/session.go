@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// HeaderConsole holds the proof of a session; any other text marks a request of the console
-	// that needs no session yet. A page of another origin cannot send the header: a header of its
-	// own makes the browser ask first, and the server's answer names no origin.
+	// HeaderConsole holds the proof of a session; with any other text, it marks a request of
+	// the console that needs no session yet. A page of another origin cannot send the header:
+	// a browser sends a preflight before a request with a custom header, and the server's
+	// answer names no origin.
 	HeaderConsole = "X-Slipway-Console"
 	// cookieSession holds the token of a session.
 	cookieSession = "slipway_session"
-	// hostOnly begins the name of a cookie that browsers take from its own host alone, and over
-	// encrypted connections only.
+	// hostOnly is the prefix of the name of a cookie that browsers accept only from the
+	// cookie's own host, and only over encrypted connections.
 	hostOnly = "__Host-"
 )
 
-// Sessions tells whom the session of a browser acts for, by the session's token and its proof.
+// Sessions finds the principal that the session of a browser acts for, by the session's token
+// and proof.
 type Sessions func(ctx context.Context, token, proof string) (apikey.Principal, error)
 
 // SessionCookies reads and writes the cookies of sessions.
 type SessionCookies struct {
-	// Secure tells that the server is reached over encrypted connections only.
+	// Secure says that clients reach the server over encrypted connections only.
 	Secure bool
 }
 
@@ -38,11 +40,11 @@ func (c SessionCookies) name() string {
 	return cookieSession
 }
 
-// IsSessionCookie tells whether a cookie of that name may hold the token of a session.
+// IsSessionCookie reports whether a cookie of that name may hold the token of a session.
 func IsSessionCookie(name string) bool { return strings.TrimPrefix(name, hostOnly) == cookieSession }
 
-// Session returns the two halves of the session that a request carries: the token of its cookie,
-// and the proof of its header, which may be missing.
+// Session returns the two halves of the session that a request carries: the token from its
+// cookie, and the proof from its header, which may be missing.
 func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) {
 	cookie, err := r.Cookie(c.name())
 	if err != nil || cookie.Value == "" {
@@ -51,8 +53,9 @@ func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) 
 	return cookie.Value, r.Header.Get(HeaderConsole), true
 }
 
-// Cookie holds a token for some time; a life of 0 removes it. Scripts cannot read the cookie, and
-// browsers send it to pages of this site only.
+// Cookie returns the cookie that holds a token for some time; a life of 0 removes the cookie.
+// Scripts cannot read the cookie, and browsers send it only with requests that pages of this
+// site cause.
 func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
 	age := int(life.Seconds())
 	if age == 0 {
@@ -63,7 +66,8 @@ func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
 	}
 }
 
-// checkOrigin refuses a request by cookie that a page of another origin may have caused.
+// checkOrigin refuses a request with a session cookie if a page of another origin may have
+// caused it.
 func checkOrigin(r *http.Request) error {
 	if r.Header.Get(HeaderConsole) == "" {
 		return fault.New(fault.Unauthorized, "A request with the cookie of a session needs the header %s.", HeaderConsole)

@@ -1,13 +1,14 @@
-// Package console serves the page in which people watch deployments and talk to agents, and signs
-// people in to it.
+// Package console serves the page in which people watch deployments and talk to agents, and
+// signs people in to that page.
 //
-// The page is static: ES modules with Lit, embedded from the folder static, without a build step.
-// It calls the same interface as every other client, so it can do nothing that the interface does
-// not allow. No API key is in the page. `slipway open` asks for a code with the key of a person
-// (POST /console/codes); the page exchanges the code for a session (POST /console/session). The
-// session's token is a cookie that scripts cannot read. Its proof is in the answer: the page keeps
-// it for its own origin, and sends it as a header of its own, which no page of another origin can
-// send. Browsers send a cookie to all ports of a host, so the cookie alone is worth nothing.
+// The page is static: ES modules with Lit, embedded from the folder static, without a build
+// step. It calls the same interface as every other client, so it can do nothing that the
+// interface does not allow. No API key is in the page. `slipway open` asks for a code with the
+// key of a person (POST /console/codes); the page exchanges the code for a session (POST
+// /console/session). The session's token is a cookie that scripts cannot read. Its proof is in
+// the answer: the page keeps it for its own origin, and sends it in a custom header, which no
+// page of another origin can send. Browsers send a cookie to all ports of a host, so the
+// cookie alone gives no access.
 package console
 
 import (
@@ -29,7 +30,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy lets the page load from its own origin only, and run no script but its files.
+// policy lets the page load from its own origin only, and run no script except its files.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -41,7 +42,7 @@ var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// Config is what the console works with.
+// Config holds the settings and dependencies of the console.
 type Config struct {
 	Authenticator auth.Authenticator
 	Sessions      *session.Store
@@ -64,7 +65,7 @@ func Register(mux *web.Mux, config Config) {
 	}
 }
 
-// files returns what the folder static holds, by path; the page itself is under "{$}".
+// files returns the files of the folder static, by path; the page itself is under "{$}".
 func files() map[string]web.File {
 	found := map[string]web.File{}
 	err := fs.WalkDir(static, "static", func(name string, entry fs.DirEntry, err error) error {
@@ -81,7 +82,7 @@ func files() map[string]web.File {
 		return err
 	})
 	if err != nil {
-		panic(err) // what is embedded can be read
+		panic(err) // embedded files are always readable
 	}
 	return found
 }
@@ -92,7 +93,8 @@ type console struct {
 	mux *web.Mux
 }
 
-// handler answers a request by a function whose errors are answers, too.
+// handler makes a handler of a function; an error that the function returns becomes the
+// answer.
 func (c console) handler(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", web.NoStore)
@@ -102,11 +104,12 @@ func (c console) handler(serve func(http.ResponseWriter, *http.Request) error) h
 	})
 }
 
-// code is the answer of POST /console/codes.
+// code is the answer to POST /console/codes.
 type code struct {
 	Code      string `json:"code"`
 	ExpiresAt string `json:"expires_at"`
-	// URL opens the console and signs in. The code is in the fragment, which browsers send nowhere.
+	// URL opens the console and signs in. The code is in the fragment, which browsers do not
+	// send.
 	URL string `json:"url"`
 }
 
@@ -128,7 +131,7 @@ func (c console) makeCode(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(code{text, clock.Format(expires), c.BaseURL + "/console/#/sign-in/" + text})
 }
 
-// opened is the answer of POST /console/session.
+// opened is the answer to POST /console/session.
 type opened struct {
 	// Proof is the half of the session that the page keeps.
 	Proof string `json:"proof"`

@@ -22,7 +22,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// fixture is a server with the console, and with /whoami, which tells a caller what it may do.
+// fixture is a server with the console, and with /whoami, which shows a caller its workspace
+// and its role.
 type fixture struct {
 	*httptest.Server
 
@@ -38,7 +39,8 @@ func setUp(t *testing.T) *fixture {
 	return setUpAs(t, false)
 }
 
-// setUpAs sets a server up whose cookies are for encrypted connections, or for any.
+// setUpAs sets up a server. Its cookies are for encrypted connections only if secure is true,
+// otherwise for any connection.
 func setUpAs(t *testing.T, secure bool) *fixture {
 	t.Helper()
 	f, dir := &fixture{}, t.TempDir()
@@ -179,7 +181,8 @@ func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"guessed"}`, auth.HeaderConsole, "1")
 }
 
-// TestAttackAnotherOriginUsesASession sends what a page of another origin can make a browser send.
+// TestAttackAnotherOriginUsesASession sends the requests that a page of another origin can
+// make a browser send.
 func TestAttackAnotherOriginUsesASession(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -198,7 +201,8 @@ func TestAttackAnotherOriginUsesASession(t *testing.T) {
 	}
 }
 
-// TestAttackASessionRenewsItself: a session makes no further session, so that a stolen one ends.
+// TestAttackASessionRenewsItself: a session makes no further session, so that a stolen session
+// ends.
 func TestAttackASessionRenewsItself(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -212,8 +216,8 @@ func TestAttackASessionRenewsItself(t *testing.T) {
 	}
 }
 
-// TestAttackAnAgentUsesTheCookieItWasSent has what a browser sends to a page that an agent serves
-// at another port of the host: the cookie, without the proof.
+// TestAttackAnAgentUsesTheCookieItWasSent sends the part of a session that a browser sends to
+// a page that an agent serves at another port of the host: the cookie, without the proof.
 func TestAttackAnAgentUsesTheCookieItWasSent(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -223,7 +227,7 @@ func TestAttackAnAgentUsesTheCookieItWasSent(t *testing.T) {
 	_, token, _ := strings.Cut(cookie, "=")
 	for _, guess := range []string{"1", token, anothers, proof[:len(proof)-1], proof + "A", strings.ToLower(proof)} {
 		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, guess)
-		// It ends the session of nobody either.
+		// The request does not end any session either.
 		f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", cookie, auth.HeaderConsole, guess)
 	}
 	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)

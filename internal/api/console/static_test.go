@@ -22,8 +22,8 @@ type schema struct {
 	} `json:"properties"`
 }
 
-// read is what the console calls an object of the contract in a file. A name that ends with a
-// member stands for that member's own object.
+// read has, for each file, the names that the console uses for objects of the contract. A name
+// that ends with a member stands for that member's own object.
 var read = map[string]map[string]string{
 	"workspace.js": {
 		"k": "APIKey", "m": "Member", "s": "WorkspaceSecret", "l": "Listener", "w": "Webhook", "e": "AuditEntry", "d": "WebhookDelivery",
@@ -34,8 +34,8 @@ var read = map[string]map[string]string{
 	},
 }
 
-// TestThePageReadsMembersOfTheContract finds each member that the page reads of an object with a
-// name of one letter, and each text that it compares a member with.
+// TestThePageReadsMembersOfTheContract finds each member that the page reads of an object with
+// a name of one letter, and each text with which it compares a member.
 func TestThePageReadsMembersOfTheContract(t *testing.T) {
 	t.Parallel()
 	var contract struct {
@@ -76,8 +76,8 @@ func TestThePageReadsMembersOfTheContract(t *testing.T) {
 	}
 }
 
-// TestTheVendoredFilesAreTheirRelease compares each vendored file with the sum that VERSIONS has of
-// it.
+// TestTheVendoredFilesAreTheirRelease compares each vendored file with the checksum that
+// VERSIONS has of it.
 func TestTheVendoredFilesAreTheirRelease(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("static", "vendor")

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// TestADeployedRevisionIsDeployedAgain goes back to the first revision, by either name.
+// TestADeployedRevisionIsDeployedAgain goes back to the first revision, under both names.
 func TestADeployedRevisionIsDeployedAgain(t *testing.T) {
 	t.Parallel()
 	rule(t, "POST …/revisions/{revision_id}/redeploy: 200 Deployment with a new revision from a deployed one's configuration, secrets, resources and build.")
@@ -71,7 +71,7 @@ func TestARedeployKeepsTheRulesOfThePresentState(t *testing.T) {
 		"source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (refs/tags/v1).")
 }
 
-// TestTheCombinedStateOfAPatchIsChecked sends either half of what does not go together.
+// TestTheCombinedStateOfAPatchIsChecked sends each half of two values that do not fit together.
 func TestTheCombinedStateOfAPatchIsChecked(t *testing.T) {
 	t.Parallel()
 	rule(t, "A tag `repo_ref` with `build_on_push` true is a 400, on create and on the combined state after a PATCH or a redeploy.")
@@ -154,7 +154,7 @@ func (f *fixture) settleCancelled(t *testing.T, deploymentID string) {
 	}
 }
 
-// TestValidateOnlyChangesNothing asks for creates and PATCHes that would and would not succeed.
+// TestValidateOnlyChangesNothing sends creates and PATCHes that would and would not succeed.
 func TestValidateOnlyChangesNothing(t *testing.T) {
 	t.Parallel()
 	rule(t, "`validate_only=true` on create and PATCH: every check, the Deployment as it would be, and no change.")
@@ -237,7 +237,7 @@ func TestARevisionIsWaitedFor(t *testing.T) {
 	if answer, took := read(first, "?wait=20"); answer.id("status") != "DEPLOYED" || took > 10*time.Second {
 		t.Errorf("of one that has ended: got %s after %s", answer.id("status"), took)
 	}
-	// A revision that is overtaken while it is queued is not itself written.
+	// A revision that a newer one overtakes in the queue is not itself written.
 	f.call(t, "POST", path+"/revisions", nil)
 	queued := f.call(t, "POST", path+"/revisions", nil).id("id")
 	wait(queued)
@@ -303,7 +303,7 @@ func TestPhasesHaveTimes(t *testing.T) {
 	}
 }
 
-// TestSecretsAreRedactedOnDemand sends the mark back.
+// TestSecretsAreRedactedOnDemand sends the redaction mark back.
 func TestSecretsAreRedactedOnDemand(t *testing.T) {
 	t.Parallel()
 	rule(t, "`secrets` are shown to those who may change them, unless the server or the role redacts them; the mark sent back means unchanged.")
@@ -344,7 +344,7 @@ func TestSecretsAreRedactedOnDemand(t *testing.T) {
 	wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("other"), "secrets", lost)), http.StatusBadRequest, detail)
 }
 
-// TestImageVersionIsThatOfTheNewestRevision lets the server be updated.
+// TestImageVersionIsThatOfTheNewestRevision updates the server in between.
 func TestImageVersionIsThatOfTheNewestRevision(t *testing.T) {
 	t.Parallel()
 	rule(t, "Deployment "+imageVersion)

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// ListAgentConnections lists the tokens that an agent may use beside its own.
+// ListAgentConnections lists the tokens that an agent may use besides its own tokens.
 func (s server) ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error) {
 	found, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s server) DeleteAgentConnection(ctx context.Context, request DeleteAgentCo
 	return DeleteAgentConnection204Response{}, err
 }
 
-// showConnection is a connection as the interface has it.
+// showConnection converts a connection to the shape of the interface.
 func showConnection(c authservice.Connection) AgentConnection {
 	return AgentConnection{
 		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: nullable(c.Label), Scopes: c.Scopes,

@@ -70,7 +70,7 @@ func showAPIKey(k apikey.Key) APIKey {
 	}
 }
 
-// ListAuditLog lists who changed what in the workspace, newest first.
+// ListAuditLog lists the changes in the workspace and their callers, newest first.
 func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObject) (ListAuditLogResponseObject, error) {
 	p := request.Params
 	filter := audit.Filter{

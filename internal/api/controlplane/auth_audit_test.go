@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// actions are those of the workspace's audit log, oldest first.
+// actions are the actions of the workspace's audit log, oldest first.
 func (f *fixture) actions(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -23,7 +23,7 @@ func (f *fixture) actions(t *testing.T) []string {
 	return found
 }
 
-// TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog does each of it once.
+// TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog does each action once.
 func TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	f := setUpAuth(t)
@@ -42,7 +42,7 @@ func TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", "/v2/auth/providers/calendar", nil), http.StatusOK)
 	want := []string{
 		"create_auth_provider", "connect_auth_token", "disconnect_auth_token", "import_auth_token", "delete_auth_token", "update_auth_provider",
-		"update_auth_provider", "delete_auth_token", "delete_auth_provider", // a token of the former address is given up
+		"update_auth_provider", "delete_auth_token", "delete_auth_provider", // a token of the former address is deleted
 	}
 	if diff := cmp.Diff(want, f.actions(t)[begun:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -11,17 +11,17 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// self is the user that a caller is: whom a bearer token names, or the API key itself.
+// self returns the caller as a user: the user that a bearer token names, or the API key itself.
 func self(p apikey.Principal) string { return cmp.Or(p.Subject, p.Key) }
 
-// mayName tells whether a caller may act for a user. Programs with keys act for their users, as do
-// admins; who has signed in acts for nobody else.
+// mayName reports whether a caller may act for a user. Programs with keys act for their users,
+// and so do admins; a signed-in user acts for no other user.
 func mayName(p apikey.Principal, user string) bool {
 	return p.Subject == "" || p.Role == workspace.Admin || user == p.Subject
 }
 
-// owner returns whose tokens a request is about: the user whom it names, else the caller. in is
-// where it names one.
+// owner returns the owner of the tokens that a request is about: the user that the request
+// names, otherwise the caller. in is the part of the request that names the user.
 func owner(ctx context.Context, in string, named *string) (authservice.Owner, error) {
 	p := auth.Of(ctx)
 	user := self(p)
@@ -37,7 +37,7 @@ func owner(ctx context.Context, in string, named *string) (authservice.Owner, er
 	return authservice.Owner{Workspace: p.Workspace, User: user}, nil
 }
 
-// names of query parameters and bodies, as package web has them.
+// Names of query parameters and bodies, in the form that package web uses.
 const (
 	inQuery = "query"
 	inBody  = "body"

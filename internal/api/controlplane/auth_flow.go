@@ -41,13 +41,14 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
 	}}
 	if answer.AuthID == "" {
-		// It has begun nothing, and is good for a moment: who asks again is told what is so then.
+		// The answer has begun nothing and is valid for a moment: a repeated request gets a new
+		// answer.
 		shown.Headers.CacheControl = new(web.NoStore)
 	}
 	return shown, nil
 }
 
-// defaultAuthWait is how long a request waits for a user's consent unless it says so.
+// defaultAuthWait is how long a request waits for a user's consent if it names no time.
 const defaultAuthWait = 30 * time.Second
 
 // WaitForAuth waits for a user's consent.
@@ -75,7 +76,7 @@ func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObjec
 	}, nil
 }
 
-// AuthCallback takes what a provider sends through the user's browser.
+// AuthCallback takes the parameters that a provider sends through the user's browser.
 func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error) {
 	p := request.Params
 	shown, err := s.finish(ctx, authservice.Callback{
@@ -85,8 +86,8 @@ func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObj
 	return shown, err
 }
 
-// looked answers a HEAD of an address that a user is sent back to, as scanners of links and proxies
-// ask for: what the address holds is good once, and is left to the browser.
+// looked answers a HEAD of an address that a user is sent back to. Link scanners and proxies
+// send such requests. The code in the address is valid once, so it is left to the browser.
 func looked(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
 		if r.Method == http.MethodHead && (operation == "AuthCallback" || operation == "AuthSetup") {
@@ -96,8 +97,8 @@ func looked(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	}
 }
 
-// updated is the setup_action of an installation that was changed, with which no authorization
-// comes.
+// updated is the setup_action of an installation that was changed; it comes without an
+// authorization.
 const updated = "update"
 
 // AuthSetup takes the browser of a user who installed an app at the provider.
@@ -112,8 +113,8 @@ func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (
 	return shown, err
 }
 
-// finish takes a callback of a browser. Who is in front of it gets a page, also when the callback
-// is refused.
+// finish takes a callback of a browser. The user in front of the browser gets a page, also when
+// the callback is refused.
 func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
 	outcome, err := s.AuthService.Complete(ctx, back)
 	if f, refused := errors.AsType[*fault.Error](err); refused {
@@ -125,7 +126,7 @@ func (s server) finish(ctx context.Context, back authservice.Callback) (page, er
 	return outcomePage(outcome), nil
 }
 
-// FinishAuth takes what a provider sent to a page of the client's own.
+// FinishAuth takes the parameters that a provider sent to a page of the client's own.
 func (s server) FinishAuth(ctx context.Context, request FinishAuthRequestObject) (FinishAuthResponseObject, error) {
 	caller := authservice.Owner{Workspace: auth.Workspace(ctx)}
 	if p := auth.Of(ctx); !mayName(p, "") {

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// opened is a page as a browser gets it, which has no credentials.
+// opened is a page as a browser without credentials gets it.
 type opened struct {
 	status int
 	header http.Header
@@ -43,7 +43,7 @@ func (f *authFixture) open(t *testing.T, path string) opened {
 	return opened{answer.StatusCode, answer.Header, string(text)}
 }
 
-// wantPage checks a page and what browsers are told to make of it.
+// wantPage checks a page and its instructions for browsers.
 func wantPage(t *testing.T, p opened, status int, words ...string) {
 	t.Helper()
 	if p.status != status || p.header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -77,8 +77,8 @@ func (f *authFixture) ask(t *testing.T, body object) response {
 	return asked
 }
 
-// TestAUserConsents goes all the way, and looks for secrets in everything that was answered and
-// logged on it.
+// TestAUserConsents goes through the whole flow, and looks for secrets in all answers and log
+// lines of the flow.
 func TestAUserConsents(t *testing.T) {
 	t.Parallel()
 	rule(t, authFlow)
@@ -135,8 +135,8 @@ func TestAUserConsents(t *testing.T) {
 	f.assertNoSecrets(t, back, texts...)
 }
 
-// TestALookAtACallbackUsesNothing asks for the address as a scanner of links does before the
-// browser.
+// TestALookAtACallbackUsesNothing requests the address before the browser does, as a link
+// scanner would.
 func TestALookAtACallbackUsesNothing(t *testing.T) {
 	t.Parallel()
 	rule(t, authHead)
@@ -158,8 +158,8 @@ func TestALookAtACallbackUsesNothing(t *testing.T) {
 	}
 }
 
-// assertNoSecrets looks for what the provider gave, the client's secret, code and state in texts
-// and in the log.
+// assertNoSecrets looks in the texts and in the log for the tokens of the provider and for the
+// client's secret, code and state.
 func (f *authFixture) assertNoSecrets(t *testing.T, back url.Values, texts ...string) {
 	t.Helper()
 	secrets := append(f.oauth.Issued(), oauthtest.ClientSecret, url.QueryEscape(oauthtest.ClientSecret), back.Get("code"))
@@ -178,8 +178,8 @@ func (f *authFixture) assertNoSecrets(t *testing.T, back url.Values, texts ...st
 	}
 }
 
-// TestARefusalIsSaid has the user, and then the provider, say no. What they say is text, whatever
-// is in it.
+// TestARefusalIsSaid has the user, and then the provider, refuse. Their message is shown as
+// text, whatever it contains.
 func TestARefusalIsSaid(t *testing.T) {
 	t.Parallel()
 	rule(t, authDenied)
@@ -207,7 +207,7 @@ func TestARefusalIsSaid(t *testing.T) {
 	wantPage(t, f.open(t, "/v2/auth/callback/"+url.PathEscape("<b>")), http.StatusBadRequest, "Not connected")
 }
 
-// TestASetupPage is what a user sees who installed an app: with a state it is a callback.
+// TestASetupPage shows the page for a user who installed an app: with a state it is a callback.
 func TestASetupPage(t *testing.T) {
 	t.Parallel()
 	rule(t, authSetup)
@@ -226,7 +226,7 @@ func TestASetupPage(t *testing.T) {
 	wantPage(t, f.open(t, "/api-host/v2/auth/setup/calendar?"+back.Encode()), http.StatusOK, "Connected")
 }
 
-// TestAWaitIsBounded waits longer than the server lets it.
+// TestAWaitIsBounded waits longer than the server allows.
 func TestAWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	rule(t, authWait)
@@ -249,8 +249,8 @@ func TestAWaitIsBounded(t *testing.T) {
 	}
 }
 
-// TestAUserIsAskedOnce repeats requests for a token under an Idempotency-Key, before there is one
-// and after.
+// TestAUserIsAskedOnce repeats requests for a token under an Idempotency-Key, before a token
+// exists and after.
 func TestAUserIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, authKept)
@@ -265,10 +265,10 @@ func TestAUserIsAskedOnce(t *testing.T) {
 		if first.member("status") != "pending" || first.Header.Get("Cache-Control") != "" || string(again.text) != string(first.text) || again.Header.Get(replayed) != "true" {
 			t.Errorf("got %s, then %s", first.text, again.text)
 		}
-		// What is shown is for who has asked.
+		// The answer is only for the caller of the first request.
 		wantStatus(t, s.send(t, "POST", base+"/v2/auth/authenticate", asking, s.issue(t, workspace.Admin).with(idempotencyKey, "pending"+base)), http.StatusUnprocessableEntity)
 
-		for _, user := range []string{"ada", "ada", "bob"} { // a key of what is not kept belongs to nothing
+		for _, user := range []string{"ada", "ada", "bob"} { // the key of an answer that is not kept is free again
 			asking := object{"provider": "calendar", "scopes": []any{}, "user_id": "ada"}
 			if user != "ada" {
 				asking = object{"provider": "calendar", "scopes": []any{}, "agent_id": "idle"}
@@ -289,7 +289,7 @@ type person struct{ apikey.Principal }
 
 func (p person) Key(*http.Request) (apikey.Principal, error) { return p.Principal, nil }
 
-// as is the same control plane for somebody who has signed in.
+// as is the same control plane for a signed-in user.
 func (s *stage) as(t *testing.T, subject string, role workspace.Role) *authFixture {
 	t.Helper()
 	mux := web.NewMux(slog.New(slog.DiscardHandler))

@@ -50,7 +50,7 @@ func (b *lockedBuffer) String() string {
 	return b.all.String()
 }
 
-// callbackBase is where the clients believe the control plane to be.
+// callbackBase is the address of the control plane that the clients use.
 const callbackBase = "https://slipway.test"
 
 func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture {
@@ -71,7 +71,7 @@ func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture 
 	return f
 }
 
-// newProvider is a request to create a provider that keeps every rule.
+// newProvider is a valid request to create a provider.
 func (f *authFixture) newProvider(id string) object {
 	return object{
 		"provider_id": id, "name": "Calendar", "client_id": oauthtest.ClientID, "client_secret": oauthtest.ClientSecret,
@@ -79,12 +79,12 @@ func (f *authFixture) newProvider(id string) object {
 	}
 }
 
-// stage is what the tests of operations find: a provider, a token of ada's that weather is
-// connected to, and a request that has ended.
+// stage holds the resources for the tests of operations: a provider, a token of ada's that
+// weather is connected to, and a request that has ended.
 type stage struct {
 	*authFixture
 	token, auth, connection, pending, state string
-	// deployment is the path of one that some tests make.
+	// deployment is the path of a deployment that some tests make.
 	deployment string
 }
 
@@ -114,25 +114,26 @@ func (f *authFixture) stage(t *testing.T) *stage {
 	return s
 }
 
-// fill puts what is on the stage into a path or body.
+// fill puts the ids of the stage into a path or body.
 func (s *stage) fill(text string) string {
 	return strings.NewReplacer(
 		"{provider_id}", "calendar", "{token_id}", s.token, "{auth_id}", s.auth, "{connection_id}", s.connection, "{agent_id}", "weather",
 	).Replace(text)
 }
 
-// authOperation is how the tests exercise one operation.
+// authOperation describes how the tests exercise one operation.
 type authOperation struct {
-	// path is that of the operation with a query, where one is needed; "" is the operation's own.
+	// path is the path of the operation with a query, if it needs a query; "" is the
+	// operation's own path.
 	path string
 	// public operations take no credentials, and answer with a page.
 	public bool
 	body   func(t *testing.T, s *stage) any
 	status int
 	shape  check
-	// verb is what it takes beyond the method.
+	// verb is the verb of the required permission, if it differs from the method's verb.
 	verb workspace.Verb
-	// missing is what a 404 says of an id that names nothing.
+	// missing is the text of a 404 for an unknown id.
 	missing string
 }
 
@@ -270,8 +271,8 @@ func TestEveryOperationOfTheAuthServiceSucceeds(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersAtTheAuthService asks for everything without credentials and with bad ones,
-// also with bodies that are malformed.
+// TestAttackStrangersAtTheAuthService calls all operations without credentials and with bad
+// credentials, also with malformed bodies.
 func TestAttackStrangersAtTheAuthService(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)
@@ -292,8 +293,8 @@ func TestAttackStrangersAtTheAuthService(t *testing.T) {
 	}
 }
 
-// TestWhatTheAuthServiceDoesNotHaveIsNotFound asks for ids that name nothing, and as another
-// workspace for those that name something.
+// TestWhatTheAuthServiceDoesNotHaveIsNotFound asks for unknown ids, and as another workspace
+// for ids that exist.
 func TestWhatTheAuthServiceDoesNotHaveIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, authRules)
@@ -369,8 +370,8 @@ func TestRolesInTheAuthService(t *testing.T) {
 	}
 }
 
-// TestOtherMethodsOfTheAuthServiceAreNotAllowed leaves out the paths that another operation takes
-// for an id.
+// TestOtherMethodsOfTheAuthServiceAreNotAllowed leaves out the paths that another operation
+// reads as an id.
 func TestOtherMethodsOfTheAuthServiceAreNotAllowed(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)

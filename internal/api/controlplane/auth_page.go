@@ -13,13 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// page is what a user sees in the browser at the end of an authorization. It says what happened and
-// holds nothing of the address that it came to, which has a code and a state in it.
+// page is what a user sees in the browser at the end of an authorization. It describes the
+// outcome. It contains no part of the address that it came to, because that address has a code
+// and a state in it.
 type page struct {
 	Title, Text string
-	// Detail is what the provider said.
+	// Detail is the message of the provider.
 	Detail string
-	// Button, when there is one, sends the page's address back by POST.
+	// Button, if it is set, sends the page's address back by POST.
 	Button string
 	status int
 }
@@ -49,14 +50,14 @@ func refusedPage(status int, message string) page {
 }
 
 var (
-	// pageText has a mark for each text that is filled in. It is no template of html/template: that
-	// finds methods by name, and a linker that sees it keeps every method of every SDK in the
-	// program.
+	// pageText has a mark for each text that is filled in. It is not a template of
+	// html/template: html/template finds methods by name, and a linker that sees this keeps
+	// every method of every SDK in the program.
 	//go:embed auth_page.html
 	pageText string
 	//go:embed auth_page.css
 	pageStyle string
-	// pagePolicy lets the page have its style and nothing else: no script, no image, no frame
+	// pagePolicy allows the page its style and nothing else: no script, no image, no frame
 	// around it, and no form unless it has a button.
 	pagePolicy = "default-src 'none'; style-src 'sha256-" + styleSum() + "'; base-uri 'none'; frame-ancestors 'none'; form-action "
 )
@@ -88,7 +89,7 @@ func (p page) write(w http.ResponseWriter) error {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", pagePolicy+forms)
 	header.Set("X-Content-Type-Options", "nosniff")
-	// Neither the next page nor a cache learns the address.
+	// The address stays hidden from the next page and from caches.
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", web.NoStore)
 	w.WriteHeader(p.status)

@@ -79,7 +79,7 @@ func (s server) DeleteAuthProvider(ctx context.Context, request DeleteAuthProvid
 	return DeleteAuthProvider200JSONResponse{Message: fmt.Sprintf("The auth provider %s is deleted.", request.ProviderID)}, nil
 }
 
-// showProvider is a provider as the interface has it.
+// showProvider converts a provider to the shape of the interface.
 func showProvider(p authservice.Provider) AuthProvider {
 	return AuthProvider{
 		ID: p.ID, OrganizationID: p.OrganizationID(), ProviderID: p.ProviderID, Name: p.Name, ClientID: p.ClientID, AuthURL: p.AuthURL, TokenURL: p.TokenURL,
@@ -89,7 +89,7 @@ func showProvider(p authservice.Provider) AuthProvider {
 	}
 }
 
-// callbackURL is where a provider sends browsers back to.
+// callbackURL is the address to which a provider sends browsers back.
 func (s server) callbackURL(ctx context.Context, providerID string) string {
 	return s.BaseURL(ctx) + "/v2/auth/callback/" + providerID
 }

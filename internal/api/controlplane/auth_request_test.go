@@ -62,7 +62,7 @@ func TestRequestsOfTheWrongShapeToTheAuthService(t *testing.T) {
 	}
 }
 
-// TestRulesOfTheAuthService are those between members, and those of the domain.
+// TestRulesOfTheAuthService breaks the rules between members, and the rules of the domain.
 func TestRulesOfTheAuthService(t *testing.T) {
 	t.Parallel()
 	rule(t, authRules)
@@ -127,7 +127,8 @@ func TestNullMembersSayNothing(t *testing.T) {
 	}), http.StatusOK)
 }
 
-// TestTokensOfSlack are all of a workspace's, whosever they are, and no others.
+// TestTokensOfSlack covers the tokens of all users of a workspace, and no tokens of other
+// providers.
 func TestTokensOfSlack(t *testing.T) {
 	t.Parallel()
 	rule(t, authSlack)

@@ -32,7 +32,7 @@ func (s server) ListAuthTokens(ctx context.Context, request ListAuthTokensReques
 	return shown, nil
 }
 
-// CheckAuthToken tells whether a user has a token of a provider.
+// CheckAuthToken reports whether a user has a token of a provider.
 func (s server) CheckAuthToken(ctx context.Context, request CheckAuthTokenRequestObject) (CheckAuthTokenResponseObject, error) {
 	of, err := owner(ctx, inQuery, request.Params.UserID)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err
 }
 
-// PatchAuthToken changes what is noted of a token.
+// PatchAuthToken changes the notes on a token.
 func (s server) PatchAuthToken(ctx context.Context, request PatchAuthTokenRequestObject) (PatchAuthTokenResponseObject, error) {
 	of, err := owner(ctx, inQuery, request.Params.UserID)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s server) DeleteAuthTokens(ctx context.Context, request DeleteAuthTokensRe
 	return DeleteAuthTokens200JSONResponse{Message: deletedTokens(deleted), Deleted: deleted}, err
 }
 
-// CheckSlackTokens tells whether anybody in the workspace has a token of Slack.
+// CheckSlackTokens reports whether any user of the workspace has a token of Slack.
 func (s server) CheckSlackTokens(ctx context.Context, _ CheckSlackTokensRequestObject) (CheckSlackTokensResponseObject, error) {
 	exists, err := s.AuthService.TypeHasTokens(ctx, auth.Workspace(ctx), authservice.Slack)
 	return CheckSlackTokens200JSONResponse{HasToken: exists}, err
@@ -109,10 +109,10 @@ func (s server) DeleteSlackTokens(ctx context.Context, _ DeleteSlackTokensReques
 
 func deletedTokens(n int) string { return fmt.Sprintf("Deleted tokens: %d.", n) }
 
-// defaultEvents is how many events are listed unless a request says so.
+// defaultEvents is how many events are listed if a request names no number.
 const defaultEvents = 50
 
-// ListTokenEvents lists what happened to a user's tokens.
+// ListTokenEvents lists the events of a user's tokens.
 func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequestObject) (ListTokenEventsResponseObject, error) {
 	of, err := owner(ctx, inQuery, request.Params.UserID)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 	return shown, nil
 }
 
-// showToken is a token as the interface has it: without its value.
+// showToken converts a token to the shape of the interface: without its value.
 func showToken(t authservice.Token) AuthTokenSummary {
 	return AuthTokenSummary{
 		ID: t.Token, ProviderID: t.ProviderID, AgentID: nullable(t.Agent), ProviderAccountLabel: nullable(t.Label), Scopes: t.Scopes,
@@ -145,7 +145,7 @@ func showToken(t authservice.Token) AuthTokenSummary {
 	}
 }
 
-// given is free-form JSON that is not null, nil otherwise.
+// given returns free-form JSON that is not null, nil otherwise.
 func given(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
-// stored is how many deployments there are when requests are measured.
+// stored is how many deployments the table holds when requests are measured.
 const stored = 10_000
 
 // BenchmarkDeployments measures requests from the routes to the response, on a file with many
@@ -59,7 +59,7 @@ func BenchmarkDeployments(b *testing.B) {
 	}
 }
 
-// serve has a request of the own tenant answered, without a connection.
+// serve answers a request of the own tenant, without a connection.
 func (f *fixture) serve(method, path string, body io.Reader) *httptest.ResponseRecorder {
 	r, w := httptest.NewRequest(method, path, body), httptest.NewRecorder()
 	for name, value := range f.own.headers() {

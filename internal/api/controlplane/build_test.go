@@ -9,8 +9,8 @@ import (
 
 const buildShown = "Revision: `build` says what it was built with: commit, server, language, dependencies and images; null before, and of an image that somebody else has built."
 
-// TestARevisionSaysWhatItWasBuiltWith reads it before the build and after, of a revision that is
-// made from it, and of an image.
+// TestARevisionSaysWhatItWasBuiltWith reads the build before and after it is done, the build of
+// a revision that is made from that revision, and the build of an image.
 func TestARevisionSaysWhatItWasBuiltWith(t *testing.T) {
 	t.Parallel()
 	rule(t, buildShown)

@@ -12,8 +12,8 @@ import (
 
 const cancelBlocksNobody = "A revision that is cancelled keeps nobody waiting: `wait` answers at once, event streams tell `revision.interrupted`, and the next revision goes."
 
-// TestNobodyWaitsForACancelledRevision cancels a revision that is under way, and one that is
-// queued, while clients wait for both, and asks again afterwards.
+// TestNobodyWaitsForACancelledRevision cancels a revision that is under way, and a queued
+// revision, while clients wait for both, and reads both again afterwards.
 func TestNobodyWaitsForACancelledRevision(t *testing.T) {
 	t.Parallel()
 	rule(t, cancelBlocksNobody)
@@ -21,7 +21,7 @@ func TestNobodyWaitsForACancelledRevision(t *testing.T) {
 	path, created := f.create(t, fromGit("weather"))
 	first := created.id("latest_revision_id")
 	queued := f.call(t, "PATCH", path, object{"source_revision_config": object{"repo_ref": "next"}}).id("latest_revision_id")
-	const longest = 25 * time.Second // what a wait of this length takes when nothing ends it
+	const longest = 25 * time.Second // the length of a wait that no event ends
 	wait := func(id string) {
 		began := time.Now()
 		answer := f.call(t, "GET", path+"/revisions/"+id+"?wait=25", nil)
@@ -55,7 +55,7 @@ func TestNobodyWaitsForACancelledRevision(t *testing.T) {
 		t.Errorf("the stream has told %s", got)
 	}
 	for _, id := range []string{queued, first} {
-		wait(id) // again, of one that has ended
+		wait(id) // again, after the revision has ended
 	}
 	f.settleCancelled(t, created.id("id"))
 	if next := f.call(t, "POST", path+"/revisions", nil); next.id("status") != "CREATING" {

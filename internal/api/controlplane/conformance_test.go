@@ -13,9 +13,10 @@ import (
 	"testing"
 )
 
-// The interface's rules, and which test proves each, are listed in CONFORMANCE.md. Tests say what
-// they prove by calling rule; when all tests have run, the list must name every rule of rules and
-// be what the file says. `go test ./internal/api/controlplane -update` writes it anew.
+// The interface's rules, and the test that proves each rule, are listed in CONFORMANCE.md. A
+// test declares the rules that it proves by calling rule. When all tests have run, the list
+// must name every rule of rules and equal the file. `go test ./internal/api/controlplane
+// -update` writes the file again.
 
 const conformanceFile = "CONFORMANCE.md"
 
@@ -81,7 +82,7 @@ func conformance() (text string, unproven []string) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	// A part of the tests proves a part of the rules.
+	// A run of some of the tests proves only some of the rules.
 	if whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""; code == 0 && whole {
 		code = checkConformance()
 	}
@@ -90,7 +91,7 @@ func TestMain(m *testing.M) {
 
 var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
 
-// TestComplaintsNameTheirTests keeps COMPLAINTS.md from naming tests that there are not.
+// TestComplaintsNameTheirTests makes sure that COMPLAINTS.md names only tests that exist.
 func TestComplaintsNameTheirTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("COMPLAINTS.md")

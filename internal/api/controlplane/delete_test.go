@@ -63,7 +63,8 @@ func TestForceErasesWhatWasDeletedBefore(t *testing.T) {
 	wantError(t, f.call(t, "DELETE", path+"?force=maybe", nil), http.StatusUnprocessableEntity)
 }
 
-// TestATracingProjectHasTheDeploymentsName follows it from a deployment to the next of its name.
+// TestATracingProjectHasTheDeploymentsName follows the project from a deployment to the next
+// deployment of the same name.
 func TestATracingProjectHasTheDeploymentsName(t *testing.T) {
 	t.Parallel()
 	rule(t, "Creating a deployment creates a tracing project of the same name, in the same transaction.")
@@ -89,7 +90,7 @@ func TestATracingProjectHasTheDeploymentsName(t *testing.T) {
 	if got := project(next); got.id("id") != first.id("id") || got.member("deployment_id") == nil {
 		t.Errorf("the next deployment has %s, want %s", got.text, first.text)
 	}
-	// The first deployment's project is another's now.
+	// The first deployment's project belongs to another deployment now.
 	wantStatus(t, f.call(t, "DELETE", path+"?delete_tracing_project=true", nil), http.StatusNoContent)
 	wantStatus(t, project(next), http.StatusOK)
 
@@ -104,7 +105,7 @@ func TestATracingProjectHasTheDeploymentsName(t *testing.T) {
 	wantStatus(t, project(last), http.StatusNotFound)
 }
 
-// TestOneThatCannotBeDeletedKeepsNoOther spoils what is stored of one of three.
+// TestOneThatCannotBeDeletedKeepsNoOther damages the stored record of one of three deployments.
 func TestOneThatCannotBeDeletedKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	var tb table.Table
@@ -135,7 +136,8 @@ func TestOneThatCannotBeDeletedKeepsNoOther(t *testing.T) {
 	}
 }
 
-// TestSeveralDeploymentsAreDeletedAtOnce names ones that are there and ones that are not.
+// TestSeveralDeploymentsAreDeletedAtOnce names deployments that exist and ids that do not
+// exist.
 func TestSeveralDeploymentsAreDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, "DELETE /v2/deployments?deployment_ids=: 200 for all, 207 for some, 404 for none; 1 to 100 ids.")

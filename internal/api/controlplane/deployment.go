@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// GetOK answers that the server takes requests, or why it does not take all of them.
+// GetOK answers that the server takes requests, or the reason why it does not take all of them.
 func (s server) GetOK(context.Context, GetOKRequestObject) (GetOKResponseObject, error) {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {
@@ -70,7 +70,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 	return GetDeployment200JSONResponse(shown), err
 }
 
-// PatchDeployment changes a deployment, and makes a revision where that is asked for.
+// PatchDeployment changes a deployment, and makes a revision if the request asks for it.
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
@@ -124,7 +124,7 @@ func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRe
 	return DeleteDeployment204Response{}, nil
 }
 
-// DeleteDeployments deletes several deployments, each as if it alone were asked for.
+// DeleteDeployments deletes several deployments, each as in a request of its own.
 func (s server) DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error) {
 	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
 	how.Window = seconds(request.Params.RecoveryWindowSeconds)
@@ -220,7 +220,8 @@ func showRevisionConfig(c revision.Config, commit string) SourceRevisionConfig {
 	}
 }
 
-// showSecrets are a deployment's secrets, whose values only those see who may change them.
+// showSecrets returns a deployment's secrets; their values are visible only to callers that may
+// change them.
 func (s server) showSecrets(ctx context.Context, d deployment.Deployment) ([]Secret, error) {
 	opened, err := s.Deployments.Secrets(ctx, d.Ref, d.Secrets)
 	if err != nil {
@@ -301,7 +302,7 @@ func ref(ctx context.Context, deploymentID string) deployment.Ref {
 	return deployment.Ref{Workspace: auth.Workspace(ctx), Deployment: deploymentID}
 }
 
-// nullable is null for what is not there yet.
+// nullable returns null for a value that does not exist yet.
 func nullable(s string) *string {
 	if s == "" {
 		return nil

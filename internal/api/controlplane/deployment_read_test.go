@@ -31,8 +31,8 @@ func wantEncoded[T any](t *testing.T, text []byte) T {
 	return said
 }
 
-// TestSecretsAreShownToRolesThatMayUpdate reads deployments one by one and in lists, with a role
-// that sees their secrets and with one that does not.
+// TestSecretsAreShownToRolesThatMayUpdate reads deployments one by one and in lists, with a
+// role that sees their secrets and with a role that does not.
 func TestSecretsAreShownToRolesThatMayUpdate(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -80,8 +80,8 @@ func TestSecretsAreShownToRolesThatMayUpdate(t *testing.T) {
 	}
 }
 
-// TestReadsShowTheLastPatch reads a deployment after each PATCH. One with validate_only changes
-// nothing.
+// TestReadsShowTheLastPatch reads a deployment after each PATCH. A PATCH with validate_only
+// changes nothing.
 func TestReadsShowTheLastPatch(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -111,7 +111,8 @@ func TestReadsShowTheLastPatch(t *testing.T) {
 	}
 }
 
-// TestTheAddressShownIsThatOfTheRequest reads one deployment from a server that has two addresses.
+// TestTheAddressShownIsThatOfTheRequest reads a deployment from a server that has two
+// addresses.
 func TestTheAddressShownIsThatOfTheRequest(t *testing.T) {
 	t.Parallel()
 	host := "one.test"

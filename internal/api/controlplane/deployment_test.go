@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// decoded is what a JSON text holds.
+// decoded returns the value of a JSON text.
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var value any
@@ -21,7 +21,7 @@ func decoded(t *testing.T, text string) any {
 	return value
 }
 
-// plain turns the numbers of a body into those that decoded has.
+// plain turns the numbers of a body into the type of numbers that decoded returns.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -31,7 +31,7 @@ func plain(t *testing.T, value any) any {
 	return decoded(t, string(text))
 }
 
-// TestACreatedDeploymentIsShownWhole compares every member with what was sent.
+// TestACreatedDeploymentIsShownWhole compares every member with the request.
 func TestACreatedDeploymentIsShownWhole(t *testing.T) {
 	t.Parallel()
 	for _, sentence := range deploymentMembers {
@@ -101,8 +101,8 @@ func TestTheFirstRevisionIsShownWhole(t *testing.T) {
 	}
 }
 
-// TestUnknownAndNullMembersAreIgnored sends a create with every member that may be null as null,
-// and with others that the interface has not.
+// TestUnknownAndNullMembersAreIgnored sends a create with every nullable member as null, and
+// with members that the interface does not have.
 func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 	t.Parallel()
 	rule(t, "Read-only members, unknown members and unknown query parameters are ignored.")
@@ -126,7 +126,7 @@ func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", path+"?fields=name", nil), http.StatusOK)
 }
 
-// TestCustomURLIsDerivedOrSet reads it for both sources.
+// TestCustomURLIsDerivedOrSet reads custom_url for both sources.
 func TestCustomURLIsDerivedOrSet(t *testing.T) {
 	t.Parallel()
 	rule(t, "`custom_url` is set by the server for github, and for external_docker until it is set.")
@@ -168,7 +168,7 @@ func TestCredentialsOfARepositoryAreNeverShown(t *testing.T) {
 	}
 }
 
-// TestRulesBetweenMembersAreA400 breaks several at once, on create and on PATCH.
+// TestRulesBetweenMembersAreA400 breaks several rules at once, on create and on PATCH.
 func TestRulesBetweenMembersAreA400(t *testing.T) {
 	t.Parallel()
 	rule(t, "Rules between members are a 400 that names all that are broken, and nothing is changed.")
@@ -202,7 +202,7 @@ func TestANameThatIsTakenIsA409(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", fromGit("weather"), f.other.headers()), http.StatusCreated)
 }
 
-// TestCreatesOfOneNameRace sends 20 at once.
+// TestCreatesOfOneNameRace sends 20 creates at once.
 func TestCreatesOfOneNameRace(t *testing.T) {
 	t.Parallel()
 	rule(t, "A name that is taken is a 409, also when 20 creates meet: one is a 201, the others are 409s.")

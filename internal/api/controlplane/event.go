@@ -12,22 +12,22 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// ListEvents lists what happened in the workspace, or follows it.
+// ListEvents lists the events of the workspace, or follows them.
 func (s server) ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error) {
 	p := request.Params
 	log := s.Deployments.Events().Workspace(auth.Workspace(ctx))
 	return s.events(ctx, "/v2/events", log, eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From})
 }
 
-// ListDeploymentEvents lists what happened to a deployment, or follows it.
+// ListDeploymentEvents lists the events of a deployment, or follows them.
 func (s server) ListDeploymentEvents(ctx context.Context, request ListDeploymentEventsRequestObject) (ListDeploymentEventsResponseObject, error) {
 	at := ref(ctx, request.DeploymentID)
 	p := request.Params
 	log := s.Deployments.Events().Deployment(at.Workspace, at.Deployment)
 	asked := eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From}
 	if _, gone := s.Deployments.Head(ctx, at); gone != nil {
-		// Who follows a deployment to its end may come back for that when the deployment itself is
-		// erased.
+		// A client that follows a deployment to its end may come back for the last events when
+		// the deployment itself is erased.
 		if left, err := log.Read(ctx, asked.after(log), 1); !fault.Is(gone, fault.NotFound) || err != nil || len(left) == 0 {
 			return nil, gone
 		}
@@ -35,14 +35,14 @@ func (s server) ListDeploymentEvents(ctx context.Context, request ListDeployment
 	return s.events(ctx, "/v2/deployments/"+at.Deployment+"/events", log, asked)
 }
 
-// eventsAsked is where in a log to read.
+// eventsAsked is the position in a log at which a request wants to read.
 type eventsAsked struct {
 	limit               *int
 	cursor, lastEventID *string
 	from                *string
 }
 
-// after is the position to go on from, "" for the beginning.
+// after returns the position to go on from, "" for the beginning.
 func (a eventsAsked) after(log event.Reader) string {
 	for _, position := range []*string{a.lastEventID, a.cursor} {
 		if value(position) != "" {
@@ -55,7 +55,8 @@ func (a eventsAsked) after(log event.Reader) string {
 	return ""
 }
 
-// events is the answer of both operations: a page, or a stream for who asks for one.
+// events is the answer of both operations: a page, or a stream for a client that asks for a
+// stream.
 func (s server) events(ctx context.Context, path string, log event.Reader, asked eventsAsked) (eventsAnswer, error) {
 	answer := eventsAnswer{ctx: ctx, path: path, log: log, after: asked.after(log), stream: wantsStream(ctx)}
 	limit := defaultLimit
@@ -63,7 +64,7 @@ func (s server) events(ctx context.Context, path string, log event.Reader, asked
 		limit = *asked.limit
 	}
 	if answer.stream {
-		limit = 1 // what is wrong with the position shows before the answer begins
+		limit = 1 // an error in the position becomes visible before the answer begins
 	}
 	found, err := log.Read(ctx, answer.after, limit)
 	answer.page = EventsList{Resources: make([]Event, len(found)), Cursor: nullable(answer.after)}
@@ -111,7 +112,7 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 	})
 }
 
-// showEvent is an event as the interface has it.
+// showEvent converts an event to the shape of the interface.
 func showEvent(e event.Event) Event {
 	p := e.Payload()
 	return Event{ID: p.ID, Type: EventType(p.Type), Timestamp: p.Timestamp, Data: EventData(p.Data)}
@@ -119,13 +120,13 @@ func showEvent(e event.Event) Event {
 
 type streamKey struct{}
 
-// wantsStream tells whether the request prefers a stream of events to JSON.
+// wantsStream reports whether the request prefers a stream of events to JSON.
 func wantsStream(ctx context.Context) bool {
 	wants, _ := ctx.Value(streamKey{}).(bool)
 	return wants
 }
 
-// accept lets handlers see what kind of answer a request prefers.
+// accept lets handlers see which kind of answer a request prefers.
 func accept(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
 		if web.WantsStream(r) {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestAnAgentThatEndsIsTold has a listener report what becomes of an agent that it runs, long after
-// that was promoted.
+// TestAnAgentThatEndsIsTold has a listener report the end of an agent that it runs, long after
+// the agent was promoted.
 func TestAnAgentThatEndsIsTold(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsAgent)
@@ -48,7 +48,7 @@ func TestAnAgentThatEndsIsTold(t *testing.T) {
 		t.Fatalf("the revision is %s", got)
 	}
 	report(3, "progressing", "reason", "OUT_OF_MEMORY", "message", "its container used more memory than it may. Its last output: loading")
-	report(3, "progressing") // which came twice
+	report(3, "progressing") // the same report twice
 	report(4, "healthy", "url", "https://agents.test/a")
 	report(5, "failed", "reason", "CRASH_LOOP", "message", "it ends again and again")
 	report(6, "healthy", "url", "https://agents.test/a")

@@ -23,8 +23,8 @@ func (t those) Notify(ctx context.Context, workspace string, events []event.Even
 	return t.Subscribers.Notify(ctx, workspace, events)
 }
 
-// TestAListenerThatGoesOfflineIsTold has a timer look at a listener that has called, and that one
-// call again. The limit is so short that it has passed by then.
+// TestAListenerThatGoesOfflineIsTold has a timer check a listener that has called, and then has
+// the listener call again. The limit is so short that it has passed by then.
 func TestAListenerThatGoesOfflineIsTold(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsListener)

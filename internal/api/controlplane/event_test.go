@@ -30,7 +30,7 @@ const (
 	eventsOthers    = "Events of another workspace are not shown; a position that is none is a 400."
 )
 
-// told is an event, short.
+// told is an event in short form.
 func told(event any) string {
 	e, _ := event.(map[string]any)
 	data, _ := e["data"].(map[string]any)
@@ -46,8 +46,8 @@ func (f *fixture) page(t *testing.T, path string) (events []any, cursor string) 
 	return events, answer.id("cursor")
 }
 
-// TestARolloutIsToldStepByStep compares the events of a deployment's life with what its revisions
-// say of theirs.
+// TestARolloutIsToldStepByStep compares the events of a deployment's life with the statuses of
+// its revisions.
 func TestARolloutIsToldStepByStep(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsTell)
@@ -86,7 +86,7 @@ func TestARolloutIsToldStepByStep(t *testing.T) {
 	}
 }
 
-// TestTheReasonOfAFailureIsTold of a revision that fails.
+// TestTheReasonOfAFailureIsTold has a revision fail.
 func TestTheReasonOfAFailureIsTold(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsTell)
@@ -108,8 +108,9 @@ func TestTheReasonOfAFailureIsTold(t *testing.T) {
 	}
 }
 
-// TestEveryRevisionOfARaceIsToldToItsEnd sends many PATCHes at once, some of which are cancelled:
-// for each revision the events are the statuses that it had, in order, SKIPPED included.
+// TestEveryRevisionOfARaceIsToldToItsEnd sends many PATCHes at once, some of which are
+// cancelled: for each revision the events are the statuses that it had, in order, SKIPPED
+// included.
 func TestEveryRevisionOfARaceIsToldToItsEnd(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsTell)
@@ -161,7 +162,7 @@ func TestEveryRevisionOfARaceIsToldToItsEnd(t *testing.T) {
 	}
 }
 
-// stream reads a stream of events, until enough says that it has.
+// stream reads a stream of events, until enough returns true.
 func (f *fixture) stream(ctx context.Context, path, lastEventID string, enough func(sse.Event) bool) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+path, nil)
 	if err != nil {
@@ -196,7 +197,7 @@ func (f *fixture) stream(ctx context.Context, path, lastEventID string, enough f
 }
 
 // TestAReaderThatComesBackMissesNothing follows rollouts of several deployments, and breaks the
-// connection after each few events.
+// connection after every few events.
 func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsStream)
@@ -262,7 +263,7 @@ func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 		cursor, more = next, len(events) > 0
 	}
 	for stream, got := range readers {
-		if stream == "/v2/events" { // where events of different deployments may change places
+		if stream == "/v2/events" { // here events of different deployments may change places
 			slices.Sort(*got)
 		}
 		if diff := cmp.Diff(written[stream], *got); diff != "" {
@@ -276,7 +277,7 @@ func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 	}
 }
 
-// TestPositionsThatAreNone are refused before a stream begins.
+// TestPositionsThatAreNone sends invalid positions, which are refused before a stream begins.
 func TestPositionsThatAreNone(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsOthers)

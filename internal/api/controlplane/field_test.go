@@ -9,19 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bad is a value that a member cannot have, and the type of the problem. A path leads to a place
-// within the value.
+// bad is a value that a member cannot have, and the type of the problem. A path leads to a
+// place within the value.
 type bad struct {
 	value any
 	kind  string
 }
 
-// field is a member of a request, as the interface's tables have it.
+// field is a member of a request, as in the interface's tables.
 type field struct {
 	path string
-	// source is what the member applies to, "" all.
+	// source is the source that the member applies to, "" for all sources.
 	source string
-	// good and other are values that it may have.
+	// good and other are valid values.
 	good, other any
 	bad         []bad
 	// needed members may not be null when a deployment is created, because of a rule.
@@ -29,7 +29,7 @@ type field struct {
 	patch  patching
 }
 
-// patching is what a PATCH with another value does.
+// patching is the effect of a PATCH with another value.
 type patching string
 
 const (
@@ -61,7 +61,7 @@ func (f field) rule() string {
 	return strings.Join(append(words, "; "+string(f.patch)), "")
 }
 
-// ofImage tells whether the member is one of images.
+// ofImage reports whether the member belongs to image deployments.
 func (f field) ofImage() bool { return strings.HasPrefix(f.source, "external_docker") }
 
 func (f field) body(name string) object {
@@ -82,8 +82,9 @@ var notText = []bad{{1, "string_type"}, {true, "string_type"}, {[]any{}, "string
 
 const someID = "0197a000-0000-7000-8000-00000000000a"
 
-// configFields are the members of SourceConfig and SourceRevisionConfig that a deployment may have
-// without other resources. Those of listeners and integrations are tested with them.
+// configFields are the members of SourceConfig and SourceRevisionConfig that a deployment may
+// have without other resources. The members of listeners and integrations are tested with
+// these.
 var configFields = []field{
 	{path: "source_config.repo_url", source: "github", good: "https://git.test/a", other: "https://git.test/b", bad: notText, needed: true, patch: immutable},
 	{path: "source_config.deployment_type", source: sized, good: "dev", other: "prod", bad: []bad{{"big", "enum"}, {1, "enum"}}, patch: immutable},
@@ -100,7 +101,7 @@ var configFields = []field{
 	{path: "source_revision_config.image_uri", source: images, good: "registry.test/a:1", other: "registry.test/a:2", bad: notText, needed: true, patch: revises},
 }
 
-// TestFieldsOfTheConfigurations asks for each member what the interface's table says of it.
+// TestFieldsOfTheConfigurations checks each member against the interface's table.
 func TestFieldsOfTheConfigurations(t *testing.T) {
 	t.Parallel()
 	for _, c := range configFields {
@@ -141,7 +142,7 @@ func TestFieldsOfTheConfigurations(t *testing.T) {
 	}
 }
 
-// wantMember checks a member of what a deployment shows.
+// wantMember checks a member of a shown deployment.
 func (f *fixture) wantMember(t *testing.T, r response, path string, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, plain(t, r.member(strings.Split(path, ".")...))); diff != "" {
@@ -149,7 +150,8 @@ func (f *fixture) wantMember(t *testing.T, r response, path string, want any) {
 	}
 }
 
-// wantPatch checks what a PATCH with null, with the present value and with another one does.
+// wantPatch checks the effect of a PATCH with null, with the present value and with another
+// value.
 func (f *fixture) wantPatch(t *testing.T, c field, path string) {
 	t.Helper()
 	before := f.call(t, "GET", path, nil)
@@ -215,7 +217,7 @@ var resourceFields = func() []field {
 	return all
 }()
 
-// TestFieldsOfTheResourceSpec asks for each member what the interface's table says of it.
+// TestFieldsOfTheResourceSpec checks each member against the interface's table.
 func TestFieldsOfTheResourceSpec(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

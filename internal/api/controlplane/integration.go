@@ -95,7 +95,8 @@ func pageSize(sent *int) int {
 	return *sent
 }
 
-// shown are values of the domain as the interface has them; none are an empty list.
+// shown converts values of the domain to the shape of the interface; no values become an empty
+// list.
 func shown[D, S any](found []D, show func(D) S) []S {
 	all := make([]S, len(found))
 	for i, one := range found {

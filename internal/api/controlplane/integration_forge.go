@@ -2,8 +2,8 @@ package controlplane
 
 import "context"
 
-// The operations of this file are those of the GitHub App under the names that later clients ask
-// for: each calls the one that it is another name of, and says the same.
+// This file serves the operations of the GitHub App under the names that later clients use:
+// each operation calls the operation that it renames, and gives the same answer.
 
 // ListForgeGithubIntegrations is ListGithubIntegrations.
 func (s server) ListForgeGithubIntegrations(ctx context.Context, _ ListForgeGithubIntegrationsRequestObject) (ListForgeGithubIntegrationsResponseObject, error) {

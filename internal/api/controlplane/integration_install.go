@@ -18,9 +18,9 @@ func (s server) CreateInstallationLink(ctx context.Context, _ CreateInstallation
 	return CreateInstallationLink200JSONResponse{InstallURL: link}, err
 }
 
-// AskAboutInstallation shows who has installed the App the workspace that would get the
-// installation, and asks. The link may have come from somebody who wants other people's
-// repositories for a workspace of their own.
+// AskAboutInstallation shows the user that installed the App the workspace that would get the
+// installation, and asks for consent. The link may have come from an attacker who wants other
+// people's repositories for a workspace of their own.
 func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstallationRequestObject) (AskAboutInstallationResponseObject, error) {
 	p := request.Params
 	if p.Error != nil {
@@ -72,7 +72,7 @@ func (s server) ConfirmInstallation(ctx context.Context, request ConfirmInstalla
 	}, nil
 }
 
-// installationRefused shows a fault to who is in front of the browser.
+// installationRefused shows a fault to the user in front of the browser.
 func installationRefused(err error) (page, error) {
 	if f, known := errors.AsType[*fault.Error](err); known {
 		return refusedPage(web.Status(f), f.Message), nil

@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// hubFixture is a control plane with a GitHub App, at a GitHub that has an installation at acme,
-// and a log.
+// hubFixture is a control plane with a log and a GitHub App, at a GitHub that has an
+// installation at acme.
 type hubFixture struct {
 	*authFixture
 	hub *githubtest.Server
@@ -55,7 +55,7 @@ func setUpHub(t *testing.T) *hubFixture {
 
 const callbackPath = "/v2/integrations/github/callback"
 
-// link begins an installation, and returns the query with which GitHub sends the browser of a user
+// link begins an installation, and returns the query with which GitHub sends the user's browser
 // back.
 func (f *hubFixture) link(t *testing.T, user githubtest.User) url.Values {
 	t.Helper()
@@ -70,7 +70,7 @@ func (f *hubFixture) link(t *testing.T, user githubtest.User) url.Values {
 	}
 }
 
-// install goes all the way, and returns the id of the integration.
+// install goes through the whole flow, and returns the id of the integration.
 func (f *hubFixture) install(t *testing.T) string {
 	t.Helper()
 	back := f.link(t, ada)
@@ -98,7 +98,8 @@ func (f *fixture) credential(t *testing.T, host string) response {
 	return made
 }
 
-// hubStage is what the tests of operations find: an installation, credentials and a deployment.
+// hubStage holds the resources for the tests of operations: an installation, credentials and a
+// deployment.
 type hubStage struct {
 	*hubFixture
 	installation, credentials, deployment string
@@ -124,8 +125,8 @@ func (s *hubStage) at(name string) (method, path string) {
 	).Replace(path)
 }
 
-// integrationOperation is how the tests exercise one operation. Those without a shape are for
-// browsers and hosts, and take no credentials.
+// integrationOperation describes how the tests exercise one operation. Operations without a
+// shape are for browsers and hosts, and take no credentials.
 type integrationOperation struct {
 	body   object
 	status int
@@ -260,8 +261,8 @@ func (s *hubStage) wantAllowed(t *testing.T, name string, o integrationOperation
 		`The credentials do not allow this: the role "`+string(role)+`" lacks the permission `+resource+":"+string(o.verb)+".")
 }
 
-// TestIntegrationsOfOthers calls every operation without credentials, for integrations of another
-// workspace, and for none.
+// TestIntegrationsOfOthers calls every operation without credentials, for integrations of
+// another workspace, and for integrations that do not exist.
 func TestIntegrationsOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

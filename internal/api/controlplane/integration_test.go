@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 )
 
-// browse opens a page as a browser does, which has no credentials. site is what it says of the page
-// that sends it there, "" for none.
+// browse opens a page as a browser without credentials. site is the header Sec-Fetch-Site, "" for
+// a request without this header.
 func (f *fixture) browse(t *testing.T, method, path, site string) opened {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, http.NoBody)
@@ -38,7 +38,8 @@ func (f *fixture) browse(t *testing.T, method, path, site string) opened {
 	return opened{answer.StatusCode, answer.Header, string(body)}
 }
 
-// wantHubPage checks a page and its policy, which lets it send a form home if it asks something.
+// wantHubPage checks a page and its policy, which lets it send a form home if it asks
+// something.
 func wantHubPage(t *testing.T, p opened, status int, asks bool, words ...string) {
 	t.Helper()
 	if p.status != status || p.header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -59,7 +60,7 @@ func wantHubPage(t *testing.T, p opened, status int, asks bool, words ...string)
 }
 
 // TestAnInstallationIsConnected goes from the link to the list of repositories, and looks for
-// secrets in everything that was answered and logged.
+// secrets in all answers and log lines.
 func TestAnInstallationIsConnected(t *testing.T) {
 	t.Parallel()
 	rule(t, installFlow)
@@ -107,7 +108,7 @@ func TestAnInstallationIsConnected(t *testing.T) {
 	}
 }
 
-// TestACallbackIsNotTakenFromAnybody tries what a stranger can make a browser do.
+// TestACallbackIsNotTakenFromAnybody sends requests that a stranger can make a browser send.
 func TestACallbackIsNotTakenFromAnybody(t *testing.T) {
 	t.Parallel()
 	rule(t, installCSRF)
@@ -121,7 +122,7 @@ func TestACallbackIsNotTakenFromAnybody(t *testing.T) {
 		}
 		return callbackPath + "?" + query.Encode()
 	}
-	for range 2 { // asking uses nothing up
+	for range 2 { // a GET does not use up the state
 		wantHubPage(t, f.browse(t, "GET", at(), ""), http.StatusOK, true)
 	}
 	wantHubPage(t, f.browse(t, "GET", at("state", "x"), ""), http.StatusBadRequest, false, "Not connected", "state is not valid")
@@ -135,7 +136,7 @@ func TestACallbackIsNotTakenFromAnybody(t *testing.T) {
 	if list := f.call(t, "GET", "/v1/integrations/github/install", nil); len(list.body.([]any)) != 0 {
 		t.Fatalf("something is connected: %s", list.text)
 	}
-	// The state is used up by the first who confirms, whether or not the installation is theirs.
+	// The first user who confirms uses up the state, whether or not the installation is theirs.
 	member := f.link(t, githubtest.User{ID: 2, Login: "bob", Roles: map[string]string{"acme": "member"}})
 	wantHubPage(t, f.browse(t, "POST", callbackPath+"?"+member.Encode(), ""), http.StatusBadRequest, false, "GitHub does not confirm")
 	wantHubPage(t, f.browse(t, "POST", callbackPath+"?"+member.Encode(), ""), http.StatusBadRequest, false, "state is not valid")
@@ -146,7 +147,7 @@ func TestACallbackIsNotTakenFromAnybody(t *testing.T) {
 	}
 }
 
-// TestWithoutAGitHubApp calls what needs one.
+// TestWithoutAGitHubApp calls operations that need a GitHub App.
 func TestWithoutAGitHubApp(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -226,7 +227,7 @@ func TestTagsOfIntegrations(t *testing.T) {
 	}
 }
 
-// TestADeploymentNamesItsIntegration tries what is none of the deployment's.
+// TestADeploymentNamesItsIntegration tries integrations that the deployment may not use.
 func TestADeploymentNamesItsIntegration(t *testing.T) {
 	t.Parallel()
 	rule(t, integrationField)
@@ -271,7 +272,8 @@ func TestADeploymentNamesItsIntegration(t *testing.T) {
 	}
 }
 
-// TestAnIntegrationInUseStays deletes before and after its deployment, and while one is created.
+// TestAnIntegrationInUseStays deletes before and after its deployment, and while a deployment
+// is created.
 func TestAnIntegrationInUseStays(t *testing.T) {
 	t.Parallel()
 	rule(t, credentialUse)

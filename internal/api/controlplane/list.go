@@ -69,7 +69,8 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 	return ListRevisions200JSONResponse(list), nil
 }
 
-// statuses reads a list with commas of the interface's statuses S as those of the domain.
+// statuses reads a comma-separated list of the interface's statuses S as statuses of the
+// domain.
 func statuses[D ~string, S interface {
 	~string
 	Valid() bool
@@ -87,7 +88,7 @@ func statuses[D ~string, S interface {
 	return found, nil
 }
 
-// defaultLimit is how many resources a list returns unless told otherwise.
+// defaultLimit is how many resources a list returns if the request names no number.
 const defaultLimit = 20
 
 func window(limit, offset *int, cursor *string) deployment.Window {
@@ -98,7 +99,7 @@ func window(limit, offset *int, cursor *string) deployment.Window {
 	return w
 }
 
-// value is the zero value for what was not sent.
+// value returns the zero value if the field was not sent.
 func value[T any](sent *T) T {
 	if sent == nil {
 		var zero T

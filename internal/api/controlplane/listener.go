@@ -62,13 +62,13 @@ func (s server) PatchListener(ctx context.Context, request PatchListenerRequestO
 	return PatchListener200JSONResponse(showListener(l)), err
 }
 
-// DeleteListener deletes a listener that nothing uses.
+// DeleteListener deletes a listener that is not in use.
 func (s server) DeleteListener(ctx context.Context, request DeleteListenerRequestObject) (DeleteListenerResponseObject, error) {
 	err := s.Listeners.Delete(ctx, listenerRef(ctx, request.ListenerID), web.ExpectedVersions(ctx))
 	return DeleteListener204Response{}, err
 }
 
-// showListener is a listener as the interface has it.
+// showListener converts a listener to the shape of the interface.
 func showListener(l listener.Listener) Listener {
 	shown := Listener{
 		ID: l.Listener, Version: l.Version, ComputeType: ComputeType(l.ComputeType), ComputeID: l.ComputeID,

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 )
 
-// DiagnoseListener says why a listener does not do its part.
+// DiagnoseListener states why a listener does not do its part.
 func (s server) DiagnoseListener(ctx context.Context, request DiagnoseListenerRequestObject) (DiagnoseListenerResponseObject, error) {
 	d, err := s.Listeners.Diagnose(ctx, listenerRef(ctx, request.ListenerID))
 	if err != nil {

@@ -29,8 +29,8 @@ func (f *fixture) diagnose(t *testing.T, path string) (d response, wrong []strin
 	return d, wrong
 }
 
-// TestWhyAListenerDoesNotDoItsPart asks before it has called, while it works, and after it has
-// failed.
+// TestWhyAListenerDoesNotDoItsPart reads the diagnostics before the listener has called, while
+// it works, and after it has failed.
 func TestWhyAListenerDoesNotDoItsPart(t *testing.T) {
 	t.Parallel()
 	rule(t, listenerDiagnosed)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
-// Rules about what agents at listeners print.
+// Rules about the output of agents at listeners.
 const (
 	outputKept = "Listeners: what is handed in with `logs` is read, searched and followed as any agent's log, without the deployment's secrets and the agent's token, which are not " +
 		"kept either; a call that is repeated with its `Idempotency-Key` adds its lines once."
@@ -25,7 +25,7 @@ const (
 		"more than 2 MiB at once and 64 KiB per second a 429 with `Retry-After`."
 )
 
-// TestAnAgentAtAListenerHasALog hands in lines while somebody follows them, until the agent is
+// TestAnAgentAtAListenerHasALog sends lines while a client follows them, until the agent is
 // removed.
 func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	}
 	for i := range 20 {
 		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i))
-		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i)) // its answer was lost
+		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i)) // the answer to the first request was lost
 		follow(fmt.Sprintf(`"message":"line %d"`, i))
 	}
 	if got := f.call(t, "GET", logs+"&level=ERROR", nil); printed(got, "logs") != "ERROR and ***" {
@@ -94,7 +94,7 @@ func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	}
 }
 
-// kept is the file of a log that holds a text, "" when none does.
+// kept is the file of a log that holds a text, "" if no file holds it.
 func (f *fixture) kept(t *testing.T, text string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(f.logDir, func(path string, entry fs.DirEntry, err error) error {
@@ -145,7 +145,7 @@ func TestOutputThatIsRefused(t *testing.T) {
 		wantStatus(t, s.call(t, "POST", path, s.output(large...)), http.StatusNoContent)
 	}
 	refused := s.call(t, "POST", path, s.output(large...))
-	for refused.StatusCode == http.StatusNoContent { // while these were sent, a second's worth or more has been added
+	for refused.StatusCode == http.StatusNoContent { // meanwhile the allowance of a second or more was added
 		refused = s.call(t, "POST", path, s.output(large...))
 	}
 	wantStatus(t, refused, http.StatusTooManyRequests)

@@ -14,13 +14,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// newListener is a request to create a listener that keeps every rule.
+// newListener is a valid request to create a listener.
 func newListener(computeID string, namespaces ...string) object {
 	return object{"compute_type": "k8s", "compute_id": computeID, "compute_config": object{"k8s_namespaces": namespaces}}
 }
 
-// listenerStage is what the tests of operations find: a listener, a session of it, and a release
-// that was ordered and fetched.
+// listenerStage holds the resources for the tests of operations: a listener, a session of it,
+// and a release that was ordered and fetched.
 type listenerStage struct {
 	*fixture
 	listener string
@@ -88,12 +88,12 @@ func (s *listenerStage) report(number int, state string, more ...string) object 
 	return body
 }
 
-// output is what the agent of the stage's work has printed.
+// output is a request with output of the agent of the stage's work.
 func (s *listenerStage) output(lines ...string) object {
 	return object{"session": s.session, "deployment_id": s.work["deployment_id"], "revision_id": s.work["revision_id"], "lines": lines}
 }
 
-// listenerOperation is how the tests exercise one operation.
+// listenerOperation describes how the tests exercise one operation.
 type listenerOperation struct {
 	body   func(s *listenerStage) any
 	status int
@@ -185,8 +185,8 @@ func TestEveryOperationOfListenersSucceeds(t *testing.T) {
 	}
 }
 
-// quiet ends the stage's session, as a listener that is online is not deleted before it has removed
-// what it runs.
+// quiet ends the stage's session, because an online listener is not deleted before it has
+// removed its releases.
 func (s *listenerStage) quiet(t *testing.T) {
 	t.Helper()
 	wantStatus(t, s.call(t, "POST", s.path+"/leave", object{"session": s.session}), http.StatusNoContent)
@@ -226,7 +226,7 @@ func TestRolesOfListeners(t *testing.T) {
 }
 
 // TestListenersOfOthers calls every operation without credentials, for a listener of another
-// workspace, and for none.
+// workspace, and for a listener that does not exist.
 func TestListenersOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 )
 
-// TestAListenerThatDoesNotDoItsPart leaves a deployment to a listener that never calls, and to one
-// that calls and then does nothing.
+// TestAListenerThatDoesNotDoItsPart assigns a deployment to a listener that never calls, and to
+// a listener that calls and then does nothing.
 func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	t.Parallel()
 	rule(t, "Listeners: a revision whose listener does not call is DEPLOY_FAILED with LISTENER_OFFLINE, one that it does not make healthy with NOT_READY, in words.")
@@ -77,8 +77,8 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 					t.Errorf("%q does not say %q", failed.id("status_message"), words)
 				}
 			}
-			// What it was to run is taken back: it is told to remove what it may have begun, and of
-			// what it never fetched nothing.
+			// The order is taken back: the listener is told to remove a release that it may
+			// have begun, and is told nothing about a release that it never fetched.
 			work := workOf(t, f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0}))
 			if c.calls != (len(work) == 1 && work[0]["verb"] == "remove") {
 				t.Errorf("it is told %v", work)
@@ -87,8 +87,8 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	}
 }
 
-// reportTwice claims, and says of what it gets, which tells of the window, that it is under way,
-// and again when it is late.
+// reportTwice claims work, checks that the work names the window, and reports it as under way:
+// at once, and again when it is late.
 func (f *fixture) reportTwice(t *testing.T, path string, window int, late *atomic.Bool) {
 	t.Helper()
 	claim := f.call(t, "POST", path+"/claim", object{"holder": "a"})
@@ -102,7 +102,7 @@ func (f *fixture) reportTwice(t *testing.T, path string, window int, late *atomi
 	s := &listenerStage{fixture: f, path: path, session: claim.member("session"), work: work[0]}
 	wantStatus(t, f.call(t, "POST", path+"/report", s.report(1, "progressing", "message", "the image is being pulled")), http.StatusNoContent)
 	late.Store(true)
-	// This wakes the rollout, unless it has noticed already and given up.
+	// This report wakes the rollout, unless the rollout has noticed the lateness and given up.
 	if got := f.call(t, "POST", path+"/report", s.report(2, "progressing", "message", "it is still being pulled")); got.StatusCode != http.StatusNoContent {
 		wantError(t, got, http.StatusConflict)
 	}

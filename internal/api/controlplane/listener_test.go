@@ -118,7 +118,7 @@ func TestAListenerUnderConditions(t *testing.T) {
 	path, created := f.createListener(t, newListener("cluster", "a"))
 	tag := created.Header.Get("ETag")
 	wantStatus(t, f.send(t, "GET", path, nil, f.own.with("If-None-Match", tag)), http.StatusNotModified)
-	// That its program calls is seen, and is no change of what users have written.
+	// A call of its program is shown, but does not change the settings that users have written.
 	wantStatus(t, f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0}), http.StatusOK)
 	wantStatus(t, f.send(t, "GET", path, nil, f.own.with("If-None-Match", tag)), http.StatusOK)
 	changed := f.send(t, "PATCH", path, object{"compute_config": object{"k8s_namespaces": []any{"b"}}}, f.own.with("If-Match", tag))
@@ -158,7 +158,7 @@ func TestOneOfManyPatchesOfAListenerWins(t *testing.T) {
 	}
 }
 
-// TestADeploymentAtAListener is about what ties the two.
+// TestADeploymentAtAListener checks the rules between a deployment and its listener.
 func TestADeploymentAtAListener(t *testing.T) {
 	t.Parallel()
 	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400; is refused by PATCH.")
@@ -288,8 +288,8 @@ func TestWorkIsClaimedAndReported(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesOfOneListener has a second one take the first's place, which then can do nothing
-// any more.
+// TestTwoProcessesOfOneListener has a second process take the place of the first, which can do
+// nothing from then on.
 func TestTwoProcessesOfOneListener(t *testing.T) {
 	t.Parallel()
 	rule(t, "Listeners: one process at a time speaks for a listener; another is refused with 409 until the session is over, and the one before from then on.")
@@ -317,7 +317,7 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 			t.Errorf("%s: got %s", path, answer.text)
 		}
 	}
-	s.quiet(t) // of the first, which is over: nothing happens
+	s.quiet(t) // quiet ends the first session, which is over: nothing happens
 	s.session = claim.member("session")
 	wantStatus(t, s.call(t, "POST", s.path+"/report", s.report(1, "healthy", "url", "https://agents.test/a")), http.StatusNoContent)
 	wantError(t, s.call(t, "POST", s.path+"/claim", object{"holder": "a", "wait": 0}), http.StatusConflict)

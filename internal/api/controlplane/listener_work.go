@@ -23,7 +23,7 @@ func (s server) ClaimListenerWork(ctx context.Context, request ClaimListenerWork
 	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showWork(claim.Work)}, err
 }
 
-// RenewListenerSession renews the session while its process does something else than claim.
+// RenewListenerSession renews the session while its process does other work than claiming.
 func (s server) RenewListenerSession(ctx context.Context, request RenewListenerSessionRequestObject) (RenewListenerSessionResponseObject, error) {
 	session := sessionOf(ctx, request.ListenerID, request.Body.Session)
 	until, err := s.Listeners.Heartbeat(ctx, session, value(request.Body.Version))
@@ -40,7 +40,7 @@ func (s server) ReportListenerRelease(ctx context.Context, request ReportListene
 	return ReportListenerRelease204Response{}, err
 }
 
-// AppendListenerLogs keeps what an agent at a listener has printed.
+// AppendListenerLogs keeps the output of an agent at a listener.
 func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error) {
 	body := request.Body
 	if s.Logs == nil {
@@ -52,7 +52,7 @@ func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLo
 	return AppendListenerLogs204Response{}, err
 }
 
-// ListListenerReleases lists what a listener is to run.
+// ListListenerReleases lists the releases that a listener must run.
 func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
 	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
 	return ListListenerReleases200JSONResponse{Resources: showWork(found)}, err
@@ -64,8 +64,8 @@ func (s server) EndListenerSession(ctx context.Context, request EndListenerSessi
 	return EndListenerSession204Response{}, err
 }
 
-// sessionOf is the session that a request was sent in. That it is the present one is for the domain
-// to decide.
+// sessionOf is the session that a request was sent in. The domain decides whether it is the
+// present session.
 func sessionOf(ctx context.Context, listenerID string, sent ListenerSession) listener.Session {
 	return listener.Session{Ref: listenerRef(ctx, listenerID), Holder: sent.Holder, Epoch: sent.Epoch}
 }
@@ -88,8 +88,8 @@ func showWork(work []listener.Work) []ListenerWork {
 	return shown
 }
 
-// showRelease is what a listener must know of a release to run it, the agent's secrets and token
-// included.
+// showRelease returns the data that a listener needs to run a release, including the agent's
+// secrets and token.
 func showRelease(r compute.Release) *ListenerRelease {
 	env := map[string]string{}
 	maps.Copy(env, r.Artifact.Env)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// defaultLogLimit and defaultLogPage are how many lines the two lists return unless told
-	// otherwise.
+	// defaultLogLimit and defaultLogPage are how many lines the two lists return if the request
+	// names no number.
 	defaultLogLimit = 50
 	defaultLogPage  = 20
 	// eventLog and eventEnd are the events of a log that is streamed.
@@ -26,8 +26,8 @@ const (
 	eventEnd = "end"
 )
 
-// ListRevisionLogs returns a page of what a revision's build or agent printed, or streams it from
-// the beginning or from where the client left off.
+// ListRevisionLogs returns a page of the output of a revision's build or agent, or streams it
+// from the beginning or from the place where the client stopped.
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
@@ -43,7 +43,7 @@ func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRe
 	}
 	if answer.stream {
 		answer.after = cmp.Or(value(p.LastEventID), window.After)
-		// What is wrong with the request shows before the answer begins.
+		// An error in the request becomes visible before the answer begins.
 		filter, window = deployment.LogFilter{}, deployment.LogWindow{After: answer.after, Limit: 1}
 	}
 	var err error
@@ -54,8 +54,8 @@ func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRe
 // logKinds are the interface's other words for the kinds.
 var logKinds = map[LogType]revisionlog.Kind{BUILD: revisionlog.Build, DEPLOY: revisionlog.Deploy}
 
-// ListDeploymentLogs returns a page of what a build or an agent of a deployment printed, by other
-// names.
+// ListDeploymentLogs returns a page of the output of a build or an agent of a deployment, under
+// other names.
 func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error) {
 	p := request.Params
 	if s.Logs == nil {
@@ -80,7 +80,7 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 	return ListDeploymentLogs200JSONResponse{Items: showLines(page.Lines), NextCursor: nullable(page.Next)}, err
 }
 
-// errNoLogs answers where nothing keeps the output of programs.
+// errNoLogs is the answer of a server that does not store the output of programs.
 var errNoLogs error = fault.New(fault.Unavailable, "This server keeps no logs.")
 
 func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.Kind, filter deployment.LogFilter, window deployment.LogWindow) (deployment.LogPage, error) {
@@ -119,7 +119,7 @@ func showLines(lines []revisionlog.Line) []LogEntry {
 	return shown
 }
 
-// logAnswer is a page of a revision's log, or what is printed as it comes.
+// logAnswer is a page of a revision's log, or a stream of the lines as they are printed.
 type logAnswer struct {
 	server
 	ctx    context.Context
@@ -142,7 +142,7 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 	return json.NewEncoder(w).Encode(LogPage{Logs: showLines(l.page.Lines), NextOffset: nullable(l.page.Next)})
 }
 
-// follow sends the lines, and after the last of them how the revision is.
+// follow sends the lines, and after the last line the status of the revision.
 func (l logAnswer) follow(ctx context.Context, send func(...web.Event) error) error {
 	ended, err := l.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
 		events := make([]web.Event, len(lines))

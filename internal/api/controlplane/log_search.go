@@ -8,20 +8,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// FindBuildLogs returns a page of what a revision's build printed, in the words of an earlier
+// FindBuildLogs returns a page of the output of a revision's build, in the words of an earlier
 // interface.
 func (s server) FindBuildLogs(ctx context.Context, request FindBuildLogsRequestObject) (FindBuildLogsResponseObject, error) {
 	page, err := s.findLogs(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), revisionlog.Build, *request.Body)
 	return FindBuildLogs200JSONResponse(page), err
 }
 
-// FindAgentLogs returns a page of what a revision's agent printed.
+// FindAgentLogs returns a page of the output of a revision's agent.
 func (s server) FindAgentLogs(ctx context.Context, request FindAgentLogsRequestObject) (FindAgentLogsResponseObject, error) {
 	page, err := s.findLogs(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), revisionlog.Deploy, *request.Body)
 	return FindAgentLogs200JSONResponse(page), err
 }
 
-// FindDeploymentLogs returns a page of what the agent of a deployment printed.
+// FindDeploymentLogs returns a page of the output of a deployment's agent.
 func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLogsRequestObject) (FindDeploymentLogsResponseObject, error) {
 	if s.Logs == nil {
 		return nil, errNoLogs
@@ -44,8 +44,8 @@ func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.
 		window.Limit = *wanted.Limit
 	}
 	page, err := s.readLog(ctx, at, kind, filter, window)
-	// These clients follow a log by asking again behind the last offset that they were given, so
-	// there is one wherever there are lines.
+	// These clients follow a log by repeating the request with the last offset that they
+	// received, so every answer with lines has an offset.
 	if page.Next == "" && len(page.Lines) > 0 {
 		page.Next = page.Lines[len(page.Lines)-1].ID
 	}

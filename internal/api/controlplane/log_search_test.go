@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// foundLogs is how the operations of the earlier interface are exercised.
+// foundLogs describes how the tests exercise the operations of the earlier interface.
 var foundLogs = operation{
 	body: func() any { return object{} }, status: http.StatusOK, permission: "deployment-logs:read",
 	shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
@@ -52,8 +52,8 @@ func TestLogsInTheWordsOfAnEarlierInterface(t *testing.T) {
 	}
 }
 
-// TestAClientThatFollowsALogByItsOffset keeps the offset that it was given last, as existing
-// clients do, while lines come.
+// TestAClientThatFollowsALogByItsOffset keeps the offset of the last answer, as existing
+// clients do, while new lines come.
 func TestAClientThatFollowsALogByItsOffset(t *testing.T) {
 	t.Parallel()
 	rule(t, logFound)

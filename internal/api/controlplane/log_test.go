@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Rules about logs, and about what comes after a promotion.
+// Rules about logs, and about the time after a promotion.
 const (
 	logPages = "GET …/revisions/{revision_id}/logs: `type` (build, deploy), `start_time`, `end_time`, `order` (asc), `limit` 1 to 1000 (50), `offset`, `query`, `level`, `run_id`; " +
 		"`{logs, next_offset}`, null at the end."
@@ -30,8 +30,8 @@ const (
 
 var logEntryShape = members(map[string]check{"id": text, "timestamp": text, "level": oneOf("DEBUG INFO WARNING ERROR CRITICAL"), "message": text})
 
-// logged is a deployment whose secret its build and its agent have printed, as where nothing hides
-// it when it is written.
+// logged is a deployment whose build and agent have printed its secret, as if no filter had
+// hidden it when it was written.
 func (f *fixture) logged(t *testing.T) (path string, created response) {
 	t.Helper()
 	body := fromGit("weather")
@@ -165,13 +165,13 @@ func TestLogsThatAreRefused(t *testing.T) {
 			wantStatus(t, f.send(t, "GET", path, nil, f.issue(t, role).headers()), 200)
 		}
 	}
-	// A stream refuses in words too.
+	// A stream is refused with a message, too.
 	stream := f.other.with("Accept", "text/event-stream")
 	wantStatus(t, f.send(t, "GET", path+"?type=build", nil, stream), 404)
 	wantStatus(t, f.send(t, "GET", path+"?type=build", nil, f.own.with("Accept", "text/event-stream", "Last-Event-ID", "x")), 400)
 }
 
-// TestALogThatGoesOn is followed by two, one of whom comes back after each line.
+// TestALogThatGoesOn has two followers; one of them reconnects after each line.
 func TestALogThatGoesOn(t *testing.T) {
 	t.Parallel()
 	rule(t, logStream)

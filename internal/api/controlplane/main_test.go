@@ -38,10 +38,10 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// unknownID is well formed and names nothing.
+// unknownID is well formed and names no resource.
 const unknownID = "0197a000-0000-7000-8000-00000000dead"
 
-// webhookSecret is that of the GitHub App.
+// webhookSecret is the webhook secret of the GitHub App.
 const webhookSecret = "the-secret-of-the-webhook"
 
 // fixture is the control plane behind a real HTTP server, with two workspaces.
@@ -56,7 +56,7 @@ type fixture struct {
 	keys        *apikey.Store
 	table       table.Table
 	config      controlplane.Config
-	// own is who calls unless a test says otherwise, other is a stranger.
+	// own is the caller unless a test names another caller; other belongs to another workspace.
 	own, other tenant
 }
 
@@ -149,7 +149,7 @@ func newTenant(t testing.TB, workspaces *workspace.Store, apiKeys *apikey.Store)
 	return tenant{w.ID, key}
 }
 
-// engine is a workflow.Engine that counts what it is asked for, and does nothing.
+// engine is a workflow.Engine that counts its calls, and does nothing else.
 type engine struct{ starts atomic.Int64 }
 
 func (e *engine) Start(context.Context, workflow.Machine, string, json.RawMessage) error {
@@ -165,7 +165,7 @@ func (e *engine) Describe(context.Context, workflow.Machine, string) (workflow.E
 	return workflow.Execution{}, workflow.ErrNotFound
 }
 
-// response is an answer with its body read, and decoded when it is JSON.
+// response is an answer with its body read, and decoded if it is JSON.
 type response struct {
 	*http.Response
 	text []byte
@@ -182,7 +182,7 @@ func (r response) member(path ...string) any {
 	return value
 }
 
-// text returns a member that is a string, "" when it is not.
+// id returns a member that is a string, "" if it is not a string.
 func (r response) id(path ...string) string {
 	text, _ := r.member(path...).(string)
 	return text
@@ -246,7 +246,7 @@ func encode(t *testing.T, body any) io.Reader {
 // object is a JSON object.
 type object = map[string]any
 
-// fromGit is a request to create a deployment that keeps every rule.
+// fromGit is a valid request to create a deployment from a repository.
 func fromGit(name string) object {
 	return object{
 		"name": name, "source": "github", "secrets": []any{},
@@ -255,7 +255,7 @@ func fromGit(name string) object {
 	}
 }
 
-// fromImage is one for the other source.
+// fromImage is a valid request to create a deployment from an image.
 func fromImage(name string) object {
 	return object{
 		"name": name, "source": "external_docker", "secrets": []any{},
@@ -264,7 +264,7 @@ func fromImage(name string) object {
 	}
 }
 
-// create creates a deployment and returns its path and what was answered.
+// create creates a deployment and returns its path and the answer.
 func (f *fixture) create(t *testing.T, body object) (path string, created response) {
 	t.Helper()
 	created = f.call(t, "POST", "/v2/deployments", body)
@@ -303,7 +303,8 @@ func (f *fixture) deploy(t *testing.T, deploymentID string) {
 	f.rollOut(t, deploymentID, f.deployments.Promote)
 }
 
-// rollOut takes the revision that holds the slot to DEPLOYING, and then where the last step does.
+// rollOut takes the revision that holds the slot to DEPLOYING, and then to the state of the
+// last step.
 func (f *fixture) rollOut(t *testing.T, deploymentID string, last func(context.Context, deployment.Deployment, revision.Revision) error) {
 	t.Helper()
 	to := func(status revision.Status) func(context.Context, deployment.Deployment, revision.Revision) error {

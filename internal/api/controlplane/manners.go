@@ -15,11 +15,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
-// answers keeps the answers of package idempotency, as package web wants them kept.
+// answers keeps the answers of package idempotency, in the form that package web requires.
 type answers struct{ *idempotency.Store }
 
-// Claim implements web.Answers. What a request means and what its answer shows depends on who asks
-// and in which role, so those are a part of it.
+// Claim implements web.Answers. The meaning of a request and the content of its answer depend
+// on the caller and its role, so both are a part of the fingerprint.
 func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
 	principal := auth.Of(ctx)
 	found, claimed, err := a.Store.Claim(ctx, idempotency.Request{
@@ -41,9 +41,9 @@ func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
 }
 
-// shownOnce has a key made together with what repetitions of its request are told: not the key,
-// which nothing keeps, but which one it is. A request without an Idempotency-Key has no
-// repetitions.
+// shownOnce stores, together with a new key, the answer to repetitions of its request: not the
+// text of the key, which is not stored, but the id of the key. A request without an
+// Idempotency-Key has no repetitions.
 func shownOnce(ctx context.Context) []apikey.Note {
 	claimed, ok := web.Attempted(ctx).(attempt)
 	if !ok {
@@ -56,8 +56,8 @@ func shownOnce(ctx context.Context) []apikey.Note {
 	}}
 }
 
-// settledChange has a deployment made or changed together with what repetitions of its request are
-// told: an answer that shows it.
+// settledChange stores, together with a new or changed deployment, the answer to repetitions of
+// its request: an answer that shows the deployment.
 func (s server) settledChange(ctx context.Context, answer func(Deployment) send) []deployment.Note {
 	return settled(ctx, func(d deployment.Deployment) (send, int64, error) {
 		shown, err := s.show(ctx, d)
@@ -68,9 +68,10 @@ func (s server) settledChange(ctx context.Context, answer func(Deployment) send)
 // send sends an answer.
 type send = func(http.ResponseWriter) error
 
-// settled has something made together with what repetitions of its request are told: the answer,
-// which is read of the thing as it is made, so that it is the answer that this request gets. The
-// version is that of web.Rehearse. A request without an Idempotency-Key has no repetitions.
+// settled stores, together with a new value, the answer to repetitions of its request. The
+// answer is read from the value while it is made, so it is the answer that this request gets.
+// The version is the version of web.Rehearse. A request without an Idempotency-Key has no
+// repetitions.
 func settled[T any](ctx context.Context, answered func(made T) (send, int64, error)) []record.Note[T] {
 	claimed, ok := web.Attempted(ctx).(attempt)
 	if !ok {
@@ -89,8 +90,8 @@ func settled[T any](ctx context.Context, answered func(made T) (send, int64, err
 	}}
 }
 
-// guard is what stands before everything: it authenticates a request, counts it, and asks whether
-// the caller may.
+// guard stands before all operations: it authenticates a request, counts it, and checks whether
+// the caller may make it.
 func (s server) guard(mux *web.Mux) web.Guard {
 	authenticate := s.authenticate(mux)
 	count := mux.Counted(func(r *http.Request) string {

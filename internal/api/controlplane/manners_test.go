@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// Rules of the manners that all operations have in common.
+// Rules about the behaviour that all operations have in common.
 const (
 	repeated    = "`Idempotency-Key`: the same request gets the first one's answer and does nothing more, another one a 422, one that comes meanwhile a 409 with `Retry-After`."
 	conditional = "A deployment has a strong ETag, of the same state for every role: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it."
@@ -41,7 +41,7 @@ func setUpManners(t *testing.T) *fixture {
 	})
 }
 
-// with are the headers of a caller and further ones.
+// with returns the headers of a caller and further headers.
 func (c tenant) with(further ...string) map[string]string {
 	headers := maps.Clone(c.headers())
 	for i := 0; i < len(further); i += 2 {
@@ -71,17 +71,17 @@ func TestACreateThatIsRepeated(t *testing.T) {
 	if starts := f.engine.starts.Load(); starts != 1 {
 		t.Errorf("%d rollouts were started", starts)
 	}
-	// Another role is shown other things, so it is another request; another workspace has keys of
-	// its own.
+	// Another role gets other answers, so its request is another request; another workspace has
+	// keys of its own.
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.issue(t, workspace.Editor).with(idempotencyKey, "k")), http.StatusUnprocessableEntity)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.other.with(idempotencyKey, "k")), http.StatusCreated)
-	// Who may not do it sees no answer either.
+	// A caller without the permission gets no kept answer either.
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.issue(t, workspace.Viewer).with(idempotencyKey, "k")), http.StatusForbidden)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", fromGit("other"), f.own.with(idempotencyKey, "k")), http.StatusUnprocessableEntity)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.own.with(idempotencyKey, "k2")), http.StatusConflict)
 }
 
-// TestACreateIsAnsweredAgainAfterADeath of the server between the creation and the answer.
+// TestACreateIsAnsweredAgainAfterADeath has the server die between the creation and the answer.
 func TestACreateIsAnsweredAgainAfterADeath(t *testing.T) {
 	t.Parallel()
 	var answers *fixtures.Mortal
@@ -168,8 +168,8 @@ func TestADeploymentUnderConditions(t *testing.T) {
 	wantStatus(t, f.send(t, "PATCH", "/v2/deployments/"+unknownID, object{}, f.own.with("If-Match", tag)), http.StatusNotFound)
 }
 
-// TestARevisionUnderConditions makes revisions by other ways than PATCH, each of which replaces
-// what another client may have changed meanwhile.
+// TestARevisionUnderConditions makes revisions in other ways than PATCH; each of them replaces
+// values that another client may have changed meanwhile.
 func TestARevisionUnderConditions(t *testing.T) {
 	t.Parallel()
 	rule(t, conditional)
@@ -189,7 +189,7 @@ func TestARevisionUnderConditions(t *testing.T) {
 		wantStatus(t, try(read), http.StatusPreconditionFailed)
 		wantStatus(t, try(tag), http.StatusPreconditionFailed)
 		if way == "" {
-			continue // this answers with the revision
+			continue // this operation answers with the revision
 		}
 		if shown := f.call(t, "GET", path, nil).Header.Get("ETag"); made.Header.Get("ETag") != shown {
 			t.Errorf("%s has %s, GET %s", way, made.Header.Get("ETag"), shown)
@@ -240,7 +240,7 @@ func TestEachKeyIsLimited(t *testing.T) {
 			t.Errorf("%s: %d with %v", step.method, r.StatusCode, r.Header)
 		}
 	}
-	// What needs no key is not counted.
+	// Operations that need no key are not counted.
 	for range 5 {
 		wantStatus(t, f.send(t, "GET", "/ok", nil, nil), http.StatusOK)
 	}

@@ -76,7 +76,7 @@ func TestShapesWithinAResourceSpec(t *testing.T) {
 	}
 }
 
-// TestShapesWithinAResourceSpecThatFit creates with what is at the edge of the rules.
+// TestShapesWithinAResourceSpecThatFit creates with values at the limits of the rules.
 func TestShapesWithinAResourceSpecThatFit(t *testing.T) {
 	t.Parallel()
 	rule(t, shapeValueFrom)

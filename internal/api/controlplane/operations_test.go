@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// operation is how the tests exercise one operation of the contract.
+// operation describes how the tests exercise one operation of the contract.
 type operation struct {
 	// public operations take no credentials.
 	public bool
@@ -23,20 +23,21 @@ type operation struct {
 	shape  check
 	// query follows the path.
 	query string
-	// deployed operations are about a revision that is.
+	// deployed operations are about a deployed revision.
 	deployed bool
-	// permission is what it takes, where that is not what its method does to deployments.
+	// permission is the required permission, if it differs from the method's permission on
+	// deployments.
 	permission workspace.Permission
 }
 
 func nothing() any { return nil }
 
-// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails
-// when one is missing.
+// operations has an entry for every operation of the contract; TestEveryOperationIsExercised
+// fails if an entry is missing.
 var operations = map[string]operation{
 	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]check{"ok": boolean})},
 	"GET /metrics": {
-		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]check{"detail": text}), // as nothing counts
+		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]check{"detail": text}), // this server counts no requests
 	},
 	"GET /v2/deployments": {body: nothing, status: http.StatusOK, shape: pageOf(deploymentShape)},
 	"POST /v2/deployments": {
@@ -59,7 +60,7 @@ var operations = map[string]operation{
 	"GET /v2/deployments/free-count":         {body: nothing, status: http.StatusOK, shape: members(map[string]check{"count": integer})},
 	"DELETE /v2/deployments/{deployment_id}": {body: nothing, status: http.StatusNoContent, shape: empty},
 	"POST /v2/deployments/{deployment_id}/push-token": {
-		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // as the deployment is one from git
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // the deployment is from git
 	},
 	"GET /v2/deployments/{deployment_id}/events": {body: nothing, status: http.StatusOK, shape: eventsShape},
 	"POST /v2/deployments/{deployment_id}/upload-url": {
@@ -72,7 +73,7 @@ var operations = map[string]operation{
 		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
 	},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as the revision has not failed
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the revision has not failed
 	},
 	"GET /v2/deployment-logs": {
 		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
@@ -90,13 +91,13 @@ var operations = map[string]operation{
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel": {body: nothing, status: http.StatusOK, shape: revisionShape},
 	"POST /v2/deployments/{deployment_id}/undelete": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as it is not deleted
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the deployment is not deleted
 	},
 	"POST /v2/deployments/{deployment_id}/restart": {
 		body: nothing, status: http.StatusAccepted, shape: members(map[string]check{"id": uuid, "deployment_id": uuid, "revision_id": uuid}),
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as it is no canary
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the revision is not a canary
 	},
 }
 
@@ -146,7 +147,7 @@ func TestEveryOperationIsExercised(t *testing.T) {
 	}
 }
 
-// bases are where the control plane is served.
+// bases are the paths at which the control plane is served.
 var bases = []string{"", "/api-host"}
 
 func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
@@ -173,9 +174,9 @@ func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good
-// one for another workspace. Each request is malformed too: whoever is not known learns nothing
-// about that.
+// TestAttackStrangersAtEveryOperation calls without a key, with an invalid key, and with a
+// valid key of another workspace. Each request is malformed, too: an unknown caller does not
+// learn this.
 func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
@@ -215,7 +216,7 @@ func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	}
 }
 
-// TestAKeyAloneIsEnough leaves the tenant out, and spells it in capitals.
+// TestAKeyAloneIsEnough leaves the tenant out, and sends it in capitals.
 func TestAKeyAloneIsEnough(t *testing.T) {
 	t.Parallel()
 	rule(t, "`X-Api-Key` and `X-Tenant-Id`, or the key as a bearer token; a key alone is enough.")
@@ -226,7 +227,7 @@ func TestAKeyAloneIsEnough(t *testing.T) {
 	}
 }
 
-// TestPublicOperationsTakeNoCredentials asks without, and with bad ones.
+// TestPublicOperationsTakeNoCredentials calls without credentials, and with bad credentials.
 func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -241,8 +242,8 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereIsNotFound asks for ids that name nothing and for those of another workspace: a
-// stranger cannot tell them apart.
+// TestWhatIsNotThereIsNotFound asks for unknown ids and for ids of another workspace: the
+// caller cannot distinguish them.
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, "What belongs to another workspace is a 404, as what does not exist.")
@@ -269,7 +270,8 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	}
 }
 
-// TestARevisionOfAnotherDeploymentIsNotFound asks for it below the wrong one of the same workspace.
+// TestARevisionOfAnotherDeploymentIsNotFound asks for it below the wrong deployment of the
+// workspace.
 func TestARevisionOfAnotherDeploymentIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, "What belongs to another workspace is a 404, as what does not exist.")
@@ -289,7 +291,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 		method, path := request(name, created)
 		path, _, _ = strings.Cut(path, "?")
 		if strings.HasSuffix(path, "/free-count") {
-			continue // with other methods it is a deployment's id, and none
+			continue // with other methods this is the path of an unknown deployment
 		}
 		allowed[path] = append(allowed[path], method)
 	}

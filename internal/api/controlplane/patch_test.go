@@ -81,7 +81,7 @@ func TestANewRevisionIsLatestAtOnceAndActiveWhenPromoted(t *testing.T) {
 	}
 }
 
-// TestImmutableMembersAreA400 changes each of them.
+// TestImmutableMembersAreA400 changes each immutable member.
 func TestImmutableMembersAreA400(t *testing.T) {
 	t.Parallel()
 	rule(t, "PATCH: an immutable member with another value is a 400 that names it and changes nothing; with the same value it passes; setting one that was null is a change.")
@@ -102,7 +102,7 @@ func TestImmutableMembersAreA400(t *testing.T) {
 	f.wantUnchanged(t, path, created)
 }
 
-// TestWhatWasReadMayBeSentBack sends the whole of a deployment that was read.
+// TestWhatWasReadMayBeSentBack sends a complete deployment back after reading it.
 func TestWhatWasReadMayBeSentBack(t *testing.T) {
 	t.Parallel()
 	rule(t, "PATCH with what GET has answered changes nothing.")
@@ -168,7 +168,7 @@ func TestADisplayNameCanBeChanged(t *testing.T) {
 		}
 	}
 	named := fromGit("named")
-	named["display_name"] = "Weather" // names of deployments are unique, these are not
+	named["display_name"] = "Weather" // names of deployments are unique, display names are not
 	if _, created := f.create(t, named); created.member("display_name") != "Weather" {
 		t.Errorf("got %s", created.text)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// document is as much of the OpenAPI document as these tests change.
+// document is the part of the OpenAPI document that these tests change.
 type document struct {
 	Paths map[string]map[string]any `json:"paths"`
 }
@@ -36,8 +36,8 @@ func (d document) encode(t *testing.T) []byte {
 	return text
 }
 
-// TestEveryOperationDeclaresAPermission takes the permission of each operation away in turn: the
-// document that is left must not be served.
+// TestEveryOperationDeclaresAPermission removes the permission of each operation in turn: the
+// remaining document must not be served.
 func TestEveryOperationDeclaresAPermission(t *testing.T) {
 	t.Parallel()
 	d := parseDocument(t)
@@ -81,8 +81,9 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestEveryPathDeclaresItsResource holds the parameter that the audit log shows of a refused
-// request. The id of a pending consent lets a client wait for a token, so the log does not show it.
+// TestEveryPathDeclaresItsResource lists the parameters that the audit log shows of a refused
+// request. The id of a pending consent lets a client wait for a token, so the log does not show
+// it.
 func TestEveryPathDeclaresItsResource(t *testing.T) {
 	t.Parallel()
 	hidden := []string{

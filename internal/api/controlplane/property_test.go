@@ -25,7 +25,7 @@ import (
 const endlessOperations = "Operations that wait or stream keep to the served document, whatever they are sent: what it allows is not refused for its shape, what it forbids is, " +
 	"and every answer is one that it has."
 
-// served is the document of a server, which says what is allowed.
+// served is the document of a server, which defines the allowed requests and answers.
 type served struct {
 	root     map[string]any
 	compiler *jsonschema.Compiler
@@ -51,7 +51,7 @@ func (f *fixture) served(t *testing.T) *served {
 	return s
 }
 
-// at follows the document, and references in it, and returns what is there and where that is.
+// at follows the document, and references in it, and returns the value and its place.
 func (s *served) at(t *rapid.T, pointer string) (value any, where string) {
 	value = any(s.root)
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -74,7 +74,7 @@ func (s *served) at(t *rapid.T, pointer string) (value any, where string) {
 	return value, where
 }
 
-// allows tells whether a value is what the schema at a place of the document asks for.
+// allows checks a value against the schema at a place of the document.
 func (s *served) allows(t *rapid.T, pointer string, value any) error {
 	schema, ok := s.known[pointer]
 	if !ok {
@@ -87,11 +87,11 @@ func (s *served) allows(t *rapid.T, pointer string, value any) error {
 	return schema.Validate(value)
 }
 
-// parameter is one of an operation, with a value that a request gives it.
+// parameter is a parameter of an operation, with its value in a request.
 type parameter struct{ name, in, text string }
 
-// drawParameters gives some of the operation's parameters values, of which the document allows
-// some.
+// drawParameters gives values to some of the operation's parameters; the document allows some
+// of these values.
 func (s *served) drawParameters(t *rapid.T, operation string) (drawn []parameter, allowed bool) {
 	allowed = true
 	list, where := s.at(t, operation+"/parameters")
@@ -100,7 +100,7 @@ func (s *served) drawParameters(t *rapid.T, operation string) (drawn []parameter
 		of, at := s.at(t, fmt.Sprintf("%s/%d", where, i))
 		p := of.(map[string]any)
 		given := parameter{name: p["name"].(string), in: p["in"].(string)}
-		// A position is none of the document's business, and is refused by who knows.
+		// The document does not restrict a position; the handler refuses a wrong position.
 		if given.name == "cursor" || given.name == "Last-Event-ID" || !rapid.Bool().Draw(t, given.name+" is given") {
 			continue
 		}
@@ -127,8 +127,8 @@ func (s *served) drawParameters(t *rapid.T, operation string) (drawn []parameter
 	return drawn, allowed
 }
 
-// drawValue makes something in JSON. It leaves out what clients of other tools send for another
-// type, which the server understands: null, numbers in texts.
+// drawValue makes a JSON value. It leaves out values that clients of other tools send in place
+// of another type, which the server understands: null, numbers in texts.
 func drawValue(t *rapid.T, name string) any {
 	return rapid.OneOf(
 		rapid.Map(rapid.IntRange(-3, 25), func(i int) any { return json.Number(strconv.Itoa(i)) }),
@@ -138,16 +138,18 @@ func drawValue(t *rapid.T, name string) any {
 	).Draw(t, name)
 }
 
-// endless is how an operation that waits or streams is asked, so that a test does not wait with it.
+// endless describes a request to an operation that waits or streams, so that a test need not
+// wait.
 type endless struct {
 	method, path string
-	// at is the address of what there is, body makes a body.
+	// at is the address of an existing resource, body makes a body.
 	at   string
 	body func(t *rapid.T) map[string]any
 }
 
-// TestOperationsThatWaitKeepToTheDocument sends these what the document allows and what it does
-// not. Other operations are sent the like by schemathesis, which would wait.
+// TestOperationsThatWaitKeepToTheDocument sends to these operations values that the document
+// allows and values that it does not allow. schemathesis does the same for all other
+// operations; here it would wait.
 func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 	t.Parallel()
 	rule(t, endlessOperations)
@@ -155,7 +157,7 @@ func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 	s := auth.listenerStage(t)
 	deployment, created := s.create(t, fromImage("weather"))
 	revision := "/revisions/" + created.id("latest_revision_id")
-	wantStatus(t, s.call(t, "POST", deployment+revision+"/cancel", nil), http.StatusOK) // so that who waits for it need not
+	wantStatus(t, s.call(t, "POST", deployment+revision+"/cancel", nil), http.StatusOK) // so that a client of this revision need not wait
 	s.settleCancelled(t, created.id("id"))
 	for name, o := range map[string]endless{
 		"events":                 {method: "GET", path: "/v2/events", at: "/v2/events"},
@@ -163,16 +165,16 @@ func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 		"a revision":             {method: "GET", path: "/v2/deployments/{deployment_id}/revisions/{revision_id}", at: deployment + revision},
 		"a user's consent":       {method: "GET", path: "/v2/auth/wait/{auth_id}", at: "/v2/auth/wait/" + auth.pending},
 		"work for a listener": {method: "POST", path: "/v2/listeners/{listener_id}/claim", at: s.path + "/claim", body: func(t *rapid.T) map[string]any {
-			body := map[string]any{"holder": "a", "wait": json.Number("0")} // the one that holds the session, who does not wait
+			body := map[string]any{"holder": "a", "wait": json.Number("0")} // the holder of the session, without a wait
 			for _, member := range []string{"holder", "wait", "version"} {
 				switch rapid.IntRange(0, 3).Draw(t, member+" is") {
 				case 0:
 					body[member] = drawValue(t, member)
 					if seconds, err := strconv.Atoi(fmt.Sprint(body[member])); err == nil && member == "wait" && seconds > 0 && seconds <= 20 {
-						body[member] = json.Number("0") // which is waiting no longer
+						body[member] = json.Number("0") // no longer wait is allowed
 					}
 				case 1:
-					if member != "wait" { // which would be the longest
+					if member != "wait" { // without this member the wait would be the longest
 						delete(body, member)
 					}
 				}
@@ -188,7 +190,7 @@ func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 	}
 }
 
-// keepsTo sends one request, and holds the answer against the document.
+// keepsTo sends one request, and checks the answer against the document.
 func (s *listenerStage) keepsTo(t *rapid.T, document *served, o endless) {
 	operation := "/paths/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(o.path) + "/" + strings.ToLower(o.method)
 	given, allowed := document.drawParameters(t, operation)
@@ -232,8 +234,8 @@ func (s *listenerStage) keepsTo(t *rapid.T, document *served, o endless) {
 	document.holds(t, operation, answer, streams && query.Get("from") == "now")
 }
 
-// holds checks that an answer is one that the document has. Of a stream that is silent nothing is
-// read, of another the first event.
+// holds checks that the document has this answer. It reads nothing of a silent stream, and the
+// first event of any other stream.
 func (s *served) holds(t *rapid.T, operation string, answer *http.Response, silent bool) {
 	status := strconv.Itoa(answer.StatusCode)
 	known, where := s.at(t, operation+"/responses/"+status)

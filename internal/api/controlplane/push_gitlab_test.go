@@ -49,7 +49,7 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 			t.Error("an answer was kept for whoever knows the key")
 		}
 	}
-	for range 2 { // GitLab keeps the key when it sends the event again, and nothing else
+	for range 2 { // when GitLab sends the event again, only the key is the same
 		accepted("Push Hook", gitlabPushOf(project, "main"), map[string]string{"Idempotency-Key": "one"})
 	}
 	f.wantRevisions(t, path, "QUEUED CREATING")

@@ -28,8 +28,8 @@ func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequ
 	p := request.Params
 	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
 	if token := value(p.XGitlabToken); token != "" {
-		// Only the key is the same when the event is sent again; GitLab before version 17.4 has
-		// none.
+		// Only the key stays the same when the event is sent again; GitLab before version 17.4
+		// sends no key.
 		d = push.Delivery{Event: value(p.XGitlabEvent), ID: cmp.Or(value(p.IdempotencyKey), value(p.XGitlabEventUUID)), Token: token}
 	}
 	err := s.Push.Expects(ctx, request.WorkspaceID, request.DeploymentID, d)
@@ -50,7 +50,7 @@ func readDelivery(body io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// GetPushHook says what to enter at the host of a deployment's repository.
+// GetPushHook returns the values to enter at the host of a deployment's repository.
 func (s server) GetPushHook(ctx context.Context, request GetPushHookRequestObject) (GetPushHookResponseObject, error) {
 	d, err := s.Deployments.Get(ctx, ref(ctx, request.DeploymentID))
 	if err != nil {

@@ -38,7 +38,7 @@ func delivery(t *testing.T, body any, secret string) (string, map[string]string)
 	}
 }
 
-// deliver sends a push of the App's and returns the status.
+// deliver sends a push of the App and returns the status.
 func (f *hubFixture) deliver(t *testing.T, body any) int {
 	t.Helper()
 	text, headers := delivery(t, body, webhookSecret)
@@ -168,8 +168,8 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	large := f.send(t, "POST", hookPath, strings.Repeat(" ", 25<<20+1), headers)
 	wantStatus(t, large, http.StatusRequestEntityTooLarge)
 	f.wantRevisions(t, path, "CREATING")
-	// The signature is over the body as it came: its spaces, and a body that is larger than others
-	// may be.
+	// The signature covers the body as it was sent: with its spaces, and with a size that other
+	// bodies may not have.
 	spaced := text + strings.Repeat(" ", 11<<20)
 	mac := hmac.New(sha256.New, []byte(webhookSecret))
 	mac.Write([]byte(spaced))
@@ -181,8 +181,8 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersSendNoBody promises a large body and sends none of it: who has no signature,
-// or names no hook, is refused all the same.
+// TestAttackStrangersSendNoBody promises a large body and sends no byte of it: a caller without
+// a signature, or with an unknown hook, is refused all the same.
 func TestAttackStrangersSendNoBody(t *testing.T) {
 	t.Parallel()
 	f := setUpHub(t)

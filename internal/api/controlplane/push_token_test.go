@@ -23,12 +23,12 @@ const (
 	ownImage = "`image_uri` of internal_docker: an image of the deployment's own repository, with a tag or a digest, 400 otherwise."
 )
 
-// fromPush is a request for a deployment whose image is yet to be pushed.
+// fromPush is a request for a deployment whose image is not pushed yet.
 func fromPush(name string) object {
 	return with(fromUpload(name), "source", "internal_docker")
 }
 
-// withImages is a fixture that takes images.
+// withImages is a fixture that accepts images.
 func withImages(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestPushTokens(t *testing.T) {
 	wantDetail(t, none.call(t, "PATCH", path, object{"source_revision_config": object{"image_uri": "x:1"}}), http.StatusBadRequest, noRegistry)
 }
 
-// TestOwnImages names images that were not pushed for the deployment, and one that was.
+// TestOwnImages names images that were not pushed for the deployment, and an image that was.
 func TestOwnImages(t *testing.T) {
 	t.Parallel()
 	rule(t, ownImage)

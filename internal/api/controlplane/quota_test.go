@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// bounded is a control plane where each workspace may have some deployments.
+// bounded is a control plane with a limit on the deployments of each workspace.
 func bounded(t *testing.T, most int64) *fixture {
 	t.Helper()
 	return setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
@@ -28,7 +28,7 @@ func bounded(t *testing.T, most int64) *fixture {
 	})
 }
 
-// used returns what a workspace is shown to use of a quota.
+// used returns the use of a quota that the workspace is shown.
 func (f *fixture) used(t *testing.T, by tenant, name quota.Name) (limit, used int64) {
 	t.Helper()
 	answer := f.send(t, "GET", "/v2/workspaces/current", nil, by.headers())
@@ -48,8 +48,9 @@ func (f *fixture) used(t *testing.T, by tenant, name quota.Name) (limit, used in
 	return 0, 0
 }
 
-// TestAttackAKeyThatTakesAllDeployments creates many at once. Exactly as many succeed as there are
-// places, the refusals say what to do, and another workspace notices nothing.
+// TestAttackAKeyThatTakesAllDeployments creates many deployments at once. Exactly as many
+// succeed as the quota allows, the refusals name a remedy, and another workspace notices
+// nothing.
 func TestAttackAKeyThatTakesAllDeployments(t *testing.T) {
 	t.Parallel()
 	const most, asked = 3, 12
@@ -79,8 +80,8 @@ func TestAttackAKeyThatTakesAllDeployments(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("more")), http.StatusForbidden)
 }
 
-// TestAttackKeysThatAskWithoutEnd share the rate of their workspace, whatever they may do. Another
-// workspace notices nothing.
+// TestAttackKeysThatAskWithoutEnd checks that keys share the rate of their workspace, whatever
+// their roles are. Another workspace notices nothing.
 func TestAttackKeysThatAskWithoutEnd(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -108,8 +109,8 @@ func TestAttackKeysThatAskWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAttackAKeyThatFollowsWithoutEnd holds as many connections as the quota allows, whichever
-// operation they wait in.
+// TestAttackAKeyThatFollowsWithoutEnd holds as many connections as the quota allows; then every
+// operation that waits is refused.
 func TestAttackAKeyThatFollowsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	f := setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
@@ -146,7 +147,7 @@ func TestAttackAKeyThatFollowsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAnUndeleteNeedsAPlace that another deployment may have taken.
+// TestAnUndeleteNeedsAPlace checks an undelete after another deployment has taken the place.
 func TestAnUndeleteNeedsAPlace(t *testing.T) {
 	t.Parallel()
 	f := bounded(t, 1)
@@ -164,7 +165,7 @@ func TestAnUndeleteNeedsAPlace(t *testing.T) {
 	}
 }
 
-// TestDeploymentsOfOlderVersionsAreCounted with the first change.
+// TestDeploymentsOfOlderVersionsAreCounted counts them with the first change.
 func TestDeploymentsOfOlderVersionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := bounded(t, 3)

@@ -58,7 +58,7 @@ func (instantTarget) Acquire(context.Context, compute.Ref) (compute.Endpoint, fu
 
 func (instantTarget) Remove(context.Context, compute.Ref) error { return nil }
 
-// noLogs keeps none.
+// noLogs keeps no logs.
 type noLogs struct{}
 
 func (noLogs) Remove(string) error { return nil }
@@ -114,7 +114,7 @@ func (f *fixture) await(t *testing.T, path, id string) string {
 	return f.call(t, "GET", path+"/revisions/"+id+"?wait=25", nil).id("status")
 }
 
-// TestPatchesRace sends 50 at once while rollouts are carried out.
+// TestPatchesRace sends 50 PATCHes at once while rollouts are carried out.
 func TestPatchesRace(t *testing.T) {
 	t.Parallel()
 	rule(t, "50 concurrent PATCHes: no revision is lost or stuck, the newest ends active, every other is DEPLOYED before it or SKIPPED.")
@@ -160,7 +160,7 @@ func TestPatchesRace(t *testing.T) {
 	}
 }
 
-// TestTheReferenceFlow is what a CI job does.
+// TestTheReferenceFlow sends the requests of a CI job.
 func TestTheReferenceFlow(t *testing.T) {
 	t.Parallel()
 	rule(t, "The reference flow: create, read, poll the revision to DEPLOYED, PATCH, delete.")
@@ -186,8 +186,8 @@ func TestTheReferenceFlow(t *testing.T) {
 	}
 }
 
-// TestCancelsRaceWithRollouts cancels revisions while they are made and carried out: each ends, and
-// the slot is free for the next.
+// TestCancelsRaceWithRollouts cancels revisions while they are made and carried out: each ends,
+// and the slot is free for the next revision.
 func TestCancelsRaceWithRollouts(t *testing.T) {
 	t.Parallel()
 	rule(t, "POST …/revisions/{revision_id}/cancel: 200, and the revision is INTERRUPTED at once; what has ended otherwise is a 409.")

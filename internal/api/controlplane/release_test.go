@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Rules about what a container is given, which a listener sees.
+// Rules about the environment of a container, which a listener sees.
 const (
 	limitDefaults  = "Each `*_limit` that is not given is deployed as 2x its request, a value of the queue as that of the server; they are not shown."
 	secretsReach   = "Secrets are environment variables of the deployment's container, predefined ones of the agent server among them."
@@ -17,7 +17,7 @@ const (
 	referencesMade = "PATCH replaces all `secret_references`, which makes a revision; an empty list removes them, null and absence keep them; a redeploy brings back its own."
 )
 
-// release claims the only work that a listener has, and returns what it is to run.
+// release claims the only work of a listener, and returns the release that it must run.
 func (f *fixture) release(t *testing.T, listenerPath, holder string) object {
 	t.Helper()
 	work := workOf(t, f.call(t, "POST", listenerPath+"/claim", object{"holder": holder}))
@@ -28,7 +28,7 @@ func (f *fixture) release(t *testing.T, listenerPath, holder string) object {
 	return release
 }
 
-// TestWhatAContainerIsGiven reads it where a listener does, which makes the container.
+// TestWhatAContainerIsGiven reads it in the place of the listener, which makes the container.
 func TestWhatAContainerIsGiven(t *testing.T) {
 	t.Parallel()
 	rule(t, limitDefaults)
@@ -87,8 +87,8 @@ func TestWhatAContainerIsGiven(t *testing.T) {
 	}
 }
 
-// TestSecretsThatAClusterHas follows references from the request to the listener that is to resolve
-// them.
+// TestSecretsThatAClusterHas follows references from the request to the listener that must
+// resolve them.
 func TestSecretsThatAClusterHas(t *testing.T) {
 	t.Parallel()
 	rule(t, secretsOutside)
@@ -159,7 +159,7 @@ func omit(body object, member string) object {
 	return rest
 }
 
-// makeHealthy has a listener report its release healthy, and waits until that serves.
+// makeHealthy has a listener report its release healthy, and waits until the release serves.
 func (f *fixture) makeHealthy(t *testing.T, listenerPath, path, revision string) {
 	t.Helper()
 	claim := f.call(t, "POST", listenerPath+"/claim", object{"holder": "a", "wait": 0})

@@ -151,7 +151,7 @@ func TestEveryMissingMemberIsListed(t *testing.T) {
 	f.wantNothing(t)
 }
 
-// TestAPatchOfTheWrongShapeIsRefused checks that nothing is changed either.
+// TestAPatchOfTheWrongShapeIsRefused also checks that nothing is changed.
 func TestAPatchOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
@@ -182,7 +182,7 @@ func TestAPatchOfTheWrongShapeIsRefused(t *testing.T) {
 	f.wantUnchanged(t, path, created)
 }
 
-// wantUnchanged checks that a deployment is what it was, and has no more revisions.
+// wantUnchanged checks that a deployment has not changed, and has no more revisions.
 func (f *fixture) wantUnchanged(t *testing.T, path string, before response) {
 	t.Helper()
 	if diff := cmp.Diff(before.body, f.call(t, "GET", path, nil).body); diff != "" {
@@ -227,7 +227,8 @@ func TestParametersOfTheWrongShapeAreRefused(t *testing.T) {
 	f.wantUnchanged(t, path, created)
 }
 
-// TestIdsMayBeInCapitals asks for a deployment as some clients spell UUIDs.
+// TestIdsMayBeInCapitals asks for a deployment with an id in capitals, as some clients write
+// UUIDs.
 func TestIdsMayBeInCapitals(t *testing.T) {
 	t.Parallel()
 	rule(t, "Ids are uuids in any case of letters; others are a 422.")
@@ -273,7 +274,7 @@ func TestABodyMayBeTenMegabytes(t *testing.T) {
 	f.create(t, with(fromGit("large"), "unknown", strings.Repeat(" ", 9<<20)))
 }
 
-// TestARequestKeepsItsId sends one that a client has given.
+// TestARequestKeepsItsId sends an id that the client has chosen.
 func TestARequestKeepsItsId(t *testing.T) {
 	t.Parallel()
 	rule(t, "Each response carries X-Request-Id; one that the client has given is kept.")

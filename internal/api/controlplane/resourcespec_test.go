@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wholeSpec has every member of the interface's ResourceSpec and its nested shapes, and some that
-// it has not.
+// wholeSpec has every member of the interface's ResourceSpec and its nested shapes, and some
+// unknown members.
 const wholeSpec = `{
 	"min_scale": 0, "max_scale": 10, "cpu": 0.1, "cpu_limit": 2, "memory_mb": 512, "memory_limit_mb": 1024,
 	"queue_min_scale": 1, "queue_max_scale": 2, "queue_cpu": 1.5, "queue_cpu_limit": 3.0, "queue_memory_mb": 256, "queue_memory_limit_mb": 512,
@@ -40,7 +40,7 @@ const wholeSpec = `{
 	"redis_cpu": 0.25, "unknown": {"nested": [1, 2.50, 1e3, "</x>"]}
 }`
 
-// TestAResourceSpecIsKeptAsItWasSent reads it back from every answer that has it.
+// TestAResourceSpecIsKeptAsItWasSent reads it back from every answer that contains it.
 func TestAResourceSpecIsKeptAsItWasSent(t *testing.T) {
 	t.Parallel()
 	rule(t, "A ResourceSpec is kept and shown as it was sent, unknown members and the digits of numbers included; defaults are not shown.")
@@ -62,8 +62,8 @@ func TestAResourceSpecIsKeptAsItWasSent(t *testing.T) {
 	}
 }
 
-// TestNumbersOfAResourceSpecKeepTheirDigits looks at the text: a number must not become another one
-// by way of a float.
+// TestNumbersOfAResourceSpecKeepTheirDigits compares the texts: a number must not change by a
+// conversion to a float.
 func TestNumbersOfAResourceSpecKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	rule(t, "A ResourceSpec is kept and shown as it was sent, unknown members and the digits of numbers included; defaults are not shown.")

@@ -10,11 +10,11 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// longestWait is how long a request waits for a revision at most: an answer of API Gateway's must
-// be there after 29 s.
+// longestWait is how long a request waits for a revision at most: API Gateway requires an
+// answer within 29 s.
 const longestWait = 25 * time.Second
 
-// GetRevision reads a revision, and waits for its end where that is asked for.
+// GetRevision reads a revision, and waits for its end if the request asks for it.
 func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObject) (GetRevisionResponseObject, error) {
 	wait := time.Duration(0)
 	if seconds := request.Params.Wait; seconds != nil {
@@ -27,7 +27,7 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 	return GetRevision200JSONResponse(showRevision(r)), nil
 }
 
-// CreateRevision makes a revision, of changed values where the request has some.
+// CreateRevision makes a revision, with changed values if the request has values.
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
@@ -41,7 +41,7 @@ func (s server) CreateRevision(ctx context.Context, request CreateRevisionReques
 	return CreateRevision201JSONResponse(showRevision(d.Made())), nil
 }
 
-// RedeployRevision deploys a revision again, as a new one.
+// RedeployRevision deploys a revision again, as a new revision.
 func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error) {
 	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
 		return RedeployRevision200JSONResponse(shown).VisitRedeployRevisionResponse
@@ -49,7 +49,7 @@ func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRe
 	return RedeployRevision200JSONResponse(shown), err
 }
 
-// RollBackToRevision is RedeployRevision by the name that people look for when something is wrong.
+// RollBackToRevision is RedeployRevision under the name that people look for after a failure.
 func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error) {
 	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
 		return RollBackToRevision200JSONResponse(shown).VisitRollBackToRevisionResponse
@@ -72,7 +72,7 @@ func (s server) CancelRevision(ctx context.Context, request CancelRevisionReques
 	return CancelRevision200JSONResponse(showRevision(r)), err
 }
 
-// ExplainRevision says why a revision failed.
+// ExplainRevision states why a revision failed.
 func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error) {
 	e, err := s.Deployments.Explain(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), s.Logs)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s server) PromoteRevision(ctx context.Context, request PromoteRevisionRequ
 	return PromoteRevision200JSONResponse(showRevision(r)), err
 }
 
-// showRevision is a revision as the interface has it.
+// showRevision converts a revision to the shape of the interface.
 func showRevision(r revision.Revision) Revision {
 	phases := make(map[string]string, len(r.Since))
 	for status, at := range r.Since {
@@ -112,7 +112,7 @@ func showRevision(r revision.Revision) Revision {
 	}
 }
 
-// showBuild is what a revision was built with, null when it was not, or is yet to be.
+// showBuild describes the build of a revision; it is null if there was no build, or not yet.
 func showBuild(r revision.Revision) *RevisionBuild {
 	if r.Build == nil {
 		return nil

@@ -43,7 +43,7 @@ func TestTheCommitOfARevision(t *testing.T) {
 	}
 }
 
-// TestARevisionThatFails has one fail in each phase, behind one that serves.
+// TestARevisionThatFails has a revision fail in each phase, behind a revision that serves.
 func TestARevisionThatFails(t *testing.T) {
 	t.Parallel()
 	rule(t, revisionFails)

@@ -23,8 +23,8 @@ func (f *fixture) issue(t *testing.T, role workspace.Role) tenant {
 	return tenant{f.own.workspace, key}
 }
 
-// TestRolesAreEnforced calls every operation with a key of every role: what is refused is a 403
-// that names the permission, and is not done.
+// TestRolesAreEnforced calls every operation with a key of every role: a refused request gets a
+// 403 that names the permission, and has no effect.
 func TestRolesAreEnforced(t *testing.T) {
 	t.Parallel()
 	rule(t, "Roles: what a role lacks is a 403.")
@@ -69,7 +69,7 @@ func TestRolesAreEnforced(t *testing.T) {
 	}
 }
 
-// TestAViewerSeesNoSecrets reads a deployment with a secret in each way there is.
+// TestAViewerSeesNoSecrets reads a deployment with a secret in every possible way.
 func TestAViewerSeesNoSecrets(t *testing.T) {
 	t.Parallel()
 	rule(t, "`secrets` are shown to those who may change them, unless the server or the role redacts them; the mark sent back means unchanged.")
@@ -97,7 +97,7 @@ func TestAViewerSeesNoSecrets(t *testing.T) {
 	}
 }
 
-// TestABearerKeyIsAKey sends the key where HTTP clients put tokens.
+// TestABearerKeyIsAKey sends the key in the place where HTTP clients put tokens.
 func TestABearerKeyIsAKey(t *testing.T) {
 	t.Parallel()
 	rule(t, "`X-Api-Key` and `X-Tenant-Id`, or the key as a bearer token; a key alone is enough.")

@@ -20,11 +20,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// maxBody is how large a request may be, in bytes.
+// maxBody is the most bytes that a request's body may have.
 const maxBody = 10 << 20
 
-// loadContract loads the contract once for all servers of this process: its schemas are compiled at
-// their first use, which takes longer than most requests.
+// loadContract loads the contract once for all servers of this process: its schemas are
+// compiled at their first use, which takes longer than most requests.
 var loadContract = sync.OnceValues(func() (*web.Contract, error) { return parseContract(openapi.ControlPlane) })
 
 // parseContract loads a contract, and checks that each operation declares a permission.
@@ -36,46 +36,48 @@ func parseContract(document []byte) (*web.Contract, error) {
 	return contract, checkPermissions(contract)
 }
 
-// Config is what the control plane works with.
+// Config has the settings and the services of the control plane.
 type Config struct {
 	Deployments   *deployment.Store
 	Listeners     *listener.Store
 	Authenticator auth.Authenticator
-	// Logs reads what builds and agents print; nil where nothing keeps it.
+	// Logs reads the output of builds and agents; it is nil if the server does not store the
+	// output.
 	Logs *deployment.Logs
 	// AgentURL returns the address of a deployment's agent server. It may depend on the address
 	// that the request was sent to.
 	AgentURL func(ctx context.Context, deploymentID string) string
-	// AuthService obtains tokens of users, BaseURL returns the address under which providers send
-	// them back to this server.
+	// AuthService obtains tokens of users; BaseURL returns the address under which providers
+	// send users back to this server.
 	AuthService *authservice.Service
-	// Webhooks are told of events.
+	// Webhooks receive the events.
 	Webhooks *webhook.Store
 	BaseURL  func(ctx context.Context) string
 	Tenancy
-	// Integrations are what repositories are cloned with, Push takes what their hosts tell of
-	// pushes.
+	// Integrations hold the access for cloning repositories; Push takes the messages of the
+	// hosts about pushes.
 	Integrations *integration.Service
 	Push         *push.Receiver
-	// WaitLimit is how long a request may wait for a user's consent; 0 is as long as it asks for.
+	// WaitLimit is how long a request may wait for a user's consent; 0 sets no limit.
 	WaitLimit time.Duration
-	// RedactSecrets shows the values of secrets to nobody. Otherwise those see them who may change
-	// them.
+	// RedactSecrets hides the values of secrets from all callers. Otherwise callers that may
+	// change the values see them.
 	RedactSecrets bool
-	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of
-	// the header.
+	// Answers keeps the answers to requests that carry an Idempotency-Key; nil ignores the
+	// header.
 	Answers *idempotency.Store
-	// Metrics counts the answers to each workspace; nil counts none, as where a gateway does.
+	// Metrics counts the answers to each workspace; nil counts none, for example behind a
+	// gateway that counts.
 	Metrics Metrics
-	// Room returns a fault when there is no room for more data; nil is for a platform that always
-	// has room.
+	// Room returns a fault when there is no room for more data; it is nil on a platform that
+	// always has room.
 	Room func() error
 }
 
 // server implements StrictServerInterface.
 type server struct {
 	Config
-	// unforeseen notes an error of a part of a request, and returns what the client is told of it.
+	// unforeseen logs an error of a part of a request, and returns the message for the client.
 	unforeseen func(context.Context, error) string
 }
 

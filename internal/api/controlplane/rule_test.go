@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
-// TestCommandsHoldNoShellMetacharacters sends each of them in either command, on create and on
+// TestCommandsHoldNoShellMetacharacters sends each of them in both commands, on create and on
 // PATCH.
 func TestCommandsHoldNoShellMetacharacters(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,8 @@ func TestCommandsHoldNoShellMetacharacters(t *testing.T) {
 	f.wantUnchanged(t, path, created)
 }
 
-// ownedNames are those that the public service sets itself, and those of this one.
+// ownedNames are the names that the public service sets itself, and the names that Slipway
+// sets.
 const ownedNames = `
 	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY
 	PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE
@@ -38,11 +39,11 @@ const ownedNames = `
 	LOG_JSON LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED PLATFORM_DEPLOYMENT_NAME
 	FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST SLIPWAY_ANY`
 
-// machineNames are those that are set where an agent is no image.
+// machineNames are the names that are set for agents that are not images.
 const machineNames = "PATH MOUNT_PREFIX HOME TMPDIR"
 
-// TestAttackARepositoryWithAuthInAVariableIsRefused sends, as secrets and references to secrets,
-// what the public server obeys like its configuration file.
+// TestAttackARepositoryWithAuthInAVariableIsRefused sends, as secrets and references to
+// secrets, variables that the public server obeys like its configuration file.
 func TestAttackARepositoryWithAuthInAVariableIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -128,7 +129,7 @@ func TestWhatEachSourceNeeds(t *testing.T) {
 	f.wantNothing(t)
 }
 
-// TestMembersOfListeners sends those of a listener that is not there.
+// TestMembersOfListeners sends the members of a listener that does not exist.
 func TestMembersOfListeners(t *testing.T) {
 	t.Parallel()
 	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400; is refused by PATCH.")

@@ -12,7 +12,7 @@ const (
 	shapeRequirements = "ResourceRequirements: `limits` and `requests` are objects from string to string."
 )
 
-// rules are all rules of the interface that this package is to keep, by chapter.
+// rules are all rules of the interface that this package must keep, by chapter.
 var rules = append(deploymentChapters, tenancyChapters...)
 
 var deploymentChapters = []chapter{
@@ -135,8 +135,8 @@ var deploymentChapters = []chapter{
 	}},
 }
 
-// Members of responses. Those that the tables of the interface call read-only come from the server
-// alone.
+// Members of responses. The members that the tables of the interface call read-only come from
+// the server alone.
 var (
 	deploymentMembers = []string{
 		"`name`: string.", "`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.", "`source_config`: SourceConfig, all members shown.",

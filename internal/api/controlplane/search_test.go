@@ -140,8 +140,8 @@ func TestRevisionsAreFiltered(t *testing.T) {
 	}
 }
 
-// TestACursorDoesNotDrift creates and deletes while pages are read: what was there all the time is
-// found once.
+// TestACursorDoesNotDrift creates and deletes while pages are read: each resource that existed
+// all the time is found once.
 func TestACursorDoesNotDrift(t *testing.T) {
 	t.Parallel()
 	rule(t, "Lists: an opaque `cursor` beside `limit` and `offset`, which does not drift.")
@@ -179,13 +179,13 @@ func TestACursorDoesNotDrift(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", filter, diff)
 		}
 	}
-	// A cursor of one list is none of another.
+	// A cursor of one list is not valid in another list.
 	cursor := f.call(t, "GET", "/v2/deployments?limit=1", nil).id("cursor")
 	wantError(t, f.call(t, "GET", paths["weather-03"]+"/revisions?cursor="+cursor, nil), http.StatusUnprocessableEntity)
 	wantError(t, f.send(t, "GET", "/v2/deployments?cursor="+cursor, nil, f.other.headers()), http.StatusUnprocessableEntity)
 }
 
-// TestTheLastPageHasNoCursor reads lists of exactly a page.
+// TestTheLastPageHasNoCursor reads lists that have exactly the length of a page.
 func TestTheLastPageHasNoCursor(t *testing.T) {
 	t.Parallel()
 	rule(t, "Lists: an opaque `cursor` beside `limit` and `offset`, which does not drift.")

@@ -38,7 +38,7 @@ func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObj
 	return CreateSecret201JSONResponse(showSecret(created)), err
 }
 
-// GetSecret reads a secret, and who refers to it.
+// GetSecret reads a secret, and the deployments that refer to it.
 func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (GetSecretResponseObject, error) {
 	found, err := s.Deployments.WorkspaceSecrets().Get(ctx, secretRef(ctx, request.SecretName))
 	if err != nil {
@@ -54,7 +54,7 @@ func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (
 	return GetSecret200JSONResponse(shown), err
 }
 
-// PatchSecret sets and takes away values of a secret.
+// PatchSecret sets and removes values of a secret.
 func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObject) (PatchSecretResponseObject, error) {
 	patch := workspacesecret.Patch{Data: request.Body.Data, Expect: web.ExpectedVersions(ctx)}
 	after, changed, err := s.Deployments.WorkspaceSecrets().Patch(ctx, secretRef(ctx, request.SecretName), patch)
@@ -64,9 +64,9 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 	shown, restarted := showSecret(after), []string{}
 	if restart := request.Body.Restart; restart == nil || *restart {
 		if restart != nil {
-			changed = slices.Collect(maps.Keys(request.Body.Data)) // a request that is repeated finds the values changed already
+			changed = slices.Collect(maps.Keys(request.Body.Data)) // a repeated request finds the values changed already
 		}
-		// They have changed, also when the client is gone.
+		// The values have changed, also when the client is gone.
 		err = s.Deployments.RestartUsers(context.WithoutCancel(ctx), after.Ref, changed, func(deployment string, err error) {
 			if err == nil {
 				restarted = append(restarted, deployment)
@@ -80,7 +80,7 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 	return PatchSecret200JSONResponse(shown), err
 }
 
-// told is what a client is told of an error of a part of its request.
+// told is the message for a client about an error of a part of its request.
 func (s server) told(ctx context.Context, err error) string {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return known.Message
@@ -88,13 +88,13 @@ func (s server) told(ctx context.Context, err error) string {
 	return s.unforeseen(ctx, err)
 }
 
-// DeleteSecret deletes a secret that nothing refers to.
+// DeleteSecret deletes a secret that has no references.
 func (s server) DeleteSecret(ctx context.Context, request DeleteSecretRequestObject) (DeleteSecretResponseObject, error) {
 	err := s.Deployments.WorkspaceSecrets().Delete(ctx, secretRef(ctx, request.SecretName), web.ExpectedVersions(ctx))
 	return DeleteSecret204Response{}, err
 }
 
-// showSecret is a secret as the interface has it.
+// showSecret converts a secret to the shape of the interface.
 func showSecret(of workspacesecret.Secret) WorkspaceSecret {
 	return WorkspaceSecret{Name: of.Name, Keys: of.Keys, CreatedAt: clock.Format(of.Created), UpdatedAt: clock.Format(of.Updated)}
 }

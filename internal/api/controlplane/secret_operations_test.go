@@ -27,7 +27,7 @@ const (
 
 const secretPath = "/v2/secrets/{secret_name}"
 
-// secretOperation is how the tests exercise one operation.
+// secretOperation describes how the tests exercise one operation.
 type secretOperation struct {
 	body   object
 	status int
@@ -130,8 +130,8 @@ func TestRolesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsOfOthers calls every operation without credentials, for secrets of another workspace,
-// and for none.
+// TestSecretsOfOthers calls every operation without credentials, for secrets of another
+// workspace, and for secrets that do not exist.
 func TestSecretsOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
@@ -161,7 +161,7 @@ func TestSecretsOfOthers(t *testing.T) {
 	}
 }
 
-// reference is one to a key of the secret "search".
+// reference is a reference to a key of the secret "search".
 func reference(variable, key string) object {
 	return object{"name": variable, "secret_name": "search", "secret_key": key}
 }

@@ -129,7 +129,8 @@ func TestSecretsAreListed(t *testing.T) {
 	}
 }
 
-// TestASecretInUse is one of deployments with different sources, until they are gone.
+// TestASecretInUse has a secret that deployments with different sources use, until they are
+// gone.
 func TestASecretInUse(t *testing.T) {
 	t.Parallel()
 	rule(t, secretUsed)
@@ -149,7 +150,7 @@ func TestASecretInUse(t *testing.T) {
 	wantStatus(t, f.call(t, "PATCH", path, object{"data": object{"limit": nil}}), http.StatusOK)
 	wantDetail(t, f.call(t, "PATCH", "/v2/deployments/"+ids[0], object{"secret_references": []any{reference("KEY", "api-key"), reference("LIMIT", "limit")}}), http.StatusBadRequest,
 		`secret_references[1].secret_key: the secret "search" has no key "limit".`)
-	for i := range 10 { // a deletion meets a deployment that comes
+	for i := range 10 { // a deletion runs at the same time as a create
 		name := fmt.Sprint("raced-", i)
 		wantStatus(t, f.call(t, "POST", "/v2/secrets", object{"name": name, "data": object{"k": "v"}}), http.StatusCreated)
 		var wg sync.WaitGroup
@@ -165,7 +166,7 @@ func TestASecretInUse(t *testing.T) {
 	}
 }
 
-// TestAChangedValueRestartsAgents of the deployments that have it.
+// TestAChangedValueRestartsAgents checks the agents of the deployments that use the value.
 func TestAChangedValueRestartsAgents(t *testing.T) {
 	t.Parallel()
 	rule(t, secretRotated)
@@ -229,7 +230,8 @@ func TestSecretsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// TestLogsHideWhatWasReferredTo through a rotation, and when reference and secret are gone.
+// TestLogsHideWhatWasReferredTo checks after a rotation, and when reference and secret are
+// gone.
 func TestLogsHideWhatWasReferredTo(t *testing.T) {
 	t.Parallel()
 	rule(t, secretLogs)
@@ -251,7 +253,7 @@ func TestLogsHideWhatWasReferredTo(t *testing.T) {
 		}
 	}
 	wantHidden()
-	for range 2 { // so that no revision has it to which the deployment may go back by itself
+	for range 2 { // so that the deployment cannot go back by itself to a revision with the secret
 		wantStatus(t, f.call(t, "PATCH", at, object{"secret_references": []any{}}), http.StatusOK)
 		f.deploy(t, created.id("id"))
 		f.retire(t, created.id("id"))
@@ -263,7 +265,7 @@ func TestLogsHideWhatWasReferredTo(t *testing.T) {
 	wantHidden()
 }
 
-// TestAFollowedLogHidesANewValue from the moment on that there is one.
+// TestAFollowedLogHidesANewValue checks this from the moment when the value exists.
 func TestAFollowedLogHidesANewValue(t *testing.T) {
 	t.Parallel()
 	rule(t, secretLogs)
@@ -291,7 +293,7 @@ func TestAFollowedLogHidesANewValue(t *testing.T) {
 	}
 }
 
-// retire notes that the release before is gone, as a rollout does.
+// retire notes that the previous release is gone, as a rollout does.
 func (f *fixture) retire(t *testing.T, deploymentID string) {
 	t.Helper()
 	d, err := f.deployments.Get(t.Context(), deployment.Ref{Workspace: f.own.workspace, Deployment: deploymentID})

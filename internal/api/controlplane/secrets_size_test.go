@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreBoundedTogether sends some that no place which keeps an agent's environment could
-// take, each of them small.
+// TestSecretsAreBoundedTogether sends small secrets that are together too large for every place
+// that keeps an agent's environment.
 func TestSecretsAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

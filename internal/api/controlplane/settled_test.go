@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// creations are the operations that make something in one transaction, with which their
-// Idempotency-Key is settled: a path and a body.
+// creations are the operations that make something in one transaction and settle their
+// Idempotency-Key in the same transaction: a path and a body.
 var creations = map[string]func(*stage) (path string, body any){
 	"CreateDeployment": func(*stage) (string, any) { return "/v2/deployments", fromGit("weather") },
 	"CreateRevision": func(s *stage) (string, any) {
@@ -37,15 +37,16 @@ var creations = map[string]func(*stage) (path string, body any){
 	"CreateWebhook":       func(*stage) (string, any) { return "/v2/webhooks", object{"url": "https://hooks.example.com/x"} },
 }
 
-// notSettled are those that are no such creations.
+// notSettled are the operations that do not belong to creations.
 var notSettled = map[string]string{
 	"CreatePushToken":             "keeps nothing, and its answer says no-store",
 	"CreateInstallationLink":      "makes a link that lasts for minutes; another one does as well",
 	"CreateForgeInstallationLink": "the same",
 }
 
-// TestCreationsSettleTheirKeys in the transaction that makes something: its request is answered
-// again, though the server died before it could keep the answer.
+// TestCreationsSettleTheirKeys checks that the key is settled in the transaction of the
+// creation: the request is answered again, even if the server died before it could keep the
+// answer.
 func TestCreationsSettleTheirKeys(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)
@@ -80,7 +81,8 @@ func TestCreationsSettleTheirKeys(t *testing.T) {
 	}
 }
 
-// wantSettled sends a request whose server dies before it can keep the answer, and sends it again.
+// wantSettled sends a request whose server dies before it can keep the answer, and sends it
+// again.
 func (s *stage) wantSettled(t *testing.T, id, method, path string, body any) {
 	t.Helper()
 	s.answers.Dead.Store(true)
@@ -103,7 +105,7 @@ func (s *stage) wantSettled(t *testing.T, id, method, path string, body any) {
 	}
 }
 
-// TestChangesThatMakeRevisionsSettleTheirKeys as creations do.
+// TestChangesThatMakeRevisionsSettleTheirKeys checks the same for changes.
 func TestChangesThatMakeRevisionsSettleTheirKeys(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// check says what is wrong with a value, "" when nothing is.
+// check describes the error in a value; it returns "" if the value is correct.
 type check func(value any) string
 
 func text(value any) string {
@@ -118,7 +118,7 @@ func members(of map[string]check) check {
 	}
 }
 
-// also are members and further texts.
+// also returns members and further texts.
 func also(of map[string]check, further ...string) map[string]check {
 	of = maps.Clone(of)
 	for _, name := range further {
@@ -127,7 +127,7 @@ func also(of map[string]check, further ...string) map[string]check {
 	return of
 }
 
-// The field tables of the interface. Members that need not be there are shown always, as null.
+// The field tables of the interface. Optional members are always shown, as null.
 var (
 	secretShape = members(map[string]check{"name": text, "value": text})
 
@@ -153,8 +153,8 @@ var (
 		"tenant_id": uuid,
 	}
 	deploymentShape = members(membersOfDeployment)
-	// tieredShape and dedicatedShape are of deployments with a compute tier, and with one for the
-	// database too.
+	// tieredShape and dedicatedShape are for deployments with a compute tier, and with a tier
+	// for the database too.
 	tieredShape    = members(also(membersOfDeployment, "compute_tier"))
 	dedicatedShape = members(also(membersOfDeployment, "compute_tier", "database_tier"))
 
@@ -194,7 +194,7 @@ func pageOf(of check) check {
 	return members(map[string]check{"resources": listOf(of), "offset": integer, "cursor": orNull(text)})
 }
 
-// mapOf checks each member of an object, whatever it is called.
+// mapOf checks each member of an object, whatever its name is.
 func mapOf(of check) check {
 	return func(value any) string {
 		o, ok := value.(map[string]any)

@@ -29,7 +29,7 @@ const (
 	trackedPackages = "PATCH `tracked_packages`: strings, shown in `source_revision_config`; make no revision by themselves."
 )
 
-// fromUpload is a request for a deployment whose source is yet to come.
+// fromUpload is a request for a deployment whose source is not uploaded yet.
 func fromUpload(name string) object {
 	return object{
 		"name": name, "source": "internal_source", "secrets": []any{}, "source_config": object{"deployment_type": "dev_zero"}, "source_revision_config": object{},
@@ -37,7 +37,7 @@ func fromUpload(name string) object {
 }
 
 // TestWhatIsUploadedComesAfterTheDeployment creates deployments without a source and gives them
-// one.
+// a source.
 func TestWhatIsUploadedComesAfterTheDeployment(t *testing.T) {
 	t.Parallel()
 	rule(t, createdEmpty)
@@ -86,7 +86,7 @@ func TestWhatIsUploadedComesAfterTheDeployment(t *testing.T) {
 	}
 }
 
-// TestTheSourceOfARevision names it on a PATCH.
+// TestTheSourceOfARevision names a source on a PATCH.
 func TestTheSourceOfARevision(t *testing.T) {
 	t.Parallel()
 	rule(t, revisionSource)
@@ -107,7 +107,7 @@ func TestTheSourceOfARevision(t *testing.T) {
 	wantStatus(t, f.call(t, "PATCH", path, object{"revision_source": nil, "tracked_packages": nil}), http.StatusOK)
 }
 
-// TestATarballIsUploaded asks where to, sends it, and makes a revision of it.
+// TestATarballIsUploaded gets the address, sends the tarball, and makes a revision of it.
 func TestATarballIsUploaded(t *testing.T) {
 	t.Parallel()
 	rule(t, uploadURL)

@@ -14,8 +14,8 @@ import (
 
 const memberPath = "/v2/workspaces/current/members"
 
-// team is what the tests of operations find: a member, a rule and a key of the own workspace, and
-// its admin.
+// team holds the resources for the tests of operations: a member, a rule and a key of the own
+// workspace, and its admin.
 type team struct {
 	*fixture
 	member, rule, key string
@@ -32,35 +32,35 @@ func setUpTeam(t *testing.T) *team {
 	return f
 }
 
-// tenancyBodies are what makes one of each.
+// tenancyBodies are the bodies that create one resource of each kind.
 var tenancyBodies = map[string]object{
 	memberPath:                           {"user": "ada@example.test", "role": "editor"},
 	"/v2/workspaces/current/trust-rules": {"issuer": "https://ci.test", "role": "editor", "claims": object{"repository_id": "7"}},
 	"/v2/api-keys":                       {"role": "viewer", "name": "dashboard"},
 }
 
-// at returns the method and path of an operation on what the team has.
+// at returns the method and path of an operation on the team's resources.
 func (f *team) at(name string) (method, path string) {
 	method, path, _ = strings.Cut(name, " ")
 	return method, strings.NewReplacer("{member_id}", f.member, "{rule_id}", f.rule, "{key_id}", f.key).Replace(path)
 }
 
-// tenancyOperation is how the tests exercise one operation.
+// tenancyOperation describes how the tests exercise one operation.
 type tenancyOperation struct {
 	body   object
 	status int
 	shape  check
-	// kind is what the permission is named after.
+	// kind is the kind of resource that the permission is named after.
 	kind string
-	// roles are who may.
+	// roles are the roles that may call the operation.
 	roles string
-	// missing is what a 404 says of an id that names nothing.
+	// missing is the text of a 404 for an unknown id.
 	missing string
 }
 
 const everybody, admins = "admin editor viewer", "admin"
 
-// tenancyOperations has an entry for every operation on who may do what.
+// tenancyOperations has an entry for every operation on members, rules, keys and the audit log.
 var tenancyOperations = map[string]tenancyOperation{
 	"GET /v2/workspaces/current":   {status: http.StatusOK, shape: workspaceShape, kind: "workspaces", roles: everybody},
 	"PATCH /v2/workspaces/current": {body: object{"name": "renamed"}, status: http.StatusOK, shape: workspaceShape, kind: "workspaces", roles: admins},
@@ -149,8 +149,8 @@ func TestEveryOperationOfTenancySucceeds(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersAtTenancy asks for everything without credentials and with bad ones, also with
-// bodies that are malformed.
+// TestAttackStrangersAtTenancy calls all operations without credentials and with bad
+// credentials, also with malformed bodies.
 func TestAttackStrangersAtTenancy(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
@@ -194,8 +194,8 @@ func TestRolesInTenancy(t *testing.T) {
 	}
 }
 
-// TestWhatTenancyDoesNotHaveIsNotFound asks for ids that name nothing, and as another workspace for
-// those that name something.
+// TestWhatTenancyDoesNotHaveIsNotFound asks for unknown ids, and as another workspace for ids
+// that exist.
 func TestWhatTenancyDoesNotHaveIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, "What belongs to another workspace is a 404, as what does not exist.")

@@ -1,6 +1,6 @@
 package controlplane_test
 
-// Rules about who may do what, which several tests name.
+// Rules about permissions, which several tests name.
 const (
 	tenancyShapes = "Workspaces: every operation answers with its success status in the shape of the document, at the root and under `/api-host`."
 	tenancyRoles  = "Workspaces: an admin may everything; editors and viewers read the workspace, its members and its trust rules, and neither keys nor the audit log; the rest is a 403."

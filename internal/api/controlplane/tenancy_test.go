@@ -96,8 +96,8 @@ func TestATrustRuleNamesARepository(t *testing.T) {
 	}
 }
 
-// TestTheLastAdminOfAWorkspaceStays takes away the first key, when there is nobody else, and then
-// all admins at once.
+// TestTheLastAdminOfAWorkspaceStays removes the first key, when there is no other admin, and
+// then all admins at once.
 func TestTheLastAdminOfAWorkspaceStays(t *testing.T) {
 	t.Parallel()
 	rule(t, lastAdmin)
@@ -114,7 +114,7 @@ func TestTheLastAdminOfAWorkspaceStays(t *testing.T) {
 	ada, bob := add("ada@example.test"), add("bob@example.test")
 	wantStatus(t, f.call(t, "PATCH", memberPath+"/"+bob, object{"role": "viewer"}), http.StatusOK)
 	wantStatus(t, f.call(t, "PATCH", memberPath+"/"+bob, object{"role": "admin"}), http.StatusOK)
-	// The expiring key may ask, and does not count.
+	// The expiring key may send the request, but does not count as an admin.
 	caller := tenant{f.own.workspace, expiring.id("key")}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -204,7 +204,7 @@ func TestAProviderUnderConditions(t *testing.T) {
 	wantStatus(t, s.call(t, "GET", path, nil), http.StatusNotFound)
 }
 
-// TestAKeyFromFirstToLast makes one, uses it, and revokes it.
+// TestAKeyFromFirstToLast makes a key, uses it, and revokes it.
 func TestAKeyFromFirstToLast(t *testing.T) {
 	t.Parallel()
 	rule(t, keyOnce)
@@ -246,7 +246,7 @@ func TestAKeyIsMadeOnce(t *testing.T) {
 	rule(t, keyOnce)
 	rule(t, keyRepeated)
 	f := setUpManners(t)
-	const others = 2 // the tenant's own key is there from the beginning, and another admin's
+	const others = 2 // the tenant's own key exists from the beginning, and another admin's key
 	admin := f.issue(t, workspace.Admin)
 	body := object{"role": "editor", "name": "ci"}
 	ask := func(caller tenant) response {
@@ -283,7 +283,7 @@ func TestAKeyIsMadeOnce(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", "/v2/api-keys", body, f.own.with(idempotencyKey, "k2")), http.StatusCreated)
 }
 
-// TestTheAuditLogSaysWhoDidWhat makes one change of each kind, and asks for each in several ways.
+// TestTheAuditLogSaysWhoDidWhat makes one change of each kind, and reads each in several ways.
 func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	rule(t, auditLog)
@@ -329,7 +329,7 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 			t.Errorf("got %v, want the action %s", e, want)
 		}
 	}
-	// Those of setting up come in any order; the first two have no caller.
+	// The entries of the setup come in any order; the first two have no caller.
 	if got := strings.Join(actions[5:], " "); cursor != "" || actions[0] != "create_workspace" || got != "rename_workspace update_member remove_member delete_trust_rule revoke_api_key create_deployment" {
 		t.Errorf("got %v and the cursor %q", actions, cursor)
 	}
@@ -362,7 +362,7 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	wantError(t, f.call(t, "GET", "/v2/audit-log?since="+middle+"&until="+middle, nil), http.StatusBadRequest)
 }
 
-// TestRefusalsAreInTheAuditLog has roles ask for what they lack.
+// TestRefusalsAreInTheAuditLog has roles call operations that they may not call.
 func TestRefusalsAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	rule(t, auditRefusals)

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 )
 
-// tokenFixture is the control plane that takes tokens of an issuer of people and of one of
-// programs, with a clock for them that is moved by hand.
+// tokenFixture is the control plane that accepts tokens of an issuer of people and of an issuer
+// of programs. The tests set the clock of the tokens.
 type tokenFixture struct {
 	*fixture
 	people, ci *oidctest.Issuer
@@ -52,8 +52,8 @@ func (f *tokenFixture) bearer(token string) map[string]string {
 	return map[string]string{auth.HeaderBearer: token, auth.HeaderTenant: f.own.workspace}
 }
 
-// TestAPipelineNeedsNoStoredKey has an admin trust a repository's main branch, whose jobs deploy
-// from then on, and nobody else's.
+// TestAPipelineNeedsNoStoredKey has an admin trust a repository's main branch. From then on the
+// jobs of this branch deploy, and no other jobs do.
 func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	t.Parallel()
 	rule(t, trustedJobs)
@@ -91,8 +91,8 @@ func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	wantDetail(t, create("too-late", job("7", "refs/heads/main")), http.StatusForbidden, stranger)
 }
 
-// TestAMembersTokenActsWithTheMembersRole changes the role of a person, who sends the same token
-// all the time.
+// TestAMembersTokenActsWithTheMembersRole changes the role of a person, who sends the same
+// token all the time.
 func TestAMembersTokenActsWithTheMembersRole(t *testing.T) {
 	t.Parallel()
 	rule(t, memberTokens)
@@ -124,7 +124,7 @@ func TestAMembersTokenActsWithTheMembersRole(t *testing.T) {
 	}
 }
 
-// TestTheKeysOfAnIssuerAreRotated publishes a new key beside the old one, and then alone.
+// TestTheKeysOfAnIssuerAreRotated publishes a new key beside the old key, and then alone.
 func TestTheKeysOfAnIssuerAreRotated(t *testing.T) {
 	t.Parallel()
 	rule(t, rotatedIssuer)
@@ -139,7 +139,7 @@ func TestTheKeysOfAnIssuerAreRotated(t *testing.T) {
 	first := token()
 	wantStatus(t, read(first), http.StatusOK)
 	f.people.Rotate()
-	wantStatus(t, read(token()), http.StatusUnauthorized) // the issuer was asked a moment ago
+	wantStatus(t, read(token()), http.StatusUnauthorized) // the server asked the issuer a moment ago
 	f.moved.Add(int64(30 * time.Second))
 	wantStatus(t, read(token()), http.StatusOK)
 	wantStatus(t, read(first), http.StatusOK)

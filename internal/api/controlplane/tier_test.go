@@ -56,10 +56,10 @@ func TestTiersAreChanged(t *testing.T) {
 			}
 		}
 	}
-	// A redeploy takes the size of what it repeats.
+	// A redeploy takes the size of the revision that it repeats.
 	first := created.id("latest_revision_id")
 	f.deploy(t, created.id("id"))
-	f.deploy(t, created.id("id")) // the others that waited
+	f.deploy(t, created.id("id")) // the other revisions, which waited
 	again := f.call(t, "POST", path+"/revisions/"+first+"/redeploy", nil)
 	if again.StatusCode != http.StatusOK || again.member("compute_tier") != nil || again.member("database_tier") != nil {
 		t.Errorf("the first one again: got %s", again.text)

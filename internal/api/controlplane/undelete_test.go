@@ -23,8 +23,8 @@ const (
 		"without a window, when that is over, and when its name is another's; of many at once one makes a revision."
 )
 
-// TestADeletedDeploymentIsUndeleted deletes one with a recovery window, whose name another one uses
-// for a while.
+// TestADeletedDeploymentIsUndeleted deletes a deployment with a recovery window; another
+// deployment uses its name for a while.
 func TestADeletedDeploymentIsUndeleted(t *testing.T) {
 	t.Parallel()
 	rule(t, recoveryWindow)
@@ -113,7 +113,8 @@ func TestADeletedDeploymentIsUndeleted(t *testing.T) {
 	}
 }
 
-// TestARecoveryWindowEndsEarlier deletes again in each way that ends it, of one and of several.
+// TestARecoveryWindowEndsEarlier ends it by each kind of second deletion, of one deployment and
+// of several.
 func TestARecoveryWindowEndsEarlier(t *testing.T) {
 	t.Parallel()
 	rule(t, recoveryWindow)
@@ -146,7 +147,7 @@ func TestARecoveryWindowEndsEarlier(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/v2/deployments/"+ids[0]+"/undelete", nil), http.StatusOK)
 }
 
-// TestUndeletesAtOnce lets twenty meet.
+// TestUndeletesAtOnce sends twenty undeletes at once.
 func TestUndeletesAtOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, undeleted)

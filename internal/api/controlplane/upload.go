@@ -2,7 +2,7 @@ package controlplane
 
 import "context"
 
-// RequestUploadURL says where the sources of a deployment can be uploaded.
+// RequestUploadURL returns the address where the sources of a deployment can be uploaded.
 func (s server) RequestUploadURL(ctx context.Context, request RequestUploadURLRequestObject) (RequestUploadURLResponseObject, error) {
 	to, grant, err := s.Deployments.Upload(ctx, ref(ctx, request.DeploymentID), s.BaseURL(ctx))
 	if err != nil {

@@ -66,13 +66,13 @@ func (s server) RotateWebhookSecret(ctx context.Context, request RotateWebhookSe
 	return RotateWebhookSecret200JSONResponse(showWebhook(w, secret)), err
 }
 
-// TestWebhook sends a webhook a message that tells of nothing.
+// TestWebhook sends a webhook a test message without an event.
 func (s server) TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error) {
 	d, err := s.Webhooks.Test(ctx, webhookRef(ctx, request.WebhookID))
 	return TestWebhook202JSONResponse(showWebhookDelivery(d)), err
 }
 
-// ListWebhookDeliveries lists what a webhook was sent.
+// ListWebhookDeliveries lists the messages that a webhook was sent.
 func (s server) ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error) {
 	page := webhook.Page{Limit: defaultLimit, Cursor: value(request.Params.Cursor)}
 	if request.Params.Limit != nil {
@@ -92,7 +92,8 @@ func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhook
 	return ReplayWebhookDelivery202JSONResponse(showWebhookDelivery(d)), err
 }
 
-// showWebhook is a webhook as the interface has it; the secret is "" where it is not shown.
+// showWebhook converts a webhook to the shape of the interface; secret is "" if it is not
+// shown.
 func showWebhook(w webhook.Webhook, secret string) Webhook {
 	shown := Webhook{
 		ID: w.Webhook, URL: w.URL, EventTypes: make([]EventType, len(w.Types)), Description: w.Description, Enabled: w.Enabled,

@@ -25,13 +25,13 @@ const (
 
 const webhookPath = "/v2/webhooks/{webhook_id}"
 
-// webhookOperation is how the tests exercise one operation.
+// webhookOperation describes how the tests exercise one operation.
 type webhookOperation struct {
 	body   object
 	status int
 	shape  check
 	verb   workspace.Verb
-	// kind is what the permission is named after.
+	// kind is the kind of resource that the permission is named after.
 	kind string
 }
 
@@ -92,7 +92,8 @@ func (o webhookOperation) sent() any {
 	return o.body
 }
 
-// webhookStage is what the tests of operations find: a webhook with a delivery that has ended.
+// webhookStage holds the resources for the tests of operations: a webhook with a delivery that
+// has ended.
 type webhookStage struct {
 	*hookedFixture
 	webhook, delivery string
@@ -167,7 +168,7 @@ func TestRolesOfWebhooks(t *testing.T) {
 }
 
 // TestWebhooksOfOthers calls every operation without credentials, for webhooks of another
-// workspace, and for none.
+// workspace, and for webhooks that do not exist.
 func TestWebhooksOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

@@ -20,10 +20,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// patience is how long a test waits for what a server does by itself.
+// patience is how long a test waits for work that a server does by itself.
 const patience = time.Minute
 
-// hookedFixture is a server that carries rollouts out and tells a receiver.
+// hookedFixture is a server that carries rollouts out and sends events to a receiver.
 type hookedFixture struct {
 	*fixture
 	receiver *receiver
@@ -47,8 +47,8 @@ func (f *hookedFixture) hook(t *testing.T, further object) (path, secret string)
 	return "/v2/webhooks/" + created.id("id"), created.id("secret")
 }
 
-// delivered waits until at least n deliveries of a webhook have ended and none is on its way, and
-// returns all, newest first.
+// delivered waits until at least n deliveries of a webhook have ended and no delivery is on its
+// way, and returns all, newest first.
 func (f *hookedFixture) delivered(t *testing.T, path string, n int) []object {
 	t.Helper()
 	tooLong, again := time.NewTimer(patience), time.NewTicker(10*time.Millisecond)
@@ -74,14 +74,14 @@ func (f *hookedFixture) delivered(t *testing.T, path string, n int) []object {
 	}
 }
 
-// message is what a receiver was told.
+// message is a message that a receiver got.
 type message struct {
 	header http.Header
 	body   []byte
 	event  object
 }
 
-// receiver answers as a test says, 200 unless it does.
+// receiver answers with the status that a test sets, 200 by default.
 type receiver struct {
 	*httptest.Server
 
@@ -127,7 +127,7 @@ func (r *receiver) next(t *testing.T) message {
 	}
 }
 
-// take returns what came.
+// take returns the received messages.
 func (r *receiver) take() (all []message) {
 	for len(r.got) > 0 {
 		all = append(all, <-r.got)
@@ -171,7 +171,7 @@ func TestARolloutIsToldToAWebhook(t *testing.T) {
 		if fmt.Sprint(m.event) != fmt.Sprint(shown[id]) {
 			t.Errorf("told %v, the log shows %v", m.event, shown[id])
 		}
-		if err := verify(t, secret, m); err != nil && told(m.event) != "revision.deployed DEPLOYED" { // which the other one signs too
+		if err := verify(t, secret, m); err != nil && told(m.event) != "revision.deployed DEPLOYED" { // the other webhook signs this event, too
 			t.Error(err)
 		}
 	}
@@ -187,7 +187,8 @@ func TestARolloutIsToldToAWebhook(t *testing.T) {
 	}
 }
 
-// TestAMessageThatDoesNotGetThrough is sent again until it does, or is given up.
+// TestAMessageThatDoesNotGetThrough checks that a message is sent again until it arrives, or is
+// abandoned.
 func TestAMessageThatDoesNotGetThrough(t *testing.T) {
 	t.Parallel()
 	rule(t, webhookRetried)
@@ -235,7 +236,7 @@ func TestAMessageThatDoesNotGetThrough(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", path+"/test", nil), http.StatusAccepted)
 }
 
-// TestSecretsOfWebhooksAreShownOnce reads everything as everybody.
+// TestSecretsOfWebhooksAreShownOnce reads every resource with each role.
 func TestSecretsOfWebhooksAreShownOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, webhookSecrets)
@@ -263,12 +264,12 @@ func TestSecretsOfWebhooksAreShownOnce(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreCreatedAndChanged member by member.
+// TestWebhooksAreCreatedAndChanged checks member by member.
 func TestWebhooksAreCreatedAndChanged(t *testing.T) {
 	t.Parallel()
 	rule(t, webhookRules)
 	rule(t, webhookPrivate)
-	f := setUpManners(t) // which allows public addresses only
+	f := setUpManners(t) // this server allows public addresses only
 	create := func(body object) response { return f.call(t, "POST", "/v2/webhooks", body) }
 	created := create(object{"url": "https://ci.example.com/a", "event_types": []string{"revision.deployed", "revision.deployed"}, "description": "d"})
 	wantStatus(t, created, http.StatusCreated)

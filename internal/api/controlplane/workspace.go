@@ -13,15 +13,16 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Tenancy is what says who may do what, and who did.
+// Tenancy holds the stores of workspaces, trust rules, API keys and the audit log, and the
+// quotas.
 type Tenancy struct {
 	Workspaces *workspace.Store
 	Rules      *trust.Store
-	// Keys returns the store of API keys. It may have to wait for the key that these are stored
-	// under.
+	// Keys returns the store of API keys. It may have to wait for the key under which they are
+	// stored.
 	Keys  func(context.Context) (*apikey.Store, error)
 	Audit *audit.Store
-	// Quotas tells how much of its quotas the workspace uses.
+	// Quotas reports how much of its quotas the workspace uses.
 	Quotas *quota.Usage
 }
 
@@ -115,7 +116,7 @@ func (s server) ListTrustRules(ctx context.Context, _ ListTrustRulesRequestObjec
 	return ListTrustRules200JSONResponse(list), nil
 }
 
-// CreateTrustRule lets jobs of a CI service in.
+// CreateTrustRule admits jobs of a CI service.
 func (s server) CreateTrustRule(ctx context.Context, request CreateTrustRuleRequestObject) (CreateTrustRuleResponseObject, error) {
 	body := request.Body
 	r, err := s.Rules.Create(ctx, auth.Workspace(ctx), trust.Rule{

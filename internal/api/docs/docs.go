@@ -1,9 +1,9 @@
 // Package docs serves the documentation of both interfaces as one HTML page.
 //
-// The page is Swagger UI, from github.com/swaggest/swgui, with its script and style inside. A
-// browser loads nothing else than the openapi.json that the server has beside the page, so one page
-// serves the control plane and every agent server. The content security policy allows exactly these
-// texts, by their digests.
+// The page is Swagger UI, from github.com/swaggest/swgui, with its script and style inside.
+// The browser loads only one more file, the openapi.json that the server has beside the page,
+// so the same page serves the control plane and every agent server. The content security
+// policy allows exactly the page's scripts and its style, by their digests.
 package docs
 
 import (
@@ -47,8 +47,8 @@ func build() (html []byte, policy string) {
 	return html, policy
 }
 
-// asset returns a file of Swagger UI. It panics if the library does not have it, which a test rules
-// out.
+// asset returns a file of Swagger UI. It panics if the library does not have the file; a test
+// makes sure that this does not happen.
 func asset(name string) []byte {
 	file, err := static.FS.Open(name)
 	if err != nil {
@@ -65,7 +65,7 @@ func asset(name string) []byte {
 	return text
 }
 
-// digest is a text as a content security policy names it.
+// digest returns the name of a text in a content security policy.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -34,8 +34,9 @@ func TestThePageStandsBesideEachDocument(t *testing.T) {
 	}
 }
 
-// TestThePolicyAllowsThePageAndNothingElse compares the digests of the policy with the texts that a
-// browser would digest, and looks for everything in the markup that a browser would load.
+// TestThePolicyAllowsThePageAndNothingElse compares the digests of the policy with the texts
+// whose digests a browser would check, and searches the markup for anything that a browser
+// would load.
 func TestThePolicyAllowsThePageAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := get(t, "/docs")

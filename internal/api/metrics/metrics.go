@@ -1,7 +1,7 @@
-// Package metrics counts what the servers of one process answer, and shows it as Prometheus reads
-// it: the agent servers deployment by deployment, the control plane workspace by workspace. It is
-// for the one-machine server: where processes come and go with requests, the platform keeps such
-// figures.
+// Package metrics counts the requests that the servers of one process answer, and shows the
+// figures in Prometheus's format: for the agent servers by deployment, for the control plane
+// by workspace. It is for the one-machine server: where processes start and end with requests,
+// the platform keeps such figures.
 package metrics
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxOwners bounds what is remembered. The figures of an owner that makes room for another begin
-// anew, which readers of counters expect.
+// maxOwners is the largest number of owners whose figures are kept. A new owner may remove
+// another owner, whose counters then start at 0 again; readers of counters expect such resets.
 const maxOwners = 10_000
 
 // Metrics has the figures of each owner: each deployment, or each workspace. It is safe for
@@ -29,13 +29,13 @@ type Metrics struct {
 	owners map[string]*figures
 }
 
-// figures are those of one owner, which nobody else gets to see.
+// figures are the figures of one owner. No other owner can see them.
 type figures struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	// routes holds, by pattern, the handlers that count: what they need of the above is looked up
+	// routes holds the counting handlers by pattern, so that a route's metrics are looked up
 	// once.
 	routes sync.Map
 }
@@ -61,8 +61,8 @@ func newFigures() *figures {
 	return f
 }
 
-// Count serves a request and counts it under its route, of which there are few; next is always the
-// same for a route.
+// Count serves a request and counts it under its route. There are few routes, and next is
+// always the same for a route.
 func (m *Metrics) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	m.of(owner).counting(r.Pattern, next).ServeHTTP(w, r)
 }
@@ -78,7 +78,7 @@ func (f *figures) counting(route string, next http.Handler) http.Handler {
 	return known.(http.Handler)
 }
 
-// Text is an owner's figures in Prometheus's text format.
+// Text returns an owner's figures in Prometheus's text format.
 func (m *Metrics) Text(_ context.Context, _, owner string) (string, error) {
 	families, err := m.gather(owner)
 	if err != nil {
@@ -93,9 +93,10 @@ func (m *Metrics) Text(_ context.Context, _, owner string) (string, error) {
 	return text.String(), nil
 }
 
-// Figure is one figure of a name: a Value, or a distribution, which has the others.
+// Figure is one figure of a name: a Value, or a distribution, which has Buckets, Count and
+// Sum.
 type Figure struct {
-	// Buckets says how many were no larger than each bound.
+	// Buckets has the number of observations that were not larger than each bound.
 	Buckets map[string]int
 	Count   *int
 	Labels  map[string]string
@@ -103,7 +104,7 @@ type Figure struct {
 	Value   *float64
 }
 
-// Figures are an owner's figures by their names, the same as in Text.
+// Figures returns an owner's figures by their names, the same figures as in Text.
 func (m *Metrics) Figures(owner string) (map[string][]Figure, error) {
 	families, err := m.gather(owner)
 	if err != nil {

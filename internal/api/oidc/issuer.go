@@ -18,30 +18,32 @@ import (
 )
 
 const (
-	// refreshInterval is how often an issuer is asked for its keys, at most.
+	// refreshInterval is the shortest time between two requests for an issuer's keys.
 	refreshInterval = 30 * time.Second
-	// keysFresh is how long keys are used without asking again, keysUsable how long when the issuer
-	// does not answer.
+	// keysFresh is how long keys are used without asking again; keysUsable is how long they are
+	// used when the issuer does not answer.
 	keysFresh  = time.Hour
 	keysUsable = 24 * time.Hour
-	// fetchLimit is how long an issuer may take to answer, in all: less than an authorizer has.
+	// fetchLimit is how long an issuer may take to answer, in all: less time than an authorizer
+	// has.
 	fetchLimit = 4 * time.Second
-	// maxKeys is how large a set of keys may be, in bytes.
+	// maxKeys is the most bytes that a set of keys may have.
 	maxKeys = 1 << 20
 )
 
-// algorithms are those a token may be signed with: never none, and none with a shared secret.
+// algorithms are the permitted signature algorithms: never "none", and no algorithm with a
+// shared secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
 var (
-	// errUnavailable says that nothing is known because the issuer does not answer.
+	// errUnavailable says that the token cannot be checked because the issuer does not answer.
 	errUnavailable = errors.New("the issuer of the token does not answer")
 	errUnknownKey  = errors.New("no key of the issuer has this id")
 )
 
-// issuer knows the keys of one issuer.
+// issuer holds the keys of one issuer.
 type issuer struct {
 	Issuer
 
@@ -50,9 +52,10 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys jose.JSONWebKeySet
-	// fetched is when the keys were read, asked when that was last tried.
+	// fetched is when the keys were last read; asked is when the server last tried to read
+	// them.
 	fetched, asked time.Time
-	// turn is held by the one who asks.
+	// turn is held by the caller that asks the issuer.
 	turn chan struct{}
 }
 
@@ -60,7 +63,7 @@ func newIssuer(config Issuer, client *http.Client, now clock.Clock) *issuer {
 	return &issuer{Issuer: config, client: client, now: now, turn: make(chan struct{}, 1)}
 }
 
-// find returns the keys that may have signed a token which names its key so.
+// find returns the keys that may have signed a token with this key id.
 func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, error) {
 	found, fresh := i.known(keyID)
 	if len(found) > 0 && fresh {
@@ -76,7 +79,7 @@ func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, err
 	return nil, errUnknownKey
 }
 
-// known returns the keys in memory. A token that names no key may be signed by any.
+// known returns the keys in memory. Any key may have signed a token that names no key.
 func (i *issuer) known(keyID string) (found []jose.JSONWebKey, fresh bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -90,7 +93,8 @@ func (i *issuer) known(keyID string) (found []jose.JSONWebKey, fresh bool) {
 	return i.keys.Key(keyID), age < keysFresh
 }
 
-// mayAsk tells whether it is time to ask the issuer, and notes that it is asked.
+// mayAsk reports whether it is time to ask the issuer, and if so, notes the time of the
+// request.
 func (i *issuer) mayAsk() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,8 +106,8 @@ func (i *issuer) mayAsk() bool {
 	return true
 }
 
-// refresh reads the keys, unless that was tried a moment ago. Who comes meanwhile waits for what
-// this finds.
+// refresh reads the keys, unless this was tried a moment ago. A caller that arrives meanwhile
+// waits for the result of the first caller.
 func (i *issuer) refresh(ctx context.Context) error {
 	select {
 	case i.turn <- struct{}{}:
@@ -119,7 +123,7 @@ func (i *issuer) refresh(ctx context.Context) error {
 		}
 		return nil
 	}
-	// A caller who gives up must not take the keys from those who wait.
+	// A caller that gives up must not take the keys from the callers that still wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchLimit)
 	defer cancel()
 	keys, err := i.fetch(ctx)
@@ -132,8 +136,8 @@ func (i *issuer) refresh(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads where the keys are, and the keys. Those that are symmetric or not for signatures are
-// left out.
+// fetch reads the address of the keys, and the keys. Keys that are symmetric or not for
+// signatures are left out.
 func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.URL)
 	if err != nil {
@@ -166,7 +170,8 @@ func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
 	return parseKeys(text)
 }
 
-// parseKeys leaves out what it does not know, as new kinds of keys are published beside the old.
+// parseKeys leaves out keys of unknown kinds, because new kinds are published beside the old
+// kinds.
 func parseKeys(text []byte) (jose.JSONWebKeySet, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

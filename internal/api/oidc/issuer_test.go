@@ -32,11 +32,12 @@ type issuer struct {
 	published []jose.JSONWebKey
 	// broken answers all requests with 500.
 	broken bool
-	// named is the issuer that the discovery document names; its own address when empty.
+	// named is the issuer that the discovery document names; its own address if it is empty.
 	named string
 	// asked counts the requests for keys.
 	asked int
-	// hold, when not nil, makes requests wait until it is closed; one that waits says so to held.
+	// hold, if it is not nil, makes requests wait until it is closed; a waiting request sends
+	// to held.
 	hold, held chan struct{}
 }
 
@@ -64,7 +65,7 @@ func newIssuer(t *testing.T) *issuer {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.asked++
-		// Issuers publish kinds of keys that nobody here knows.
+		// Issuers publish kinds of keys that the server does not know.
 		all := []any{map[string]string{"kty": "AKP", "kid": "future"}, map[string]string{"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}}
 		for _, key := range i.published {
 			all = append(all, key)
@@ -97,7 +98,7 @@ func (i *issuer) count() int {
 	return i.asked
 }
 
-// signer is a key that an issuer has.
+// signer is a key of an issuer.
 type signer struct {
 	id        string
 	algorithm jose.SignatureAlgorithm
@@ -111,7 +112,7 @@ var keys = map[jose.SignatureAlgorithm]func() any{
 	jose.ES512: func() any { key, _ := ecdsa.GenerateKey(elliptic.P521(), rand.Reader); return key },
 }
 
-// newKey makes a key, and publishes it beside those before.
+// newKey makes a key, and publishes it beside the earlier keys.
 func (i *issuer) newKey(id string, algorithm jose.SignatureAlgorithm) signer {
 	s := signer{id, algorithm, keys[algorithm]()}
 	i.change(func() { i.published = append(i.published, s.public()) })
@@ -136,7 +137,7 @@ func (s signer) sign(t *testing.T, claims map[string]any) string {
 	return token
 }
 
-// unsigned makes a token without a signature, under a header of one's choice.
+// unsigned makes a token without a signature, with the given header.
 func unsigned(t *testing.T, header, claims map[string]any) string {
 	t.Helper()
 	encode := func(v any) string {
@@ -154,7 +155,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// watch is a clock that is moved by hand.
+// watch is a clock that the test sets.
 type watch struct {
 	mu sync.Mutex
 	at time.Time
@@ -174,7 +175,7 @@ func (w *watch) after(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// claims are those of a good token, changed.
+// claims are the claims of a good token, with changes.
 func (i *issuer) claims(now time.Time, changes map[string]any) map[string]any {
 	claims := map[string]any{
 		"iss": i.URL, "aud": audience, "sub": "subject", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "repository_id": "7",

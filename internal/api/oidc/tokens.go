@@ -11,15 +11,16 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Tokens turns a token into who sent the request. It is what package auth asks for bearer tokens.
+// Tokens turns a token into the caller of the request. Package auth uses it for bearer tokens.
 type Tokens struct {
 	Verifier   *Verifier
 	Workspaces *workspace.Store
 	Rules      *trust.Store
 }
 
-// Authenticate returns whom the token admits to a workspace, which the request names. A bad token
-// is a fault.Unauthorized, a good one that the workspace does not admit a fault.Forbidden.
+// Authenticate returns the caller that the token admits to the workspace of the request. A bad
+// token is a fault.Unauthorized; a good token that the workspace does not admit is a
+// fault.Forbidden.
 func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (apikey.Principal, error) {
 	token, err := t.Verifier.Verify(ctx, text)
 	if err != nil {
@@ -41,15 +42,15 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 	return p, nil
 }
 
-// member returns the role of a person: as the email address that the issuer vouches for, or as the
-// token's subject.
+// member returns the role of a person. The person is found by the email address that the issuer
+// vouches for, or by the token's subject.
 func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
 	stranger := fault.New(fault.Forbidden, "The bearer token's user is not a member of the workspace that X-Tenant-Id names.")
 	if !id.Valid(workspaceID) {
 		return "", stranger
 	}
 	var members []string
-	if !strings.Contains(token.Subject, "@") { // one that looks like an address proves nothing about it
+	if !strings.Contains(token.Subject, "@") { // a subject that looks like an address does not prove that address
 		members = append(members, workspace.MemberID(token.Subject, token.Issuer.URL))
 	}
 	if email, _ := token.Claims["email"].(string); email != "" && token.Claims["email_verified"] == true {
@@ -72,7 +73,7 @@ func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (w
 	return found, nil
 }
 
-// program returns the role that a trust rule gives a job.
+// program returns the role that a trust rule gives to a job.
 func (t *Tokens) program(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
 	if !id.Valid(workspaceID) {
 		return "", fault.New(fault.Forbidden, "No trust rule of the workspace admits this token.")

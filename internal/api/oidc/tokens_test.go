@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestWhoATokenIs has an issuer of people and one of programs, a workspace with members and a rule,
-// and one without.
+// TestWhoATokenIs has an issuer of people and an issuer of programs, a workspace with members
+// and a rule, and a workspace without them.
 func TestWhoATokenIs(t *testing.T) {
 	t.Parallel()
 	people, programs, clock := newIssuer(t), newIssuer(t), newWatch()

@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// skew is how far the clock of an issuer may be off.
+	// skew is the tolerated error of an issuer's clock.
 	skew = time.Minute
-	// longestToken is how long a token may be, in bytes.
+	// longestToken is the most bytes that a token may have.
 	longestToken = 16 << 10
 )
 
-// Issuer is an issuer whose tokens the server takes.
+// Issuer is an issuer whose tokens the server accepts.
 type Issuer struct {
-	// URL is what the tokens have as iss.
+	// URL is the value of iss in the tokens.
 	URL string
-	// Audience is whom tokens must be meant for: this server.
+	// Audience is the audience that tokens must name: this server.
 	Audience string
-	// Members says that the tokens are those of people, who are looked up among a workspace's
-	// members. Otherwise they are those of programs, which a workspace's trust rules admit.
+	// Members says that the tokens belong to people, who are looked up among a workspace's
+	// members. Otherwise they belong to programs, which a workspace's trust rules admit.
 	Members bool
 }
 
-// ParseIssuers reads issuers that are written as URL=AUDIENCE each. The address may only be plain
-// HTTP on this machine.
+// ParseIssuers reads issuers, each written as URL=AUDIENCE. An address with plain HTTP must be
+// on this machine.
 func ParseIssuers(list []string, members bool) ([]Issuer, error) {
 	issuers := make([]Issuer, len(list))
 	for i, text := range list {
@@ -55,14 +55,14 @@ func ParseIssuers(list []string, members bool) ([]Issuer, error) {
 	return issuers, nil
 }
 
-// isPrivate tells whether nobody on the way can change what is asked there: by https, or on this
-// machine.
+// isPrivate reports whether a request to the address is safe from changes on the way: by https,
+// or on this machine.
 func isPrivate(address *url.URL) bool {
 	host := address.Hostname()
 	return address.Scheme == "https" || (address.Scheme == "http" && (host == "127.0.0.1" || host == "localhost" || host == "::1"))
 }
 
-// Token is what a good token says.
+// Token is the content of a good token.
 type Token struct {
 	Issuer  Issuer
 	Subject string
@@ -76,8 +76,8 @@ type Verifier struct {
 	now     clock.Clock
 }
 
-// NewVerifier returns a Verifier for the tokens of some issuers. It asks none of them yet. A nil
-// client is one of its own.
+// NewVerifier returns a Verifier for the tokens of the issuers. It sends no request yet. If
+// client is nil, the Verifier uses a client of its own.
 func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifier {
 	if client == nil {
 		client = &http.Client{Timeout: fetchLimit}
@@ -89,14 +89,14 @@ func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifi
 	return v
 }
 
-// Verify returns what a token says. A token that is not good is a fault.Unauthorized which says
-// why; when the issuer cannot be asked, it is a fault.Unavailable.
+// Verify returns the content of a token. A bad token is a fault.Unauthorized that states the
+// reason; if the issuer does not answer, the error is a fault.Unavailable.
 func (v *Verifier) Verify(ctx context.Context, text string) (Token, error) {
 	from, err := v.from(text)
 	if err != nil {
 		return Token{}, err
 	}
-	// Times are checked below, with their skew; everything else is the library's.
+	// Times are checked below, with their skew; the library checks everything else.
 	signature := &signatures{issuer: from}
 	verifier := oidc.NewVerifier(from.URL, signature, &oidc.Config{
 		ClientID: from.Audience, SkipExpiryCheck: true, SupportedSigningAlgs: names(algorithms), Now: v.now,
@@ -117,7 +117,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (Token, error) {
 	return token, nil
 }
 
-// from returns the issuer that a token names, before anything in it is believed.
+// from returns the issuer that a token names, before any other part of the token is trusted.
 func (v *Verifier) from(text string) (*issuer, error) {
 	parts := strings.Split(text, ".")
 	if len(text) > longestToken || len(parts) != 3 {
@@ -144,7 +144,7 @@ func notAToken() error {
 	return fault.New(fault.Unauthorized, "The bearer token is neither a JSON Web Token nor an API key.")
 }
 
-// refused says why a token is no good, in words that help its owner and give nothing away.
+// refused states why a token is not valid, in words that help its owner and reveal no secret.
 func refused(err error, from *issuer) error {
 	switch {
 	case errors.Is(err, errUnknownKey):
@@ -158,8 +158,8 @@ func refused(err error, from *issuer) error {
 	}
 }
 
-// signatures is an oidc.KeySet that remembers what was wrong, which the library's error does not
-// wrap.
+// signatures is an oidc.KeySet that remembers its error, because the library's error does not
+// wrap it.
 type signatures struct {
 	*issuer
 
@@ -177,7 +177,7 @@ func (i *issuer) verify(ctx context.Context, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := signed.Signatures[0].Header // the library has refused tokens with none or with several
+	header := signed.Signatures[0].Header // the library has refused tokens with no signature or with several
 	candidates, err := i.find(ctx, header.KeyID)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestForgeries are tokens that nobody signed who may.
+// TestForgeries sends tokens that no trusted issuer has signed.
 func TestForgeries(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()
@@ -134,7 +134,7 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddedKeyIsNotBelieved signs with a key that the token itself brings.
+// TestAnEmbeddedKeyIsNotBelieved signs with a key that the token itself contains.
 func TestAnEmbeddedKeyIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()
@@ -183,8 +183,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestAStormOfUnknownKeys sends tokens with invented keys, many at once: the issuer hears little of
-// it.
+// TestAStormOfUnknownKeys sends many tokens with invented keys at once: the issuer gets only a
+// few requests.
 func TestAStormOfUnknownKeys(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()
@@ -235,7 +235,8 @@ func TestAnIssuerThatDoesNotAnswer(t *testing.T) {
 	wantBad(t, v, "away for longer", token(), fault.Unavailable, "does not answer")
 }
 
-// TestAnotherIssuersDocument is what a mistaken address, or a stolen one, serves.
+// TestAnotherIssuersDocument has an issuer serve a document that names another issuer, as a
+// mistaken or a stolen address would.
 func TestAnotherIssuersDocument(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()
@@ -247,8 +248,8 @@ func TestAnotherIssuersDocument(t *testing.T) {
 	}
 }
 
-// TestAnIssuerWithoutKeysThatSign publishes a shared secret and what nobody knows, as all issuers
-// of these tests do, and nothing else.
+// TestAnIssuerWithoutKeysThatSign publishes a shared secret and a key of an unknown kind, as
+// all issuers of these tests do, and no other key.
 func TestAnIssuerWithoutKeysThatSign(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()

@@ -12,15 +12,16 @@ const (
 	arrivalTime = time.Minute
 	// arrivalRate is how many bytes of an upload must arrive in each second beyond arrivalTime.
 	arrivalRate = 16 << 10
-	// refusedTime is how long the rest of a body is waited for after the answer was decided. Most
-	// clients read the answer only after they have sent everything, so the server reads on for a
-	// while; net/http bounds the bytes.
+	// refusedTime is how long the server waits for the rest of a body after the answer was
+	// decided. Most clients read the answer only after they have sent everything, so the server
+	// reads on for a while; net/http bounds the bytes.
 	refusedTime = 5 * time.Second
 )
 
-// arrival is the body of a request while it arrives. It guarantees that no read of it waits for
-// ever: neither the handler's reads nor those by which net/http looks for the end of a body that
-// the handler has not read. net/http clears the deadline when it finds the end of the body.
+// arrival is the body of a request while it arrives. It guarantees that no read of the body
+// waits for ever: neither the handler's reads nor the reads by which net/http looks for the end
+// of a body that the handler has not read. net/http clears the deadline when it finds the end
+// of the body.
 type arrival struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -28,18 +29,19 @@ type arrival struct {
 	limit, refused time.Duration
 	start          time.Time
 
-	// mu guards what is below: a proxy reads the body in another goroutine than the handler's.
+	// mu guards the fields below: a proxy reads the body in another goroutine than the
+	// handler's.
 	mu       sync.Mutex
 	until    time.Time
 	received int64
-	// fixed says that deadlines are set by the reader of the body, or are final: they are not
-	// extended by what arrives.
+	// fixed says that the reader of the body sets the deadlines, or that they are final: bytes
+	// that arrive do not extend them.
 	fixed bool
 	ended bool
 }
 
-// watchArrival returns the body with a deadline for all reads of it. A handler of one Mux may call
-// another one.
+// watchArrival returns the body with a deadline for all reads of it. A handler of a Mux may
+// call a handler of another Mux.
 func (m *Mux) watchArrival(control *http.ResponseController, body io.ReadCloser) *arrival {
 	if a, ok := body.(*arrival); ok {
 		return a
@@ -69,7 +71,7 @@ func (a *arrival) extend() {
 	}
 }
 
-// within sets a deadline that what arrives does not extend.
+// within sets a deadline that arriving bytes do not extend.
 func (a *arrival) within(limit time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,8 +91,8 @@ func arriveWithin(r *http.Request, limit time.Duration) {
 	}
 }
 
-// settle is called when the answer is decided: what has not arrived by now is not waited for much
-// longer.
+// settle is called when the answer is decided: the server does not wait much longer for bytes
+// that have not arrived by now.
 func (a *arrival) settle() {
 	if a == nil {
 		return
@@ -102,8 +104,8 @@ func (a *arrival) settle() {
 	}
 }
 
-// setDeadline is called with mu held. It does nothing where requests have no connection, as behind
-// a gateway: their bodies are there as a whole.
+// setDeadline is called with mu held. It does nothing where requests have no connection, for
+// example behind a gateway: there, the whole body is present from the start.
 func (a *arrival) setDeadline(at time.Time) {
 	a.until = at
 	_ = a.control.SetReadDeadline(at)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// slowServer has an open page, a refused operation, an upload that reads on as long as something
-// comes, and a stream.
+// slowServer has an open page, a refused operation, an upload that reads on as long as bytes
+// arrive, and a stream.
 func slowServer(t *testing.T, arrival, refused time.Duration) string {
 	t.Helper()
 	mux, _ := newMux()
@@ -68,8 +68,8 @@ func TestAttackBodiesThatNeverArrive(t *testing.T) {
 	}
 }
 
-// TestAnUploadMayTakeAsLongAsItArrives takes longer than a body of no size may, as it keeps
-// arriving.
+// TestAnUploadMayTakeAsLongAsItArrives takes longer than a body without a size may take,
+// because it keeps arriving.
 func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 	t.Parallel()
 	const part, parts = 16 << 10, 6
@@ -94,7 +94,8 @@ func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 	}
 }
 
-// TestAConnectionServesAgainAfterItsDeadlines were those of an earlier request.
+// TestAConnectionServesAgainAfterItsDeadlines checks a second request after the deadlines of
+// the first have passed.
 func TestAConnectionServesAgainAfterItsDeadlines(t *testing.T) {
 	t.Parallel()
 	url := slowServer(t, 50*time.Millisecond, 20*time.Millisecond)

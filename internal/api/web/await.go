@@ -12,13 +12,13 @@ import (
 
 // Await answers a request with the JSON that wait returns, however long that takes.
 //
-// Until the first interval has passed nothing is sent, so an error of wait can still become any
-// status. Then the status is 200 and a newline goes out each interval: space before JSON means
-// nothing, but keeps connections open. A later error is returned all the same; [Mux.Error] then
-// closes the connection. Headers of the handler's own must be set before.
+// Nothing is sent until the first interval has passed, so an error of wait can still become any
+// status. Then the status is 200 and a newline is sent in each interval: space before JSON has
+// no meaning, but keeps connections open. A later error is returned all the same; [Mux.Error]
+// then closes the connection. Headers of the handler's own must be set before.
 //
-// The context that wait gets ends when the client has gone; wait must return then, and must not
-// touch the response.
+// The context of wait ends when the client has gone; wait must return then, and must not touch
+// the response.
 func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 	wait func(context.Context) (json.RawMessage, error),
 ) error {
@@ -42,8 +42,8 @@ type awaited struct {
 	begun bool
 }
 
-// waiting calls wait while another goroutine, which has ended by the time waiting returns or
-// panics, keeps the connection open.
+// waiting calls wait while another goroutine keeps the connection open. That goroutine has
+// ended when waiting returns or panics.
 func (a *awaited) waiting(ctx context.Context, cancel context.CancelCauseFunc, interval time.Duration,
 	wait func(context.Context) (json.RawMessage, error),
 ) (json.RawMessage, error) {
@@ -59,7 +59,8 @@ func (a *awaited) waiting(ctx context.Context, cancel context.CancelCauseFunc, i
 	return wait(ctx)
 }
 
-// keepAlive writes a newline each interval, until it is told to stop or the client does not read.
+// keepAlive writes a newline in each interval, until it is told to stop or the client does not
+// read.
 func (a *awaited) keepAlive(stop <-chan struct{}, interval time.Duration, cancel context.CancelCauseFunc) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -70,8 +70,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkRegister measures what a function does with its contract before it takes its first
-// request: all but the package initialisation.
+// BenchmarkRegister measures the work of a function on its contract before it takes its first
+// request: everything except the package initialisation.
 func BenchmarkRegister(b *testing.B) {
 	for name, register := range map[string]func(*web.Mux) error{
 		"ControlPlane": func(m *web.Mux) error { return controlplane.Register(m, controlplane.Config{}) },
@@ -89,7 +89,8 @@ func BenchmarkRegister(b *testing.B) {
 }
 
 // BenchmarkFirstRequest measures the first request of an operation, which compiles its schemas:
-// alone, and as the first of all, which reads the document before. Load is excluded.
+// alone, and as the first request of the process, which also reads the document. Load is
+// excluded.
 func BenchmarkFirstRequest(b *testing.B) {
 	const run = "/threads/019a7d4e-0000-7000-8000-000000000001/runs"
 	for name, before := range map[string]string{"OfAll": "", "OfItsOperation": "/threads"} {

@@ -16,32 +16,32 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// A client that sends too much is listened to for a while, because most clients read the answer
-// only after they have sent all.
+// The server reads on for a while when a client sends too much, because most clients read the
+// answer only after they have sent everything.
 const (
 	drainFactor = 4
 	drainTime   = 5 * time.Second
 )
 
-// rawArrival is how long a raw body may take to arrive: senders of hooks are machines, and give up
-// themselves after that.
+// rawArrival is how long a raw body may take to arrive: the senders of hooks are programs that
+// give up after this time, too.
 const rawArrival = 10 * time.Second
 
-// body is what the body of a request must look like.
+// body describes what the body of a request must look like.
 type body struct {
 	required bool
 	limit    int64
 	// arrival is how long it may take to arrive.
 	arrival time.Duration
-	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at
-	// before. The contract has them as */*.
+	// raw bodies are of any type, and are passed on without a check: the content of a signed body
+	// cannot be examined before its signature. The contract describes them as */*.
 	raw    bool
 	shape  *shape
 	schema *schema
 }
 
 // checkedBody is the body of a request that was checked. The generated handler's decoder
-// (runtime.BindJSONBody) binds the value; Read gives the text that came in to everybody else.
+// (runtime.BindJSONBody) binds the value; Read returns the received text to all other readers.
 type checkedBody struct {
 	*bytes.Reader
 	value any
@@ -53,8 +53,8 @@ func (checkedBody) Close() error { return nil }
 // ValidatedValue returns the value to bind.
 func (b checkedBody) ValidatedValue() any { return b.value }
 
-// rawBody is a raw body, which is read when the handler begins to: one who may not send anything is
-// refused without.
+// rawBody is a raw body, which is read when the handler begins to read it: a caller that may
+// not send a body is refused before the body is read.
 type rawBody struct {
 	io.Closer
 	read func() ([]byte, error)
@@ -102,8 +102,8 @@ func (l *loader) body(at pointer) (*body, error) {
 	return b, nil
 }
 
-// check reads the body and checks it. ignored are the members that no schema knows. An error says
-// that the body could not be taken as JSON at all.
+// check reads the body and checks it. ignored are the members that no schema knows. An error
+// says that the body could not be read as JSON at all.
 func (b *body) check(r *http.Request) (found problems, ignored []string, err error) {
 	if b.raw {
 		arriveWithin(r, b.arrival)
@@ -143,7 +143,8 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	}
 	var buffer bytes.Buffer
 	if r.ContentLength > 0 {
-		// A stated length is believed only so far: the rest is allocated as it arrives.
+		// A stated length is trusted only up to a limit: the rest is allocated while it
+		// arrives.
 		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
 	arriveWithin(r, b.arrival)
@@ -167,19 +168,19 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	return buffer.Bytes(), room.work(r.Context(), buffer.Bytes())
 }
 
-// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for leave to
-// send.
+// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for
+// permission to send (100-continue).
 func (b *body) tooLarge(r *http.Request) error {
 	if r.Header.Get("Expect") == "" {
 		arriveWithin(r, drainTime)
-		// An error says that the client has gone, or is too slow to be waited for: it gets the same
+		// An error says that the client has gone, or is too slow to wait for: it gets the same
 		// answer.
 		_, _ = io.CopyN(io.Discard, r.Body, drainFactor*b.limit)
 	}
 	return fault.New(fault.TooLarge, "The body is larger than %d bytes.", b.limit)
 }
 
-// readError tells a client that has gone from a body that is broken.
+// readError distinguishes a client that has gone from a body that is broken.
 func readError(r *http.Request) error {
 	if r.Context().Err() != nil {
 		return fmt.Errorf("read body: %w", r.Context().Err())
@@ -222,7 +223,7 @@ func syntaxError(err error) error {
 	return invalidJSON(0, err.Error())
 }
 
-// invalidJSON says where the text stops being JSON.
+// invalidJSON says at which place the text stops being JSON.
 func invalidJSON(offset int, reason string) error {
 	return fault.Shape(fault.Detail{Loc: []any{"body", offset}, Msg: "JSON decode error: " + reason, Type: "json_invalid"})
 }
@@ -238,7 +239,8 @@ func firstInvalidUTF8(text []byte) int {
 	return len(text)
 }
 
-// isJSON reports whether the Content-Type is JSON. A body without one is taken for JSON.
+// isJSON reports whether the Content-Type is JSON. A body without a Content-Type is read as
+// JSON.
 func isJSON(contentType string) bool {
 	if contentType == "" || contentType == "application/json" {
 		return true

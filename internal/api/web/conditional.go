@@ -7,11 +7,11 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// conditions are what a request and its handler say about the state of a resource.
+// conditions hold what a request and its handler say about the state of a resource.
 type conditions struct {
-	// expected are the versions that If-Match names; nil when any will do.
+	// expected are the versions that If-Match names; nil if any version will do.
 	expected []int64
-	// version is that of the resource in the answer, 0 when it has none.
+	// version is the version of the resource in the answer, 0 if the resource has no version.
 	version int64
 }
 
@@ -22,18 +22,19 @@ func conditionsOf(ctx context.Context) *conditions {
 	return c
 }
 
-// ShowVersion tells the version of the resource that a handler answers with. It becomes a part of
-// the ETag, if the answer has one. It must change with everything that the answer shows of the
-// resource's state.
+// ShowVersion states the version of the resource that a handler answers with. It becomes a part
+// of the ETag, if the answer has an ETag. It must change with every part of the resource's
+// state that the answer shows.
 func ShowVersion(ctx context.Context, version int64) {
 	if c := conditionsOf(ctx); c != nil {
 		c.version = version
 	}
 }
 
-// ExpectedVersions returns the versions of which one must be the resource's for the request to be
-// executed, as If-Match demands; nil when any will do. A handler that changes a resource hands them
-// to the domain, which decides about them together with the write and returns a fault.Stale.
+// ExpectedVersions returns the versions that If-Match allows: the resource must have one of
+// them for the request to be executed. It returns nil if any version will do. A handler that
+// changes a resource hands them to the domain, which decides about them together with the write
+// and returns a fault.Stale.
 func ExpectedVersions(ctx context.Context) []int64 {
 	if c := conditionsOf(ctx); c != nil {
 		return c.expected
@@ -41,15 +42,15 @@ func ExpectedVersions(ctx context.Context) []int64 {
 	return nil
 }
 
-// stale answers a request whose If-Match does not hold.
+// stale answers a request whose If-Match condition is not met.
 var stale = fault.New(fault.Stale, "The resource is not as If-Match says. Read it again.")
 
-// conditional gives the answers of an operation that the contract says so of an ETag, decides about
-// If-None-Match, and about If-Match where read is not nil: it reads the resource that the operation
-// changes.
+// conditional gives an ETag to the answers of an operation if the contract says so. It decides
+// about If-None-Match, and about If-Match if read is not nil: read reads the resource that the
+// operation changes.
 //
-// Reading before writing leaves a gap, which handlers close with [ExpectedVersions]. Those that
-// have no versions to compare are left with it.
+// Reading before writing leaves a gap, which handlers close with [ExpectedVersions]. For
+// handlers that have no versions to compare, the gap remains.
 func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		own := &conditions{}
@@ -77,7 +78,7 @@ func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handl
 	})
 }
 
-// ifMatch reads the header. It means nothing to operations that change nothing.
+// ifMatch reads the header. The header has no meaning for operations that change nothing.
 func ifMatch(r *http.Request) (demand tags, demands bool, err error) {
 	values := r.Header.Values("If-Match")
 	if len(values) == 0 || !changes(r.Method) {
@@ -90,8 +91,8 @@ func ifMatch(r *http.Request) (demand tags, demands bool, err error) {
 	return demand, true, nil
 }
 
-// demand compares a resource with what If-Match says. One that cannot be read is left to the
-// operation, which knows what to say.
+// demand compares a resource with what If-Match says. If the resource cannot be read, the
+// request goes on to the operation, which answers with the right error.
 func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
 	if read == nil {
 		return nil
@@ -106,11 +107,11 @@ func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
 	return nil
 }
 
-// tag puts a tag on the answer. A client that has what it asks for is told so instead.
+// tag puts a tag on the answer. A client that already has this representation gets 304 instead.
 func (rec *recorder) tag(r *http.Request, current tag) {
 	rec.sent.Set("ETag", current.String())
 	if rec.sent.Get(headerCacheControl) == "" {
-		rec.sent.Set(headerCacheControl, "private, no-cache") // kept by the client alone, and never used unasked
+		rec.sent.Set(headerCacheControl, "private, no-cache") // only the client keeps it, and asks each time
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return

@@ -24,7 +24,7 @@ func (s *widgets) tagOf(t *testing.T, headers ...string) string {
 	return tag
 }
 
-// eachKind runs the test on a widget that counts its versions, and on one that does not.
+// eachKind runs the test on a widget that counts its versions, and on a widget that does not.
 func eachKind(t *testing.T, test func(t *testing.T, s *widgets)) {
 	t.Helper()
 	for _, counted := range []bool{true, false} {
@@ -81,7 +81,7 @@ func TestAClientThatHasItIsToldSo(t *testing.T) {
 		if w := send(t, s, "GET", "/widgets/2", "", "If-None-Match", "*"); w.Code != 404 {
 			t.Errorf("what is not there: got %d, want 404", w.Code)
 		}
-		// It says nothing about changes.
+		// The header says nothing about changes.
 		if w := send(t, s, "PATCH", "/widgets/1", `{"text":"first"}`, "If-None-Match", tag); w.Code != 200 {
 			t.Errorf("PATCH: got %d, want 200", w.Code)
 		}
@@ -118,15 +118,16 @@ func TestAChangeUnderACondition(t *testing.T) {
 				}
 			}
 		}
-		// Without a resource, its operation says what is wrong; without a tag on the path, the
-		// header means nothing.
+		// If there is no resource, its operation returns the error; without a tag on the path,
+		// the header has no meaning.
 		if w := send(t, s, "DELETE", "/widgets", "", "If-Match", `"x"`); w.Code != 204 && !s.counted {
 			t.Errorf("a path without tags: got %d", w.Code)
 		}
 	})
 }
 
-// TestAnotherRepresentationOfOneVersion was read by somebody who sees less than who writes.
+// TestAnotherRepresentationOfOneVersion reads as a caller that sees less than the writing
+// caller.
 func TestAnotherRepresentationOfOneVersion(t *testing.T) {
 	t.Parallel()
 	for counted, want := range map[bool]int{true: 200, false: 412} {
@@ -138,7 +139,7 @@ func TestAnotherRepresentationOfOneVersion(t *testing.T) {
 	}
 }
 
-// TestOneOfManyChangesWins has many clients change what all of them have read.
+// TestOneOfManyChangesWins has many clients change a widget that all of them have read.
 func TestOneOfManyChangesWins(t *testing.T) {
 	t.Parallel()
 	s := newWidgets(t, true)
@@ -163,8 +164,7 @@ func TestOneOfManyChangesWins(t *testing.T) {
 	}
 }
 
-// TestHandlersLearnWhichVersionsAreExpected is how the gap between the read and the write is
-// closed.
+// TestHandlersLearnWhichVersionsAreExpected closes the gap between the read and the write.
 func TestHandlersLearnWhichVersionsAreExpected(t *testing.T) {
 	t.Parallel()
 	s := newWidgets(t, true)

@@ -18,43 +18,43 @@ const documentURL = "openapi:///contract.json"
 
 // Contract is an OpenAPI document that requests are checked against. It is safe for concurrent use.
 //
-// Loading one only reads which operations there are: a function that starts for one request should
-// not compile schemas that the request has nothing to do with. An operation's schemas are compiled
-// at its first request.
+// Loading a contract only reads the list of its operations: a function that starts for one
+// request should not compile schemas that the request does not need. An operation's schemas are
+// compiled at its first request.
 type Contract struct {
 	operations map[string]*operation
 	loader     func() (*loader, error)
 	published  func() ([]byte, error)
 }
 
-// Operation is what a guard needs to know about an operation of a contract.
+// Operation is the information that a guard needs about an operation of a contract.
 type Operation struct {
 	// Pattern is its method and path, as in "GET /v2/deployments/{deployment_id}".
 	Pattern string
 	// Public operations take no credentials: the document gives them an empty security list.
 	Public bool
-	// Permission is the operation's x-permission, "" if it has none.
+	// Permission is the operation's x-permission, "" if it has no permission.
 	Permission string
-	// Resource is the x-resource of the operation's path: the path parameter that identifies the
-	// resource. It is "" if the path has none.
+	// Resource is the x-resource of the operation's path: the path parameter that identifies
+	// the resource. It is "" if the path has no x-resource.
 	Resource string
 }
 
-// operation is what a request to one method and path must look like.
+// operation describes what a request to one method and path must look like.
 type operation struct {
 	Operation
 	// tagged operations answer with an ETag.
 	tagged bool
 	// repeatable operations take an Idempotency-Key.
 	repeatable bool
-	// stores are operations that add data: the document says that they answer 507.
+	// stores marks operations that add data: the document says that they answer 507.
 	stores bool
-	// holding says when the operation holds its connection, "" for never.
+	// holding says when the operation holds its connection, "" if it never does.
 	holding string
 	checks  func() (*checks, error)
 }
 
-// checks is what an operation compiles to.
+// checks is the compiled form of an operation.
 type checks struct {
 	parameters []*parameter
 	body       *body
@@ -62,8 +62,7 @@ type checks struct {
 
 // Load reads a document in JSON. bodyLimit is the most bytes that a request's body may have.
 //
-// Whether the document's schemas are valid is not known before they are compiled: see
-// [Contract.Compile].
+// The document's schemas are validated only when they are compiled: see [Contract.Compile].
 func Load(document []byte, bodyLimit int64) (*Contract, error) {
 	routing, err := parseIndex(document)
 	if err != nil {
@@ -84,7 +83,7 @@ func Load(document []byte, bodyLimit int64) (*Contract, error) {
 	return c, nil
 }
 
-// add adds an operation, which is compiled when its checks are first asked for.
+// add adds an operation, which is compiled when its checks are used for the first time.
 func (c *Contract) add(method, path, resource string, found *indexed) {
 	pattern := strings.ToUpper(method) + " " + path
 	c.operations[pattern] = &operation{
@@ -122,7 +121,7 @@ func (c *Contract) Operations() []Operation {
 // Compile compiles all operations. Tests call it: an invalid document is a mistake in the program,
 // which no request should find.
 //
-// A document that asks for a check which requests would not get, is invalid: see [keywords].
+// A document is invalid if it asks for a check that requests would not get: see [keywords].
 func (c *Contract) Compile() error {
 	for _, pattern := range slices.Sorted(maps.Keys(c.operations)) {
 		if _, err := c.operations[pattern].checks(); err != nil {
@@ -140,7 +139,7 @@ func (c *Contract) publish() ([]byte, error) {
 	return json.Marshal(withoutExtensions(l.document))
 }
 
-// ServeHTTP answers with the document as JSON, without the members that speak to the generator.
+// ServeHTTP answers with the document as JSON, without the members that are for the generator.
 func (c *Contract) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	published, err := c.published()
 	if err != nil {
@@ -150,8 +149,9 @@ func (c *Contract) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(published) // a client that is gone needs no answer
 }
 
-// check reads and validates a request, and leaves it such that the generated handler binds exactly
-// what was checked. The header is that of the answer, which says what of the request is not used.
+// check reads and validates a request. Afterwards the generated handler binds exactly the
+// checked values. The header is the header of the answer; it names the parts of the request
+// that are not used.
 func (o *operation) check(r *http.Request, h http.Header) error {
 	compiled, err := o.checks()
 	if err != nil {
@@ -169,8 +169,8 @@ func (o *operation) check(r *http.Request, h http.Header) error {
 	return append(problems, found...).asError()
 }
 
-// warnOf tells a client which members of its body nothing is done with (RFC 9111, section 5.5):
-// most often a name is misspelt, or belongs to another release.
+// warnOf tells a client which members of its body are ignored (RFC 9111, section 5.5): most
+// often a name is misspelt, or belongs to another release.
 func warnOf(ignored []string, h http.Header) {
 	if len(ignored) == 0 {
 		return
@@ -188,7 +188,8 @@ func warnOf(ignored []string, h http.Header) {
 // mostWarnings is how many members a warning names.
 const mostWarnings = 10
 
-// loader compiles the operations of one document, one at a time: the compiler is for one goroutine.
+// loader compiles the operations of one document, one at a time: the compiler is not safe for
+// concurrent use.
 type loader struct {
 	document  document
 	bodyLimit int64

@@ -116,7 +116,8 @@ func TestPathAndBodyProblemsAreReportedTogether(t *testing.T) {
 	}
 }
 
-// Members have the public service's spelling, too; what no schema knows is told, and not used.
+// TestMembersThatAreNotKnown checks that members may have the public service's spelling, too;
+// members that no schema knows are reported, and not used.
 func TestMembersThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	things := newThings(t)
@@ -138,7 +139,8 @@ func TestMembersThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// What reaches the handler is what was checked, and free-form parts are as the client wrote them.
+// TestBoundBody checks that the handler gets the checked values, and that free-form parts are
+// as the client wrote them.
 func TestBoundBody(t *testing.T) {
 	t.Parallel()
 	things := newThings(t)
@@ -191,7 +193,8 @@ func TestBodyThatIsAList(t *testing.T) {
 	}
 }
 
-// Bodies that are made to cost much are refused, whatever they cost to write.
+// TestBodyBombs checks that bodies that are made to be expensive for the server are refused,
+// whatever they cost the client.
 func TestBodyBombs(t *testing.T) {
 	t.Parallel()
 	things := newThings(t)
@@ -227,8 +230,8 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// TestRawBodies sends what is no JSON to an operation that takes any body, up to a limit of its
-// own.
+// TestRawBodies sends bodies that are not JSON to an operation that takes any body, up to a
+// limit of its own.
 func TestRawBodies(t *testing.T) {
 	t.Parallel()
 	mux, _ := newMux()

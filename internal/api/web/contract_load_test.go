@@ -27,8 +27,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Operations are compiled at their first requests. This is what finds a mistake in one before a
-// client does.
+// TestDocumentsCompile finds a mistake in an operation before a client does: operations are
+// compiled at their first requests.
 func TestDocumentsCompile(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string][]byte{
@@ -73,7 +73,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// An operation that does not compile takes none of the others with it.
+// TestAnInvalidOperationIsAnError checks that an operation that does not compile does not
+// affect the other operations.
 func TestAnInvalidOperationIsAnError(t *testing.T) {
 	t.Parallel()
 	mux, l := newMux()
@@ -97,7 +98,7 @@ paths:
 	}
 }
 
-// Of many first requests at once, each is checked.
+// TestFirstRequestsAtOnce checks that each of many simultaneous first requests is checked.
 func TestFirstRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	contract := load(t, thingsDocument)

@@ -60,7 +60,8 @@ func TestHeaderProblem(t *testing.T) {
 	}
 }
 
-// Queries are handed on in the one form that the generated binder reads as the client meant it.
+// TestQueryIsNormalized checks that queries are passed on in the one form that the generated
+// binder reads as the client meant it.
 func TestQueryIsNormalized(t *testing.T) {
 	t.Parallel()
 	things := newThings(t)
@@ -126,7 +127,8 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// The whole of an over-long body is sent before the answer is read, as most clients do.
+// TestTooLargeIsReadable sends the whole over-long body before it reads the answer, as most
+// clients do.
 func TestTooLargeIsReadable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newThings(t))
@@ -135,7 +137,7 @@ func TestTooLargeIsReadable(t *testing.T) {
 	for name, head := range map[string]string{
 		"with a length": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large),
 		"in chunks":     fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large),
-		// Leave to send is never given, so nothing follows.
+		// The server never gives permission to send, so no body follows.
 		"after asking": fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(large)),
 	} {
 		t.Run(name, func(t *testing.T) {

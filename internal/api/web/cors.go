@@ -8,32 +8,36 @@ import (
 	"strings"
 )
 
-// exposed are the headers of answers that scripts of other origins may read, beside those that they
-// always may.
+// exposed are the headers of answers that scripts of other origins may read, besides the
+// headers that such scripts may always read.
 const exposed = "Content-Location, ETag, Location, Retry-After, Warning, X-Pagination-Next, X-Pagination-Total, X-Request-Id"
 
-// preflightAge is for how many seconds a browser need not ask again; none keeps an answer for
-// longer than two hours.
+// preflightAge is the number of seconds for which a browser need not ask again; no browser
+// keeps an answer for longer than two hours.
 const preflightAge = "7200"
 
 // AnyOrigin lets pages of all origins in.
 const AnyOrigin = "*"
 
-// Origins are the rules for pages of other origins, which call from browsers. A list that is nil
-// leaves the choice to the server.
+// Origins are the rules for pages of other origins, which call from browsers. If a list is nil,
+// the server chooses.
 type Origins struct {
 	// Allowed are the origins whose pages may call; AnyOrigin stands for all. Pattern matches
-	// others, nil matches none.
+	// further origins; a nil Pattern matches no origin.
 	Allowed []string
 	Pattern *regexp.Regexp
-	// Methods and Headers are what pages may use; the lists may have "*". Without a list, methods
-	// are those of the path, and headers those that the browser asks for.
+	// Methods and Headers are what pages may use; the lists may contain "*". Without a list,
+	// the methods are the methods of the path, and the headers are the headers that the browser
+	// asks for.
 	Methods, Headers []string
-	// Exposed are the headers of answers that scripts may read beside those that they always may.
+	// Exposed are the headers of answers that scripts may read besides those that they always
+	// may.
 	Exposed []string
-	// Credentials lets browsers send what they know of the server, such as cookies.
+	// Credentials lets browsers send the credentials that they hold for the server, such as
+	// cookies.
 	Credentials bool
-	// MaxAge is for how many seconds a browser need not ask again, "" for as long as browsers take.
+	// MaxAge is the number of seconds for which a browser need not ask again; "" leaves it to
+	// the browser.
 	MaxAge string
 }
 
@@ -41,25 +45,27 @@ type Origins struct {
 type place struct {
 	prefix string
 	rules  Origins
-	// of are the rules of one path below the prefix, nil for those of all. Only preflights ask.
+	// of returns the rules of one path below the prefix, nil for a path that has the common
+	// rules. Only preflights call it.
 	of func(*http.Request) (*Origins, error)
 }
 
-// AllowOrigins lets pages of other origins call the paths below a prefix, from browsers. No cookies
-// are involved: a page sends the key that it was given. Preflights are answered without
-// authentication, as browsers send them without credentials. AnyOrigin stands for all.
+// AllowOrigins lets pages of other origins call the paths below a prefix, from browsers. No
+// cookies are involved: a page sends the key that it was given. Preflights are answered without
+// authentication because browsers send them without credentials. AnyOrigin stands for all
+// origins.
 func (m *Mux) AllowOrigins(prefix string, allowed ...string) {
 	m.places = append(m.places, place{prefix: prefix, rules: Origins{Allowed: allowed}})
 }
 
-// AllowOriginsOf is AllowOrigins where some paths have rules of their own, which of says. What
-// serves such a path sets the headers of its answers by Origins.Mark.
+// AllowOriginsOf is AllowOrigins for a prefix where some paths have rules of their own, which
+// of returns. The handler of such a path sets the headers of its answers with Origins.Mark.
 func (m *Mux) AllowOriginsOf(prefix string, of func(*http.Request) (*Origins, error), allowed ...string) {
 	m.places = append(m.places, place{prefix: prefix, rules: Origins{Allowed: allowed}, of: of})
 }
 
-// crossOrigin sets the headers that a browser looks for. It reports whether the request was a
-// preflight, which it has answered then.
+// crossOrigin sets the headers that a browser looks for. It reports whether it has answered the
+// request, which it does for preflights only.
 func (m *Mux) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	i := slices.IndexFunc(m.places, func(p place) bool { return strings.HasPrefix(r.URL.Path, p.prefix) })
 	if i < 0 {
@@ -89,12 +95,12 @@ func (m *Mux) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool
 	return true
 }
 
-// IsPreflight tells whether a browser asks what a page may do.
+// IsPreflight reports whether a browser asks which calls a page may make.
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// admit says in the headers of an answer whether the page may read it.
+// admit states in the headers of an answer whether the page may read it.
 func (o *Origins) admit(header http.Header, r *http.Request) bool {
 	origin, all := r.Header.Get("Origin"), slices.Contains(o.Allowed, AnyOrigin)
 	switch {
@@ -104,7 +110,7 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 	case all && origin == "":
 		return true
 	}
-	header.Add("Vary", "Origin") // also of answers to others, which a cache may hold
+	header.Add("Vary", "Origin") // also in answers to other origins, because a cache may hold them
 	if !all && !slices.Contains(o.Allowed, origin) && (o.Pattern == nil || origin == "" || !o.Pattern.MatchString(origin)) {
 		return false
 	}
@@ -115,7 +121,7 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 	return true
 }
 
-// Mark sets the headers of an answer that is no preflight's.
+// Mark sets the headers of an answer to a request that is not a preflight.
 func (o *Origins) Mark(header http.Header, r *http.Request) {
 	if o.admit(header, r) {
 		header.Set("Access-Control-Expose-Headers", strings.Join(append([]string{exposed}, o.Exposed...), ", "))
@@ -132,7 +138,7 @@ func (o *Origins) Preflight(header http.Header, r *http.Request, allowed []strin
 	return admitted
 }
 
-// permit says what an admitted page may do.
+// permit states in the headers which methods and headers an admitted page may use.
 func (o *Origins) permit(header http.Header, r *http.Request, allowed []string) {
 	if o.Methods != nil && !slices.Contains(o.Methods, "*") {
 		allowed = o.Methods
@@ -150,7 +156,8 @@ func (o *Origins) permit(header http.Header, r *http.Request, allowed []string) 
 	header.Set("Access-Control-Max-Age", cmp.Or(o.MaxAge, preflightAge))
 }
 
-// Unmark removes what crossOrigin and Mark have set, for answers that bring rules of their own.
+// Unmark removes the headers that crossOrigin and Mark have set, for answers that bring rules
+// of their own.
 func Unmark(header http.Header) {
 	for name := range header {
 		if strings.HasPrefix(name, "Access-Control-") {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// newOpen serves GET and POST of /d/{id}/things to callers with a key, and lets pages of some
-// origins in; /v2/things is for no page.
+// newOpen serves GET and POST of /d/{id}/things to callers with a key, and admits pages of some
+// origins; /v2/things admits no page.
 func newOpen(t *testing.T, origins ...string) *web.Mux {
 	t.Helper()
 	mux, _ := newMux()

@@ -17,7 +17,7 @@ import (
 type document map[string]any
 
 func parseDocument(text []byte) (document, error) {
-	// Numbers as the schema compiler wants them.
+	// UnmarshalJSON keeps numbers in the form that the schema compiler expects.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -25,15 +25,15 @@ func parseDocument(text []byte) (document, error) {
 	return object(value), nil
 }
 
-// index is as much of a document as it takes to route requests. Reading it takes a small part of
-// the time that the document takes.
+// index is the part of a document that is needed to route requests. Reading it takes much less
+// time than reading the document.
 type index struct {
 	Paths map[string]pathItem
 }
 
 // pathItem has the operations of one path.
 type pathItem struct {
-	// Resource names the parameter of the path that says which resource its operations are about.
+	// Resource is the parameter of the path that identifies the resource of its operations.
 	Resource string `json:"x-resource"`
 
 	Get, Head, Post, Put, Patch, Delete, Options *indexed
@@ -41,37 +41,37 @@ type pathItem struct {
 
 // indexed is an operation of the index.
 type indexed struct {
-	// Parameters are asked for one thing only: whether Idempotency-Key is one of them.
+	// Parameters are read for one purpose: to see whether Idempotency-Key is one of them.
 	Parameters []struct {
 		Ref  string `json:"$ref"`
 		Name string
 	}
-	// Permission is what the operation asks of the caller's role.
+	// Permission is the permission that the caller's role must have for the operation.
 	Permission string `json:"x-permission"`
 	// Security is nil unless the operation has a list of its own.
 	Security *[]json.RawMessage
 	// Holding says when the operation holds its connection while it waits.
 	Holding string `json:"x-holds-connection"`
-	// Responses are asked for two things only: whether they have an ETag, and whether there is one
-	// that says that there is no room.
+	// Responses are read for two purposes: to see whether they have an ETag, and whether the
+	// operation has a response for "no room".
 	Responses map[string]struct {
 		Headers struct{ ETag json.RawMessage }
 	}
 }
 
-// tagged says whether an answer of success has an ETag.
+// tagged reports whether a successful answer has an ETag.
 func (i *indexed) tagged() bool {
 	return i.Responses["200"].Headers.ETag != nil || i.Responses["201"].Headers.ETag != nil
 }
 
-// stores says whether the operation is refused when there is no room for more data.
+// stores reports whether the operation is refused when there is no room for more data.
 func (i *indexed) stores() bool {
 	_, documented := i.Responses["507"]
 	return documented
 }
 
-// repeatable says whether the operation takes an Idempotency-Key, as a parameter of its own or as
-// the component idempotency_key.
+// repeatable reports whether the operation takes an Idempotency-Key, as a parameter of its own
+// or as the component idempotency_key.
 func (i *indexed) repeatable() bool {
 	for _, parameter := range i.Parameters {
 		if parameter.Name == HeaderIdempotencyKey || parameter.Ref == "#/components/parameters/idempotency_key" {
@@ -81,8 +81,8 @@ func (i *indexed) repeatable() bool {
 	return false
 }
 
-// byMethod returns the operations by the names that the document has for their methods. Those that
-// are not there are nil.
+// byMethod returns the operations by the names that the document has for their methods. The
+// value of a missing operation is nil.
 func (i pathItem) byMethod() map[string]*indexed {
 	return map[string]*indexed{
 		"get": i.Get, "head": i.Head, "post": i.Post, "put": i.Put, "patch": i.Patch, "delete": i.Delete, "options": i.Options,
@@ -109,7 +109,7 @@ func (p pointer) child(name string) pointer {
 
 func (p pointer) index(i int) pointer { return p.child(strconv.Itoa(i)) }
 
-// url returns the pointer as the schema compiler wants it.
+// url returns the pointer in the form that the schema compiler expects.
 func (p pointer) url() string {
 	var b strings.Builder
 	b.WriteString(documentURL + "#")
@@ -159,7 +159,7 @@ func (d document) at(p pointer) any {
 	return value
 }
 
-// follow returns where p leads when the objects there are references.
+// follow returns the pointer that p leads to when the objects there are references.
 func (d document) follow(p pointer) (pointer, error) {
 	for range 32 {
 		ref, ok := object(d.at(p))["$ref"].(string)
@@ -201,13 +201,13 @@ func withoutExtensions(value any) any {
 	return value
 }
 
-// object returns the value as an object, or an empty one.
+// object returns the value as an object, or an empty object.
 func object(value any) map[string]any {
 	o, _ := value.(map[string]any)
 	return o
 }
 
-// list returns the value as an array, or an empty one.
+// list returns the value as an array, or an empty array.
 func list(value any) []any {
 	l, _ := value.([]any)
 	return l

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// bound receives what the generated handlers bind.
+// bound receives the values that the generated handlers bind.
 type bound struct {
 	controlplane.StrictServerInterface
 	got chan any
@@ -38,7 +38,8 @@ func (b bound) ListDeployments(_ context.Context, r controlplane.ListDeployments
 	return controlplane.ListDeployments200JSONResponse{Resources: []controlplane.Deployment{}}, nil
 }
 
-// newControlPlane serves the generated control plane, put together as the server does it.
+// newControlPlane serves the generated control plane, assembled in the same way as in the
+// server.
 func newControlPlane(t *testing.T) (*web.Mux, bound) {
 	t.Helper()
 	contract, err := web.Load(openapi.ControlPlane, 10<<20)
@@ -168,7 +169,8 @@ func TestGeneratedHandlersBindWhatWasChecked(t *testing.T) {
 	}
 }
 
-// Every nullable member of a response is there, as null when it has no value.
+// TestResponsesShowNull checks that every nullable member of a response is present, as null
+// when it has no value.
 func TestResponsesShowNull(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -11,13 +11,14 @@ import (
 // tag is an entity tag (RFC 9110, section 8.8.3).
 type tag struct {
 	weak bool
-	// text is what stands between the quotes.
+	// text is the text between the quotes.
 	text string
 }
 
-// newTag returns the strong tag of a representation. Where the resource counts its versions, the
-// version comes first, so that a condition on the tag can be decided together with the write; the
-// digest tells apart what else a representation depends on, such as who reads it.
+// newTag returns the strong tag of a representation. Where the resource counts its versions,
+// the version comes first, so that a condition on the tag can be decided together with the
+// write. The digest distinguishes everything else that a representation depends on, such as the
+// caller that reads it.
 func newTag(body []byte, version int64) tag {
 	sum := sha256.Sum256(body)
 	text := hex.EncodeToString(sum[:16])
@@ -34,7 +35,7 @@ func (t tag) String() string {
 	return `"` + t.text + `"`
 }
 
-// version returns the version that the tag begins with, 0 when there is none.
+// version returns the version that the tag begins with, 0 if it begins with no version.
 func (t tag) version() int64 {
 	digits, _, _ := strings.Cut(t.text, "-")
 	version, err := strconv.ParseInt(digits, 10, 64)
@@ -46,13 +47,13 @@ func (t tag) version() int64 {
 
 // tags are the value of If-Match or If-None-Match.
 type tags struct {
-	// any is "*": whatever there is.
+	// any means "*": every state of the resource matches.
 	any  bool
 	list []tag
 }
 
-// parseTags reads a header's values. Nothing is half understood: a value that is not of the form is
-// refused.
+// parseTags reads a header's values. It never accepts a part of a value: a value that does not
+// have the right form is refused.
 func parseTags(values []string) (tags, bool) {
 	rest := strings.Trim(strings.Join(values, ","), " \t")
 	if rest == "*" {
@@ -84,26 +85,27 @@ func cutTag(text string) (one tag, after string, ok bool) {
 		return tag{}, "", false
 	}
 	one.text, after, ok = strings.Cut(text[1:], `"`)
-	// Between the quotes are no controls and no space; everything above ASCII passes.
+	// There are no control characters and no space between the quotes; all text above ASCII
+	// passes.
 	ok = ok && !strings.ContainsFunc(one.text, func(r rune) bool { return r <= ' ' || r == 0x7f })
 	return one, after, ok
 }
 
-// weakly reports whether one of the tags is the tag's, weak or not: good enough to save a client
-// from reading what it has.
+// weakly reports whether the list contains the tag in a weak comparison: this is enough to save
+// a client from reading what it already has.
 func (t tags) weakly(current tag) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool { return one.text == current.text })
 }
 
-// strongly reports whether one of the tags stands for the same state, for a client that wants to
-// change what it has seen. Two representations of one version are of the same state.
+// strongly reports whether a tag of the list stands for the same state, for a client that wants
+// to change what it has seen. Two representations of one version have the same state.
 func (t tags) strongly(current tag) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return !one.weak && !current.weak && (one.text == current.text || one.version() > 0 && one.version() == current.version())
 	})
 }
 
-// versions are those of the strong tags.
+// versions returns the versions of the strong tags.
 func (t tags) versions() []int64 {
 	versions := []int64{}
 	for _, one := range t.list {

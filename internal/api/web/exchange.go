@@ -11,34 +11,33 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// statusClientGone is what the log shows for a request whose client left before it was answered.
+// statusClientGone is the status in the log for a request whose client left before the answer.
 const statusClientGone = 499
 
-// longestRequestID is how long an id may be that a client gives its request.
+// longestRequestID is the most bytes that an id may have that a client gives its request.
 const longestRequestID = 128
 
-// exchange is one request with its response, as far as the log and the error answer need to know
-// them.
+// exchange is one request with its response: the data for the log and for the error answer.
 type exchange struct {
 	http.ResponseWriter
 	id     string
 	start  time.Time
 	status int
 	bytes  int64
-	// control sets the deadlines of the connection, and is nil for an answer that is only recorded;
-	// taken is when the last one for writes was set.
+	// control sets the deadlines of the connection, and is nil for an answer that is only
+	// recorded; taken is the time when the last deadline for writes was set.
 	control *http.ResponseController
 	taken   time.Time
-	// taking is how long the client may take to accept what is written.
+	// taking is how long the client may take to accept the bytes that are written.
 	taking time.Duration
-	// body is what arrives, nil for a request without a body.
+	// body is the arriving body, nil for a request without a body.
 	body *arrival
-	// share is what the body takes of the budget, from the part of the owner; it is nil before the
-	// body is read.
+	// share is the amount that the body takes of the budget, from the owner's part; it is nil
+	// before the body is read.
 	budget *budget.Budget
 	share  *budget.Share
 	owner  string
-	// reads is what the request holds of what it has read.
+	// reads is the amount of the budget that the request holds for the data that it has read.
 	reads *budget.Hold
 	// underWay says that the request belongs to work that has begun.
 	underWay bool
@@ -71,15 +70,15 @@ func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// expectTaken begins the time in which the client must take what is written next. A connection that
-// is used again keeps the deadline of the request before, so each request sets its own.
+// expectTaken starts the time in which the client must accept the next bytes. A connection that
+// is used again keeps the deadline of the previous request, so each request sets its own.
 func (x *exchange) expectTaken() {
 	x.taken = time.Now()
 	_ = x.control.SetWriteDeadline(x.taken.Add(x.taking)) // there may be no connection, as in a Lambda
 }
 
-// stillTaken begins that time anew for what is written now. Writes that follow each other closely
-// share one deadline.
+// stillTaken starts that time again for the bytes that are written now. Writes that follow each
+// other closely share one deadline.
 func (x *exchange) stillTaken() {
 	if x.control != nil && time.Since(x.taken) > min(time.Second, x.taking/2) {
 		x.expectTaken()
@@ -93,14 +92,14 @@ func (x *exchange) end() {
 	x.reads.Close()
 }
 
-// settle lets go of what arrived: it is called when the answer begins, as streams go on for long
-// after that.
+// settle releases the body and its share of the budget: it is called when the answer begins,
+// because streams go on for a long time after that.
 func (x *exchange) settle() {
 	x.body.settle()
 	x.share.Close()
 }
 
-// isRequestID reports whether a client's id can go into a header and a log as it is.
+// isRequestID reports whether a client's id can go unchanged into a header and a log.
 func isRequestID(id string) bool {
 	if id == "" || len(id) > longestRequestID {
 		return false
@@ -116,7 +115,8 @@ func isRequestID(id string) bool {
 // Unwrap lets http.ResponseController reach the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// WriteHeader notes the status; only the first one counts, informational ones do not.
+// WriteHeader notes the status; only the first final status counts, informational statuses do
+// not.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		x.status = status
@@ -126,7 +126,7 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// writePart is the most that is written under one deadline.
+// writePart is the most bytes that are written under one deadline.
 const writePart = 256 << 10
 
 // Write sends data in parts, each of which the client must take in time.
@@ -146,8 +146,8 @@ func (x *exchange) Write(data []byte) (written int, err error) {
 	}
 }
 
-// logTo writes the request's one line. Headers, bodies and queries are never in it: they may hold
-// secrets.
+// logTo writes the single log line of the request. Headers, bodies and queries are never in it:
+// they may hold secrets.
 func (x *exchange) logTo(log *slog.Logger, r *http.Request) {
 	if !log.Enabled(r.Context(), slog.LevelInfo) {
 		return

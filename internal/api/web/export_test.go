@@ -22,10 +22,10 @@ func (c *Contract) SetArrival(arrival time.Duration) error {
 // answered.
 func (m *Mux) SetPatience(arrival, refused time.Duration) { m.arrival, m.refused = arrival, refused }
 
-// SetTaking sets how long clients may take to accept what is written.
+// SetTaking sets how long clients may take to accept the bytes that are written.
 func (m *Mux) SetTaking(taking time.Duration) { m.taking = taking }
 
-// Open is for how many workspaces connections are counted.
+// Open returns the number of workspaces whose connections are counted.
 func (l *Limiter) Open() int {
 	l.open.mu.Lock()
 	defer l.open.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// retryAfter is how long a client should wait before it tries again what was not available.
+// retryAfter is how long a client should wait before it tries again after an unavailability.
 const retryAfter = 2 * time.Second
 
 // statuses is the one place where a kind of fault becomes an HTTP status.
@@ -36,13 +36,14 @@ var statuses = map[fault.Kind]int{
 	fault.Unavailable:          http.StatusServiceUnavailable,
 }
 
-// Error answers with err: a fault by its status and message, any other error by a fixed sentence,
-// after logging it. It has the signature of the generated packages' hook for errors of handlers,
-// ResponseErrorHandlerFunc.
+// Error answers with err: a fault by its status and message, any other error by a fixed
+// sentence, after logging it. It has the signature of the generated packages' hook for errors
+// of handlers, ResponseErrorHandlerFunc.
 //
-// When the response has begun already, the connection is closed instead, so that the client does
-// not take a part for the whole. A server that stops, or whose time is up, should cancel its
-// requests with a fault.Unavailable as the cause: they are answered with that.
+// When the response has begun already, the connection is closed instead, so that the client
+// does not take a part of the answer for the whole answer. A server that stops, or whose time
+// is up, should cancel its requests with a fault.Unavailable as the cause: they are answered
+// with it.
 func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
 	begun := x != nil && x.status != 0
@@ -67,8 +68,8 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// cutShort gives up a response that has begun. That is an error unless the server cancelled the
-// request on purpose: its client comes back and goes on.
+// cutShort gives up a response that has begun. It logs at the error level, unless the server
+// cancelled the request on purpose: in that case the client comes back and goes on.
 func (m *Mux) cutShort(r *http.Request, err error) {
 	level := slog.LevelError
 	if fault.Is(context.Cause(r.Context()), fault.Unavailable) {
@@ -107,7 +108,7 @@ func (m *Mux) answer(w http.ResponseWriter, r *http.Request, err error) {
 	respond(w, statuses[known.Kind], known.Message)
 }
 
-// seconds is a time in whole seconds, none of it cut off.
+// seconds returns a time in whole seconds, rounded up.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // details returns the list that a 422 has in place of a sentence.
@@ -118,10 +119,10 @@ func details(e *fault.Error) []fault.Detail {
 	return []fault.Detail{{Loc: []any{"body"}, Msg: e.Message, Type: "value_error"}}
 }
 
-// RequestError answers when a generated handler could not bind a request. It has the signature of
-// the generated packages' hooks ErrorHandlerFunc and RequestErrorHandlerFunc. The contract lets
-// nothing through that does not bind, unless the Go type of a member is narrower than its schema;
-// so this is logged.
+// RequestError answers when a generated handler could not bind a request. It has the signature
+// of the generated packages' hooks ErrorHandlerFunc and RequestErrorHandlerFunc. Every request
+// that passes the contract can be bound, unless the Go type of a member is narrower than its
+// schema; so this error is logged.
 func (m *Mux) RequestError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *fault.Error
 	if errors.As(err, &known) || r.Context().Err() != nil {
@@ -138,7 +139,7 @@ func (m *Mux) RequestError(w http.ResponseWriter, r *http.Request, err error) {
 	m.Error(w, r, fault.Shape(fault.Detail{Loc: loc, Type: "value_error", Msg: "Input could not be read"}))
 }
 
-// unknown logs an error that nobody foresaw; the client learns the request's id only.
+// unknown logs an unexpected error; the client learns the request's id only.
 func (m *Mux) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	id := RequestID(r.Context())
 	m.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
@@ -146,8 +147,8 @@ func (m *Mux) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	respond(w, http.StatusInternalServerError, internalError(id))
 }
 
-// Unforeseen logs an error that a part of a request ended with and that nobody foresaw. It returns
-// what the client is told of it.
+// Unforeseen logs an unexpected error that ended a part of a request. It returns the message
+// for the client.
 func (m *Mux) Unforeseen(ctx context.Context, err error) string {
 	id := RequestID(ctx)
 	m.log.LogAttrs(ctx, slog.LevelError, "request failed in part", slog.String("request_id", id), slog.Any("error", err))
@@ -176,7 +177,7 @@ func (m *Mux) recover(x *exchange, r *http.Request) {
 	respond(x, http.StatusInternalServerError, internalError(x.id))
 }
 
-// Status returns the status of a fault, for answers that are no JSON.
+// Status returns the status of a fault, for answers that are not JSON.
 func Status(f *fault.Error) int { return cmp.Or(statuses[f.Kind], http.StatusInternalServerError) }
 
 // respond writes an error's body.

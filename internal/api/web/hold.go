@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// When an operation holds its connection while it waits, as the member x-holds-connection of the
-// contract says.
+// Values of x-holds-connection, the member of the contract that says when an operation holds
+// its connection while it waits.
 const (
-	// holdsAlways is for streams, and for answers that are waited for.
+	// holdsAlways is for streams, and for answers that the client always waits for.
 	holdsAlways = "always"
-	// holdsStream is for answers that are streams for clients that accept these.
+	// holdsStream is for answers that are streams for clients that accept streams.
 	holdsStream = "stream"
-	// holdsWait is for answers that are waited for when the query has the parameter wait.
+	// holdsWait is for answers that the client waits for if the query has the parameter wait.
 	holdsWait = "wait"
 )
 
-// WantsStream tells whether a request prefers a stream of events to JSON.
+// WantsStream reports whether a request prefers a stream of events to JSON.
 func WantsStream(r *http.Request) bool {
 	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
 }
 
-// holds tells whether a request to the operation holds its connection.
+// holds reports whether a request to the operation holds its connection.
 func (o *operation) holds(r *http.Request) bool {
 	switch o.holding {
 	case holdsAlways:
@@ -35,7 +35,7 @@ func (o *operation) holds(r *http.Request) bool {
 	return false
 }
 
-// holding is Holding before an operation that holds connections now and then.
+// holding is Holding for an operation that holds its connection for some requests only.
 func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
 	held := m.Holding(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,9 +47,10 @@ func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
 	})
 }
 
-// Holding is the middleware before what holds its connection. The workspace has a place for each;
-// the connection gives its place back when it ends, also when the client goes. Beyond the quota a
-// request is refused before it does anything.
+// Holding is the middleware before a handler that holds its connection. The workspace has a
+// limited number of places for such connections; a connection gives its place back when it
+// ends, also when the client goes. Beyond the quota a request is refused before it does
+// anything.
 func (m *Mux) Holding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.limiter == nil {
@@ -66,7 +67,7 @@ func (m *Mux) Holding(next http.Handler) http.Handler {
 	})
 }
 
-// waiters counts the connections of each workspace that wait.
+// waiters counts the waiting connections of each workspace.
 type waiters struct {
 	mu    sync.Mutex
 	taken map[string]int64

@@ -92,7 +92,7 @@ func newHolds(t *testing.T, most int64) *holds {
 	return s
 }
 
-// open sends a request, and returns its answer when that has begun.
+// open sends a request, and returns its answer when the answer has begun.
 func (s *holds) open(t *testing.T, workspace, path, accept string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
@@ -110,8 +110,8 @@ func (s *holds) open(t *testing.T, workspace, path, accept string) *http.Respons
 
 const events = "text/event-stream"
 
-// TestAttackAWorkspaceThatOpensStreamsWithoutEnd has as many as its quota allows, of whatever kind
-// they are. Each gives its place back when it ends or when its client goes.
+// TestAttackAWorkspaceThatOpensStreamsWithoutEnd has as many streams as its quota allows, of
+// all kinds. Each gives its place back when it ends or when its client goes.
 func TestAttackAWorkspaceThatOpensStreamsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newHolds(t, 4)
@@ -133,7 +133,7 @@ func TestAttackAWorkspaceThatOpensStreamsWithoutEnd(t *testing.T) {
 			t.Errorf("%s: got %d %v %+v", way[0], answer.StatusCode, answer.Header, refusal)
 		}
 	}
-	// What holds no connection goes on, and other workspaces notice nothing.
+	// Requests that hold no connection go on, and other workspaces notice nothing.
 	for _, way := range [][3]string{{"a", "/short"}, {"a", "/events"}, {"a", "/revision"}, {"b", "/stream"}} {
 		answer := s.open(t, way[0], way[1], "")
 		if answer.StatusCode != http.StatusOK {
@@ -144,7 +144,7 @@ func TestAttackAWorkspaceThatOpensStreamsWithoutEnd(t *testing.T) {
 	open[0].Body.Close() // the client goes
 	s.wantPlace(t, "a")
 	close(s.end)
-	s.Close() // which waits for all answers
+	s.Close() // Close waits for all answers
 	if open := s.limiter.Open(); open != 0 {
 		t.Errorf("connections of %d workspaces are counted in the end", open)
 	}
@@ -162,7 +162,7 @@ func (s *holds) wantPlace(t *testing.T, workspace string) {
 	}
 }
 
-// TestStreamsSayThatTheyHoldConnections in both contracts, so that none is forgotten.
+// TestStreamsSayThatTheyHoldConnections checks both contracts, so that no stream is forgotten.
 func TestStreamsSayThatTheyHoldConnections(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string][]byte{"control plane": openapi.ControlPlane, "agent server": openapi.AgentServer} {
@@ -205,7 +205,8 @@ func TestStreamsSayThatTheyHoldConnections(t *testing.T) {
 	}
 }
 
-// TestAPanicGivesItsPlaceBack as any other end of an answer does.
+// TestAPanicGivesItsPlaceBack checks that a panic gives its place back like every other end of
+// an answer.
 func TestAPanicGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	s := newHolds(t, 1)

@@ -15,36 +15,39 @@ import (
 // Headers of requests that may be repeated (draft-ietf-httpapi-idempotency-key-header).
 const (
 	HeaderIdempotencyKey = "Idempotency-Key"
-	// HeaderReplayed is "true" in an answer that is the repetition of an earlier one.
+	// HeaderReplayed is "true" in an answer that repeats an earlier answer.
 	HeaderReplayed = "Idempotency-Replayed"
 )
 
 const (
 	headerCacheControl = "Cache-Control"
-	// NoStore is the Cache-Control of an answer that nobody keeps.
+	// NoStore is the Cache-Control of an answer that no cache may keep.
 	NoStore = "no-store"
 )
 
-// longestIdempotencyKey is how long the key may be that a client gives its request.
+// longestIdempotencyKey is the most bytes that a client's key may have.
 const longestIdempotencyKey = 255
 
-// keepTime is how long storing an answer may take: its client waits for it, or has gone long ago.
+// keepTime is how long storing an answer may take: its client waits for it, or has gone long
+// ago.
 const keepTime = 5 * time.Second
 
 // Answer is a response that is kept for repetitions of its request.
 type Answer struct {
 	Status int
-	// Header is what the handler set, without what belongs to one request only.
+	// Header has the fields that the handler set, without the fields that belong to one request
+	// only.
 	Header map[string][]string
 	Body   []byte
 }
 
 // Answers keeps the answers to requests that carry an Idempotency-Key, for the caller that ctx
-// tells of.
+// identifies.
 type Answers interface {
-	// Claim returns the answer to a request, or else claims the key for it: then the Attempt is not
-	// nil, and the caller must execute the request. A fingerprint tells requests apart. When the
-	// key belongs to another request, or to one that is being executed, the error is a fault.
+	// Claim returns the answer to a request, or else claims the key for it: then the Attempt is
+	// not nil, and the caller must execute the request. A fingerprint distinguishes requests.
+	// When the key belongs to another request, or to a request that is being executed, the
+	// error is a fault.
 	Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*Answer, Attempt, error)
 }
 
@@ -54,18 +57,19 @@ type Attempt interface {
 	Limit() time.Duration
 	// Keep stores the answer.
 	Keep(ctx context.Context, answer Answer) error
-	// Release gives the key back, so that the request can be repeated in earnest.
+	// Release gives the key back, so that a repetition executes the request.
 	Release(ctx context.Context) error
 }
 
-// idempotent lets clients repeat a request that changes something, as often as it takes to see an
-// answer: under one Idempotency-Key the request is executed once, and later ones get the first
-// answer again. Answers of 500 and above are not kept, nor are those that say no-store: their
-// requests are executed again, unless the handler stored its own answer through Attempted.
+// idempotent lets clients repeat a request that changes something until they see an answer:
+// under one Idempotency-Key the request is executed once, and later requests get the first
+// answer again. Answers of 500 and above are not kept, and answers with no-store are not kept
+// either: their requests are executed again, unless the handler stored its own answer through
+// Attempted.
 //
-// It stands behind the contract's checks: a request that is not executed claims nothing. A claimed
-// request is executed to its end even when its client has gone, since that client will ask what
-// became of it.
+// It stands behind the contract's checks: a request that is not executed claims nothing. A
+// claimed request is executed to its end even when its client has gone, because that client
+// will ask for the outcome.
 func (m *Mux) idempotent(answers Answers, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values(HeaderIdempotencyKey)
@@ -106,7 +110,7 @@ func changes(method string) bool {
 	return false
 }
 
-// idempotencyKey checks the header. What the key says is the client's business.
+// idempotencyKey checks the header. The client is free in the choice of the key's text.
 func idempotencyKey(values []string) (string, error) {
 	key := values[0]
 	ok := len(values) == 1 && key != "" && len(key) <= longestIdempotencyKey
@@ -119,23 +123,25 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// refuseHeader is the 422 that names a header.
+// refuseHeader is the 422 answer that names a header.
 func refuseHeader(name, message string) error {
 	return fault.Shape(fault.Detail{Loc: []any{"header", name}, Type: "value_error", Msg: message})
 }
 
-// fingerprint tells requests apart by method, path, query and body, each as it was sent.
+// fingerprint distinguishes requests by method, path, query and body, each exactly as it was
+// sent.
 func fingerprint(r *http.Request) ([sha256.Size]byte, error) {
 	h := sha256.New()
 	add := func(part []byte) {
-		// The length keeps the end of one part from being taken for the beginning of the next.
-		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything
+		// The length separates the parts: the end of a part cannot be read as the beginning of
+		// the next.
+		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash accepts everything
 		h.Write(part)
 	}
 	add([]byte(r.Method))
 	add([]byte(r.URL.EscapedPath()))
 	add([]byte(r.URL.RawQuery))
-	// An operation whose contract has no body does not look at one.
+	// An operation whose contract has no body does not look at the body of a request.
 	text, err := CheckedBody(r)
 	if err != nil {
 		return [sha256.Size]byte{}, err
@@ -168,23 +174,23 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 	rec.sendTo(w, r)
 }
 
-// Refusal is the answer that a fault becomes, for an attempt to keep in place of its own.
+// Refusal returns the answer to a fault, for an attempt to keep in place of its own answer.
 func Refusal(refusal *fault.Error) Answer {
 	rec := &recorder{header: http.Header{}}
 	respond(rec, Status(refusal), refusal.Message)
 	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}
 }
 
-// MostSettled is how large an answer may be, in bytes, that is written together with what its
-// request does. A larger one is kept after that, on its own.
+// MostSettled is the most bytes of an answer that is written together with the changes of its
+// request. A larger answer is kept after the changes, in a write of its own.
 const MostSettled = 64 << 10
 
 // Untagged is the version of an answer without an ETag.
 const Untagged = -1
 
 // Rehearse returns the answer that a handler is going to send, for an attempt to settle its key
-// with. Version is what the handler says to ShowVersion, 0 if it says nothing, and Untagged where
-// answers of the operation have no ETag.
+// with. Version is the value that the handler passes to ShowVersion, 0 if it does not call it,
+// and Untagged if answers of the operation have no ETag.
 func Rehearse(send func(http.ResponseWriter) error, version int64) (Answer, error) {
 	rec := &recorder{header: http.Header{}}
 	if err := send(rec); err != nil {
@@ -198,7 +204,7 @@ func Rehearse(send func(http.ResponseWriter) error, version int64) (Answer, erro
 
 type attemptKey struct{}
 
-// Attempted returns the attempt that a handler executes, nil when its request has no
+// Attempted returns the attempt that a handler executes, nil if its request has no
 // Idempotency-Key.
 func Attempted(ctx context.Context) Attempt {
 	attempt, _ := ctx.Value(attemptKey{}).(Attempt)

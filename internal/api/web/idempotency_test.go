@@ -68,7 +68,7 @@ func isReplay(w *httptest.ResponseRecorder) bool {
 	return w.Header().Get("Idempotency-Replayed") == "true"
 }
 
-// sameAnswer checks that one is the replay of the other.
+// sameAnswer checks that the second answer is the replay of the first.
 func sameAnswer(t *testing.T, first, again *httptest.ResponseRecorder) {
 	t.Helper()
 	if isReplay(first) || !isReplay(again) {
@@ -151,11 +151,12 @@ func TestAKeyIsForOneRequest(t *testing.T) {
 	if w := send(t, s, "DELETE", "/widgets/1", "", "Idempotency-Key", "method"); w.Code != 422 {
 		t.Errorf("another method: got %d", w.Code)
 	}
-	// Reading takes no notice of the header.
+	// Reads ignore the header.
 	if w := send(t, s, "GET", "/widgets/1", "", "Idempotency-Key", "k"); w.Code != 200 || isReplay(w) {
 		t.Errorf("GET: got %d", w.Code)
 	}
-	// Nor does what nobody authenticates for, as there is nobody to keep the answer for.
+	// Operations without authentication ignore it, too, because there is no caller to keep the
+	// answer for.
 	for range 2 {
 		if w := send(t, s, "POST", "/open", "", "Idempotency-Key", "k"); w.Code != 204 || isReplay(w) {
 			t.Errorf("an open operation: got %d", w.Code)
@@ -185,7 +186,7 @@ func TestKeysAreChecked(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotExecutedClaimsNothing sends a bad request first, which the client mends.
+// TestWhatIsNotExecutedClaimsNothing sends a bad request first, which the client corrects.
 func TestWhatIsNotExecutedClaimsNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := newRepeatables(t)
@@ -199,7 +200,7 @@ func TestWhatIsNotExecutedClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestWhichAnswersAreKept has a handler fail in all ways there are.
+// TestWhichAnswersAreKept has a handler fail in all possible ways.
 func TestWhichAnswersAreKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -255,7 +256,7 @@ func TestWhichAnswersAreKept(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatBreaksOff is one that the client could take for whole.
+// TestAnAnswerThatBreaksOff has an answer that the client could take for complete.
 func TestAnAnswerThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	s, _ := newRepeatables(t)
@@ -278,7 +279,7 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestManyEqualRequestsAtOnce go to two servers over one table.
+// TestManyEqualRequestsAtOnce sends requests to two servers over one table.
 func TestManyEqualRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	answers := newKept(t, newHandClock())
@@ -299,7 +300,7 @@ func TestManyEqualRequestsAtOnce(t *testing.T) {
 			answered <- send(t, servers[i%2], "POST", "/widgets", `{"text":"x"}`, "Idempotency-Key", "k")
 		})
 	}
-	// All but one are answered while that one is executed.
+	// All requests except one are answered while that one is executed.
 	for range n - 1 {
 		w := <-answered
 		if w.Code != 409 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "is being executed") {
@@ -321,7 +322,7 @@ func TestManyEqualRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAClientThatGaveUp asks again what became of its request.
+// TestAClientThatGaveUp asks again for the outcome of its request.
 func TestAClientThatGaveUp(t *testing.T) {
 	t.Parallel()
 	s, _ := newRepeatables(t)
@@ -349,7 +350,7 @@ func TestAClientThatGaveUp(t *testing.T) {
 	}
 }
 
-// TestAServerThatStops cancels its requests, also those that go on without their clients.
+// TestAServerThatStops cancels its requests, also requests that go on without their clients.
 func TestAServerThatStops(t *testing.T) {
 	t.Parallel()
 	s, _ := newRepeatables(t)
@@ -382,7 +383,8 @@ func (s stubborn) Limit() time.Duration                 { return s.limit }
 func (stubborn) Keep(context.Context, web.Answer) error { return errors.New("no space left") }
 func (stubborn) Release(context.Context) error          { return errors.New("no space left") }
 
-// TestAnAnswerThatCannotBeKept is sent all the same: the request was executed.
+// TestAnAnswerThatCannotBeKept checks that such an answer is sent all the same: the request was
+// executed.
 func TestAnAnswerThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	s := newRepeatable(t, stubborn{time.Minute})
@@ -394,7 +396,7 @@ func TestAnAnswerThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestAnExecutionThatTakesTooLong ends when another may begin.
+// TestAnExecutionThatTakesTooLong ends when another execution may begin.
 func TestAnExecutionThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -425,7 +427,8 @@ func (failingAnswers) Claim(context.Context, string, [sha256.Size]byte) (*web.An
 	return nil, nil, errors.New("no space left")
 }
 
-// TestARepetitionUnderACondition would be refused if it were executed again.
+// TestARepetitionUnderACondition repeats a request that would be refused if it were executed
+// again.
 func TestARepetitionUnderACondition(t *testing.T) {
 	t.Parallel()
 	s, _ := newRepeatables(t)

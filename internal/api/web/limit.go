@@ -13,37 +13,38 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
-// mostBuckets is how many buckets a Limiter keeps: those that were used last. A caller has at most
-// two, and a workspace has one.
+// mostBuckets is how many buckets a Limiter keeps: the buckets that were used last. A caller
+// has at most two buckets, and a workspace has one bucket.
 const mostBuckets = 20_000
 
-// Rate is how often a caller may ask: so many requests at once, and so many per second in the long
-// run.
+// Rate is how often a caller may send requests: a number of requests at once, and a number of
+// requests per second in the long run.
 type Rate struct {
-	// PerSecond is 0 for no limit.
+	// PerSecond is 0 if there is no limit.
 	PerSecond float64
 	Burst     int
 }
 
-// Limits are what each caller may ask for. Reads and writes do not count against each other.
+// Limits are the rates of each caller. Reads and writes are counted separately.
 type Limits struct {
 	Reads, Writes Rate
 }
 
-// Quotas bound what each workspace may ask of one process, over all its callers.
+// Quotas bound the requests and the connections of each workspace at one process, over all its
+// callers.
 type Quotas interface {
-	// RequestsPerSecond is how many requests are taken in the long run; twice as many are taken at
-	// once. RefuseRequest is the refusal beyond that.
+	// RequestsPerSecond is how many requests are accepted in the long run; twice as many are
+	// accepted at once. RefuseRequest is the refusal beyond that.
 	RequestsPerSecond() int64
 	RefuseRequest() *fault.Error
-	// StreamsAtOnce is how many connections may wait at once, RefuseStream is the refusal beyond
-	// that.
+	// StreamsAtOnce is how many connections may wait at once; RefuseStream is the refusal
+	// beyond that number.
 	StreamsAtOnce() int64
 	RefuseStream() *fault.Error
 }
 
-// policy is a Rate as answers name it (draft-ietf-httpapi-ratelimit-headers-10): a quota in a
-// window of time.
+// policy is a Rate in the form that answers name it (draft-ietf-httpapi-ratelimit-headers-10):
+// a quota in a window of time.
 type policy struct {
 	Rate
 	name, field string
@@ -66,8 +67,8 @@ type Buckets struct {
 // NewBuckets returns buckets that are full.
 func NewBuckets() *Buckets { return &Buckets{lru.New[string, *rate.Limiter](mostBuckets)} }
 
-// Take takes a request out of a bucket, which is filled at a rate, or says how long to wait for
-// one. What was taken can be given back.
+// Take takes a request out of a bucket, which is filled at a rate, or returns how long the
+// caller must wait for it. giveBack returns the request to the bucket.
 func (b *Buckets) Take(name string, r Rate, now time.Time) (giveBack func(), wait time.Duration) {
 	taken := b.of(name, r).ReserveN(now, 1)
 	giveBack = func() { taken.CancelAt(now) }
@@ -81,8 +82,8 @@ func (b *Buckets) of(name string, r Rate) *rate.Limiter {
 	return b.cache.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
 }
 
-// Limiter counts the requests of each workspace and of each caller, and the connections of each
-// workspace that wait, in the memory of one process. It is safe for concurrent use.
+// Limiter counts, in the memory of one process, the requests of each workspace and of each
+// caller, and the waiting connections of each workspace. It is safe for concurrent use.
 type Limiter struct {
 	quotas        Quotas
 	reads, writes policy
@@ -100,12 +101,13 @@ func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 	}
 }
 
-// Limit has the operations of the Mux bounded; without it nothing is counted.
+// Limit bounds the operations of the Mux; without it nothing is counted.
 func (m *Mux) Limit(l *Limiter) { m.limiter = l }
 
-// Counted is the middleware that refuses requests of workspaces and of callers who ask too often:
-// 429, with the time after which it is worth asking again. It belongs behind ActsFor. caller names
-// who sent a request, whom answers tell how much is left; nil counts for the workspace alone.
+// Counted is the middleware that refuses the requests of workspaces and callers that ask too
+// often: 429, with the time after which a new request is worth sending. It belongs behind
+// ActsFor. caller names the caller that sent a request; answers tell this caller how many
+// requests are left. If caller is nil, only the workspace is counted.
 func (m *Mux) Counted(caller func(*http.Request) string) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,8 +120,8 @@ func (m *Mux) Counted(caller func(*http.Request) string) Middleware {
 	}
 }
 
-// count counts the caller first: a caller that is refused takes nothing from the others of its
-// workspace.
+// count counts the caller first: a caller that is refused takes nothing from the other callers
+// of its workspace.
 func (m *Mux) count(header http.Header, r *http.Request, caller func(*http.Request) string) error {
 	if m.limiter == nil {
 		return nil
@@ -132,7 +134,7 @@ func (m *Mux) count(header http.Header, r *http.Request, caller func(*http.Reque
 	return m.limiter.takeOfWorkspace(ownerOf(r))
 }
 
-// takeOfCaller counts a request, and says in the header what is left.
+// takeOfCaller counts a request, and states in the header how many requests are left.
 func (l *Limiter) takeOfCaller(header http.Header, method, caller string) error {
 	p := l.reads
 	if changes(method) {
@@ -168,7 +170,7 @@ func (l *Limiter) takeOfWorkspace(workspace string) error {
 	return refusal
 }
 
-// take takes a token of a bucket if there is one, and tells how many are left.
+// take takes a token of a bucket if there is a token, and returns how many tokens are left.
 func (l *Limiter) take(name string, r Rate) (allowed bool, left float64) {
 	now := l.now()
 	bucket := l.buckets.of(name, r)
@@ -176,10 +178,11 @@ func (l *Limiter) take(name string, r Rate) (allowed bool, left float64) {
 	return allowed, max(0, bucket.TokensAt(now))
 }
 
-// filling is how long it takes until so many tokens more are there.
+// filling is how long it takes until the bucket has this many more tokens.
 func (r Rate) filling(tokens float64) time.Duration {
 	return time.Duration(tokens / r.PerSecond * float64(time.Second))
 }
 
-// waiting is when a request is worth sending again that found less than one token left.
+// waiting is how long a client should wait whose request found less than one token in the
+// bucket.
 func (r Rate) waiting(left float64) time.Duration { return max(time.Second, r.filling(1-left)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// handClock is moved by hand.
+// handClock is a clock that the test sets.
 type handClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -66,7 +66,7 @@ func TestACallerThatAsksTooOften(t *testing.T) {
 		{0, "GET", "a", answer{200, "", reads, `"reads";r=1;t=1`}},
 		{0, "HEAD", "a", answer{200, "", reads, `"reads";r=0;t=2`}},
 		{0, "GET", "a", answer{429, "1", reads, `"reads";r=0;t=2`}},
-		// Nobody else is held up, and writes are counted apart.
+		// No other caller is held up, and writes are counted apart.
 		{0, "GET", "b", answer{200, "", reads, `"reads";r=2;t=1`}},
 		{0, "DELETE", "a", answer{204, "", writes, `"writes";r=0;t=10`}},
 		{0, "DELETE", "a", answer{429, "10", writes, `"writes";r=0;t=10`}},
@@ -80,7 +80,7 @@ func TestACallerThatAsksTooOften(t *testing.T) {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
-	c.pass(-time.Hour) // a clock that is put back is no reason to fail
+	c.pass(-time.Hour) // a clock that is set back is no reason to fail
 	get("GET", "a")
 	if w := send(t, s, "DELETE", "/widgets/1", "", "X-Api-Key", "b"); w.Code != 204 {
 		t.Errorf("got %d", w.Code)
@@ -124,7 +124,8 @@ func TestManyRequestsAtOnceAreCounted(t *testing.T) {
 	}
 }
 
-// TestCallersAreForgotten who have not asked for longest, when there are more than are remembered.
+// TestCallersAreForgotten forgets the callers that have not sent requests for the longest time,
+// when there are more callers than buckets.
 func TestCallersAreForgotten(t *testing.T) {
 	t.Parallel()
 	const most = 10
@@ -148,7 +149,8 @@ func TestCallersAreForgotten(t *testing.T) {
 	}
 }
 
-// asWorkspace is a guard that takes a request for one of the workspace that a header names.
+// asWorkspace is a guard that takes a request for a request of the workspace that a header
+// names.
 func asWorkspace(limits quota.Limits, c *handClock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
 		m.Limit(web.NewLimiter(limits, web.Limits{}, c.now))
@@ -162,7 +164,8 @@ func asWorkspace(limits quota.Limits, c *handClock) func(*web.Mux) web.Middlewar
 	}
 }
 
-// TestAttackAWorkspaceThatAsksTooOften whichever of its keys it uses and whatever it asks for.
+// TestAttackAWorkspaceThatAsksTooOften sends requests with several keys and methods: all of
+// them share the rate of the workspace.
 func TestAttackAWorkspaceThatAsksTooOften(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()

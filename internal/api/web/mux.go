@@ -16,29 +16,30 @@ import (
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
 
-// Guard returns what stands before an operation.
+// Guard returns the middleware that stands before an operation.
 type Guard = func(Operation) Middleware
 
 // Always returns the guard that puts the same middleware before all operations.
 func Always(m Middleware) Guard { return func(Operation) Middleware { return m } }
 
-// Mux routes requests to operations and gives each of them the manners of this package.
+// Mux routes requests to operations and gives each of them the common behaviour of this
+// package.
 type Mux struct {
 	routes http.ServeMux
 	log    *slog.Logger
 	places []place
-	// others are the patterns of Otherwise.
+	// others are the patterns that were passed to Otherwise.
 	others []string
 	// arrival and refused are how long bodies may take to arrive, before and after their requests
 	// are answered.
 	arrival, refused time.Duration
-	// budget is what the bodies of requests take their memory from, nil for no bound.
+	// budget is the memory budget for the bodies of requests, nil for no bound.
 	budget *budget.Budget
-	// reads is what requests take the memory from of what they read, nil for no bound.
+	// reads is the memory budget for the data that requests read, nil for no bound.
 	reads *budget.Budget
-	// storage says whether there is room for more data; nil has room.
+	// storage says whether there is room for more data; nil means that there is room.
 	storage Storage
-	// limiter bounds what workspaces and callers ask for; nil bounds nothing.
+	// limiter bounds the requests of workspaces and callers; nil bounds nothing.
 	limiter *Limiter
 	// taking is how long a client may take to accept a part of an answer.
 	taking time.Duration
@@ -56,8 +57,9 @@ func (m *Mux) Handle(pattern string, handler http.Handler) {
 	m.routes.Handle(pattern, handler)
 }
 
-// Otherwise adds a handler for the requests below a pattern that no other route takes. It reports
-// whether it has answered; a request that it leaves alone is answered as one that nothing takes.
+// Otherwise adds a handler for the requests below a pattern that no other route takes. The
+// handler reports whether it has answered; a request that it leaves alone is answered as if no
+// route took it.
 func (m *Mux) Otherwise(pattern string, handler func(http.ResponseWriter, *http.Request) bool) {
 	m.others = append(m.others, pattern)
 	m.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,18 +69,18 @@ func (m *Mux) Otherwise(pattern string, handler func(http.ResponseWriter, *http.
 	}))
 }
 
-// Again routes a request anew, whose path a handler has changed.
+// Again routes a request once more, after a handler has changed its path.
 func (m *Mux) Again(w http.ResponseWriter, r *http.Request) {
 	if !m.crossOrigin(w, r) {
 		m.routes.ServeHTTP(w, r)
 	}
 }
 
-// Routes returns what a generated package registers its operations on, as the BaseRouter and with
-// the same base as BaseURL.
+// Routes returns the router on which a generated package registers its operations, as the
+// BaseRouter and with the same base as BaseURL.
 //
-// The guard runs before anything else of the request is looked at, except for operations that the
-// contract declares open to everybody. It may be nil.
+// The guard runs before any other part of the request is examined, except for operations that
+// the contract declares open to everybody. It may be nil.
 func (m *Mux) Routes(contract *Contract, base string, guard Guard) *Routes {
 	return &Routes{mux: m, contract: contract, base: base, guard: guard, reads: map[string]http.Handler{}}
 }
@@ -91,21 +93,22 @@ type Routes struct {
 	guard    Guard
 	decide   Guard
 	answers  Answers
-	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before
-	// them.
+	// reads are the handlers of GET whose answers have an ETag, by path, without the middleware
+	// before them.
 	reads map[string]http.Handler
 }
 
-// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are those
-// whose contract names the header; nil keeps none. It concerns what is registered afterwards.
+// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are the
+// operations whose contract names the header; nil keeps no answers. It affects the operations
+// that are registered afterwards.
 func (r *Routes) Idempotent(answers Answers) *Routes {
 	r.answers = answers
 	return r
 }
 
-// Deciding puts a guard behind the contract's checks and before everything else: also before
-// answers that were kept. What the guard puts in the place of a body is checked again. It concerns
-// what is registered afterwards.
+// Deciding puts a guard behind the contract's checks and before everything else, also before
+// kept answers. A body that the guard puts in the place of another is checked again. It affects
+// the operations that are registered afterwards.
 func (r *Routes) Deciding(guard Guard) *Routes {
 	r.decide = guard
 	return r
@@ -139,7 +142,7 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	r.mux.Handle(pattern, checked)
 }
 
-// checking is the contract's checks, of the requests that are to be checked.
+// checking applies the contract's checks to the requests for which the function returns true.
 func (r *Routes) checking(o *operation, next http.Handler, which func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if which(req) {
@@ -152,8 +155,8 @@ func (r *Routes) checking(o *operation, next http.Handler, which func(*http.Requ
 	})
 }
 
-// conditional lets the operation speak of the state of its resource, where the contract says so: by
-// an ETag in its own answers, or in those of GET to the path that it changes.
+// conditional gives the operation ETags and conditions where the contract says so: by an ETag
+// in its own answers, or in the answers of GET to the path that it changes.
 func (r *Routes) conditional(o *operation, method, path string, handler http.Handler) http.Handler {
 	if method == http.MethodGet && o.tagged {
 		r.reads[path] = handler
@@ -165,11 +168,11 @@ func (r *Routes) conditional(o *operation, method, path string, handler http.Han
 		}
 		return r.mux.conditional(handler, true, nil)
 	}
-	// GET may be registered after this.
+	// GET may be registered after this operation.
 	return r.mux.conditional(handler, o.tagged, func() http.Handler { return r.reads[path] })
 }
 
-// ServeHTTP serves all routes of the Mux, as the generated packages want of a router.
+// ServeHTTP serves all routes of the Mux; the generated packages need this method of a router.
 func (r *Routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
 // ServeHTTP answers a request: exactly one response, one log line, and no panic beyond this point.
@@ -195,7 +198,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Again(x, r)
 }
 
-// miss answers a request that no route takes: an unknown path, or a known path with another method.
+// miss answers a request that no route takes: an unknown path, or a known path with another
+// method.
 func (m *Mux) miss(w http.ResponseWriter, r *http.Request) {
 	allowed := m.Allowed(r)
 	if len(allowed) == 0 {
@@ -227,8 +231,8 @@ func (m *Mux) Allowed(r *http.Request) []string {
 	return allowed
 }
 
-// isClean reports whether the path has no empty, "." or ".." segments: net/http would answer those
-// with a redirect to another path, which no client of an API expects.
+// isClean reports whether the path has no empty, "." or ".." segments: net/http would answer
+// such a path with a redirect to another path, which no client of an API expects.
 func isClean(p string) bool {
 	clean := path.Clean(p)
 	return p == clean || p == clean+"/"

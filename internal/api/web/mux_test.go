@@ -233,7 +233,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// A response that has begun cannot become an error: the client must see that it is not whole.
+// TestResponseCutShort checks that a response that has begun does not become an error: the
+// client must see that it is not complete.
 func TestResponseCutShort(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*web.Mux, http.ResponseWriter, *http.Request){
@@ -261,8 +262,8 @@ func TestResponseCutShort(t *testing.T) {
 	}
 }
 
-// A response that the server cuts short because it stops, or because a function's time is up, is
-// nobody's mistake.
+// TestResponseCutShortOnPurpose checks that a response that the server cuts short because it
+// stops, or because a function's time is up, is not an error.
 func TestResponseCutShortOnPurpose(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -304,8 +305,8 @@ func TestResponseCutShortOnPurpose(t *testing.T) {
 	}
 }
 
-// When the client has left in the middle of the response, there is nobody to tell and nothing to
-// mend.
+// TestClientThatLeavesInTheMiddle has a client leave in the middle of the response: then there
+// is no client to answer and no error to correct.
 func TestClientThatLeavesInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(w http.ResponseWriter, cancel func()) error{

@@ -10,11 +10,12 @@ type File struct {
 	Body []byte
 	// Type is the Content-Type.
 	Type string
-	// ContentPolicy is the Content-Security-Policy of a page, "" for a file that is no page.
+	// ContentPolicy is the Content-Security-Policy of a page, "" if the file is not a page.
 	ContentPolicy string
 }
 
-// Page serves an HTML page with its Content-Security-Policy. read makes both at the first request.
+// Page serves an HTML page with its Content-Security-Policy. read makes both at the first
+// request.
 func Page(read func() (html []byte, contentPolicy string)) http.Handler {
 	return Serve(func() File {
 		html, contentPolicy := read()

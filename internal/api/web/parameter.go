@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// parameter is what a value in the path, the query or a header must look like.
+// parameter describes what a value in the path, the query or a header must look like.
 type parameter struct {
 	in, name string
 	required bool
 	// uuid texts are read in lower case, the form in which ids are stored.
 	uuid bool
-	// kind is the JSON type of the value, or of the items when it is a list.
+	// kind is the JSON type of the value, or of the items when the value is a list.
 	kind string
 	list bool
 	*schema
@@ -48,7 +48,7 @@ func (l *loader) parameter(at pointer) (*parameter, error) {
 	return p, nil
 }
 
-// describe fills in what decoding the parameter's text needs to know of its schema.
+// describe sets the fields of the parameter that decoding its text needs from its schema.
 func (l *loader) describe(p *parameter, at pointer) error {
 	at, err := l.document.follow(at)
 	if err != nil {
@@ -70,8 +70,8 @@ func (l *loader) describe(p *parameter, at pointer) error {
 	return nil
 }
 
-// checkParameters checks all parameters, and rewrites those whose text the generated binder would
-// read differently.
+// checkParameters checks all parameters, and rewrites the parameters whose text the generated
+// binder would read differently.
 func checkParameters(parameters []*parameter, r *http.Request) problems {
 	var found problems
 	var query url.Values
@@ -112,9 +112,9 @@ func (p *parameter) checkPath(r *http.Request) problems {
 	return p.checkValues([]string{value})
 }
 
-// normalize takes the last of several values where one is wanted. Where a list is wanted it takes
-// the items of JSON arrays, and leaves out empty values: a client that has nothing to name may
-// still name the parameter.
+// normalize takes the last of several values if the schema wants one value. If the schema wants
+// a list, it takes the items of JSON arrays, and leaves out empty values: a client that has
+// nothing to name may still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
 	values, changed := p.choose(values)
 	if !p.uuid {

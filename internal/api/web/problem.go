@@ -8,12 +8,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// problem is one thing that is wrong with a request.
+// problem is one mistake in a request.
 type problem struct {
 	fault.Detail
-	// rank orders problems of one value, the most telling first.
+	// rank orders problems of one value: the most helpful problem comes first.
 	rank int
-	// mismatch says that the value has another JSON type than the schema wants.
+	// mismatch says that the value has another JSON type than the schema requires.
 	mismatch bool
 }
 
@@ -24,8 +24,8 @@ func newProblem(loc []any, kind, message string) problem {
 	return problem{Detail: fault.Detail{Loc: slices.Clone(loc), Type: kind, Msg: message}}
 }
 
-// asError returns the problems as one fault, or nil when there are none. They are ordered by place,
-// and each value has one.
+// asError returns the problems as one fault, or nil if there are no problems. They are ordered
+// by place, and each value has one problem.
 func (p problems) asError() error {
 	if len(p) == 0 {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// receiver takes raw bodies of up to 1000 bytes from whoever has the header X-Signed, and JSON.
+// receiver takes raw bodies of up to 1000 bytes from callers with the header X-Signed, and
+// JSON.
 func receiver(t *testing.T, arrival time.Duration) (url string, began *atomic.Int64) {
 	t.Helper()
 	mux, _ := newMux()
@@ -41,8 +42,8 @@ func receiver(t *testing.T, arrival time.Duration) (url string, began *atomic.In
 	return server.URL, began
 }
 
-// begin sends the head of a request that promises a body, and returns the connection with what is
-// answered.
+// begin sends the head of a request that promises a body, and returns the connection with the
+// answer.
 func begin(t *testing.T, url, path string, length int, headers ...string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
@@ -71,7 +72,8 @@ func wantAnswer(t *testing.T, answers *bufio.Reader, want int) {
 	}
 }
 
-// TestWhoMayNotSendARawBodyNeedNot is refused before a byte of it has come.
+// TestWhoMayNotSendARawBodyNeedNot checks that a caller without permission is refused before a
+// byte of the body has come.
 func TestWhoMayNotSendARawBodyNeedNot(t *testing.T) {
 	t.Parallel()
 	url, _ := receiver(t, time.Minute)
@@ -92,7 +94,8 @@ func TestABodyMustArriveInTime(t *testing.T) {
 	}
 }
 
-// TestAttackSlowSendersOfRawBodies keep nobody else's hook waiting, however many they are.
+// TestAttackSlowSendersOfRawBodies checks that slow senders delay no hook of another sender,
+// however many they are.
 func TestAttackSlowSendersOfRawBodies(t *testing.T) {
 	t.Parallel()
 	url, _ := receiver(t, time.Minute)

@@ -8,30 +8,32 @@ import (
 	"time"
 )
 
-// recorder is a response that is kept back until it is known what becomes of it.
+// recorder is a response that is held back until the server knows what to do with it.
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer
-	// status is 0 until the response has begun, sent is the header as it was then.
+	// status is 0 until the response has begun; sent is the header at that time.
 	status int
 	sent   http.Header
-	// gone says that the client left before it was answered.
+	// gone says that the client left before the answer.
 	gone bool
 }
 
-// record lets a handler answer into memory. For the handler, the response begins when it writes.
+// record lets a handler answer into memory. For the handler, the response begins when it
+// writes.
 func record(next http.Handler, r *http.Request) *recorder {
 	rec := &recorder{header: http.Header{}}
 	x := &exchange{ResponseWriter: rec, id: RequestID(r.Context()), start: time.Now()}
 	next.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-	rec.WriteHeader(http.StatusOK) // as net/http does for a handler that wrote nothing
+	rec.WriteHeader(http.StatusOK) // net/http does the same for a handler that wrote nothing
 	rec.gone = x.status == statusClientGone
 	return rec
 }
 
 func (rec *recorder) Header() http.Header { return rec.header }
 
-// WriteHeader begins the response; only the first status counts, informational ones do not.
+// WriteHeader begins the response; only the first final status counts, informational statuses
+// do not.
 func (rec *recorder) WriteHeader(status int) {
 	if rec.status == 0 && status >= http.StatusOK {
 		rec.status, rec.sent = status, rec.header.Clone()
@@ -43,7 +45,7 @@ func (rec *recorder) Write(data []byte) (int, error) {
 	return rec.body.Write(data)
 }
 
-// sendTo answers with what was recorded.
+// sendTo answers with the recorded response.
 func (rec *recorder) sendTo(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), rec.sent)
 	w.WriteHeader(rec.status)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// replacedBody is a body that the server has put in the place of one that was checked.
+// replacedBody is a body that the server has put in the place of a checked body.
 type replacedBody struct{ *bytes.Reader }
 
 // Close does nothing: the body is in memory.
@@ -23,8 +23,8 @@ func isReplaced(r *http.Request) bool {
 	return is
 }
 
-// CheckedBody returns the text of a body that was checked, nil where there is none, and leaves the
-// body to be read again.
+// CheckedBody returns the text of a body that was checked, nil if there is no such body, and
+// leaves the body to be read again.
 func CheckedBody(r *http.Request) ([]byte, error) {
 	body, ok := r.Body.(checkedBody)
 	if !ok {

@@ -12,37 +12,39 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// What bodies cost of the budget.
+// Costs of bodies, counted against the budget.
 const (
-	// bodyAllowance is how much of a request is not counted.
+	// bodyAllowance is how many bytes of a request are not counted.
 	bodyAllowance = 64 << 10
-	// arrivedCost is what a byte costs while the body arrives, decodedCost what it costs in
-	// addition when it is worked on, and valueCost what each JSON value costs then.
+	// arrivedCost is the cost of a byte while the body arrives, decodedCost is its additional
+	// cost while the server works on the body, and valueCost is the cost of each JSON value
+	// then.
 	arrivedCost = 2
 	decodedCost = 3
 	valueCost   = 160
 )
 
-// mostFreeValues is how many JSON values a body may hold, in parts that no schema describes, too.
+// mostFreeValues is how many JSON values a body may hold, including parts that no schema
+// describes.
 const mostFreeValues = 1_000_000
 
 // Bound lets the bodies of requests take their memory from a budget.
 func (m *Mux) Bound(b *budget.Budget) { m.budget = b }
 
 const (
-	// readAllowance is how much of what a request has read is not counted.
+	// readAllowance is how many bytes of the data that a request has read are not counted.
 	readAllowance = 128 << 10
-	// readWait is how long a request waits for room for what it reads. Streams wait longer: their
-	// clients see heartbeats meanwhile.
+	// readWait is how long a request waits for room for the data that it reads. Streams wait
+	// longer: their clients see heartbeats meanwhile.
 	readWait = 30 * time.Second
 )
 
-// BoundReads lets what requests read take its memory from a budget. It is given back when it is
-// sent.
+// BoundReads lets the data that requests read take its memory from a budget. The memory is
+// given back when the data is sent.
 func (m *Mux) BoundReads(b *budget.Budget) { m.reads = b }
 
-// ActsFor says which workspace a request acts for: what it takes of the budget is taken from that
-// workspace's part.
+// ActsFor says which workspace a request acts for: the request takes its share of the budget
+// from that workspace's part.
 func ActsFor(ctx context.Context, workspace string) {
 	if x := exchangeOf(ctx); x != nil {
 		x.owner = workspace
@@ -50,14 +52,14 @@ func ActsFor(ctx context.Context, workspace string) {
 	}
 }
 
-// room is what the body of a request takes of the budget.
+// room is the share that the body of a request takes of the budget.
 type room struct {
 	share *budget.Share
 	// wait is how long the request waits for room.
 	wait time.Duration
 }
 
-// roomOf returns the room of a request. It is given back when the request is answered.
+// roomOf returns the room of a request. The room is given back when the request is answered.
 func roomOf(r *http.Request, owner string, wait time.Duration) room {
 	x := exchangeOf(r.Context())
 	if x == nil || x.budget == nil {
@@ -69,8 +71,8 @@ func roomOf(r *http.Request, owner string, wait time.Duration) room {
 	return room{x.share, wait}
 }
 
-// ownerOf is whose part of the budget a request takes from. Strangers at different paths do not
-// share a part.
+// ownerOf returns the owner of the part of the budget from which a request takes. Unknown
+// callers at different paths do not share a part.
 func ownerOf(r *http.Request) string {
 	if x := exchangeOf(r.Context()); x != nil && x.owner != "" {
 		return x.owner
@@ -80,14 +82,14 @@ func ownerOf(r *http.Request) string {
 
 var errNoRoom = fault.New(fault.Unavailable, "The server is working on too many large requests. Try again later.")
 
-// take waits until so many bytes may be taken.
+// take waits until this many bytes may be taken.
 func (m room) take(ctx context.Context, bytes int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.wait, errNoRoom)
 	defer cancel()
 	return m.share.Grow(ctx, bytes)
 }
 
-// counted reads a body no faster than there is room for it.
+// counted reads a body no faster than the budget has room for it.
 type counted struct {
 	io.Reader
 	room
@@ -101,15 +103,15 @@ func (c counted) Read(p []byte) (int, error) {
 		return n, noRoom
 	}
 	if time.Since(start) > time.Second {
-		arriveWithin(c.request, c.wait) // the client is not to blame for the time in which nobody read
+		arriveWithin(c.request, c.wait) // the client is not to blame while the server did not read
 	}
 	return n, err
 }
 
-// isNoRoom tells the errors that say that there was no room.
+// isNoRoom reports whether the error says that there was no room.
 func isNoRoom(err error) bool { return errors.Is(err, errNoRoom) }
 
-// work makes room for a body that has arrived and is worked on now.
+// work makes room for a body that has arrived and that the server works on now.
 func (m room) work(ctx context.Context, text []byte) error {
 	if len(text) <= bodyAllowance {
 		return nil
@@ -123,8 +125,8 @@ func (m room) work(ctx context.Context, text []byte) error {
 	return m.take(ctx, int64(len(text))*decodedCost+int64(values)*valueCost)
 }
 
-// countValues returns about how many values a JSON text holds: it counts what separates them, and
-// what begins lists and objects.
+// countValues returns about how many values a JSON text holds: it counts the characters that
+// separate values, and the characters that begin lists and objects.
 func countValues(text []byte) (values int) {
 	quoted := false
 	for i := 0; i < len(text); i++ {

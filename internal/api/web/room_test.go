@@ -16,7 +16,7 @@ import (
 const freeDocument = `{"paths":{"/things":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object"}}}},"responses":{}}}}}`
 
 // bounded takes JSON from the workspace that the header X-Tenant names, and holds each request
-// until it may go on.
+// until the test lets it go on.
 func bounded(t *testing.T, total int64) (url string, room *budget.Budget, entered, goOn chan struct{}) {
 	t.Helper()
 	mux, _ := newMux()
@@ -68,8 +68,9 @@ func post(t *testing.T, url, tenant, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// TestAttackManyLargeBodies are worked on as many at a time as the budget has room for, in one
-// workspace's part of it. A small body, and a large one of another workspace, do not wait for them.
+// TestAttackManyLargeBodies has as many bodies worked on at a time as one workspace's part of
+// the budget has room for. A small body, and a large body of another workspace, do not wait for
+// them.
 func TestAttackManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	const size, attackers, total = 1 << 20, 12, 24 << 20
@@ -109,8 +110,8 @@ func TestAttackManyLargeBodies(t *testing.T) {
 	}
 }
 
-// TestAttackMillionsOfValues are refused also where no schema looks, and text that only looks like
-// values is not.
+// TestAttackMillionsOfValues checks that too many values are refused also in parts that no
+// schema describes, and that text that only looks like values is not refused.
 func TestAttackMillionsOfValues(t *testing.T) {
 	t.Parallel()
 	url, _, _, _ := bounded(t, 192<<20) //nolint:dogsled // the test needs the address only
@@ -124,7 +125,8 @@ func TestAttackMillionsOfValues(t *testing.T) {
 	}
 }
 
-// TestAttackABodyThatStops takes of the budget what has arrived of it, not what it promises.
+// TestAttackABodyThatStops takes of the budget only the bytes that have arrived, not the
+// promised bytes.
 func TestAttackABodyThatStops(t *testing.T) {
 	t.Parallel()
 	url, room, _, _ := bounded(t, 8<<20)

@@ -10,8 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// schema is a compiled schema together with the document that it came from, which the wording of
-// problems needs.
+// schema is a compiled schema together with its document, which the wording of problems needs.
 type schema struct {
 	compiled *jsonschema.Schema
 	document document
@@ -25,7 +24,7 @@ func (l *loader) schema(at pointer) (*schema, error) {
 	return &schema{compiled: compiled, document: l.document}, nil
 }
 
-// validate returns what is wrong with a value that stands at loc.
+// validate returns the problems of a value at the place loc.
 func (s *schema) validate(value any, loc ...any) problems {
 	err := s.compiled.Validate(value)
 	if err == nil {
@@ -39,7 +38,7 @@ func (s *schema) validate(value any, loc ...any) problems {
 	return t.problems(invalid)
 }
 
-// translation puts what the schema validator found into the interface's words.
+// translation puts the findings of the schema validator into the interface's words.
 type translation struct {
 	document document
 	value    any
@@ -68,8 +67,8 @@ func (t translation) problems(e *jsonschema.ValidationError) problems {
 	return all
 }
 
-// closest returns the problems of the alternative that the client most likely meant: the first one
-// whose JSON type fits, or else the first one that is not null.
+// closest returns the problems of the alternative that the client most likely meant: the first
+// alternative whose JSON type fits, or else the first alternative that is not null.
 func (t translation) closest(e *jsonschema.ValidationError) problems {
 	var fallback problems
 	for _, alternative := range e.Causes {

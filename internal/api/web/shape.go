@@ -7,25 +7,27 @@ import (
 	"strings"
 )
 
-// shape is as much of a schema as it takes to split a body into values that are checked and values
-// that are bound.
+// shape is the part of a schema that is needed to split a body into values that are checked and
+// values that are bound.
 type shape struct {
-	// properties and extra are the shapes of an object's members, by name and of all others.
+	// properties and extra are the shapes of an object's members: by name, and of all other
+	// members.
 	properties map[string]*shape
 	extra      *shape
 	// items is the shape of an array's items.
 	items *shape
-	// raw values are bound as the text that came in.
+	// raw values are bound as the received text.
 	raw bool
 	// uuid texts are bound in lower case, the form in which ids are stored.
 	uuid bool
-	// integer numbers are bound without a fraction, also when they came with one ("1.0").
+	// integer numbers are bound without a fraction, even if they were sent with a fraction
+	// ("1.0").
 	integer bool
 }
 
-// keywords are the members that a schema of a request may have. An object or array whose members no
-// schema describes is not decoded, so a keyword that looks into it would have no effect; therefore
-// the set is closed.
+// keywords are the members that a schema of a request may have. An object or array whose
+// members no schema describes is not decoded, so a keyword that looks into it would have no
+// effect; therefore the set is closed.
 var keywords = map[string]bool{
 	"$ref": true, "anyOf": true, "type": true, "enum": true, "format": true,
 	"properties": true, "required": true, "additionalProperties": true, "items": true,
@@ -47,7 +49,8 @@ func (l *loader) shape(p pointer, known map[string]*shape) (*shape, error) {
 	return s, nil
 }
 
-// addShape adds to s what the schema at p, the schema that it refers to, and its alternatives say.
+// addShape adds to s the rules of the schema at p, of the schema that it refers to, and of its
+// alternatives.
 func (l *loader) addShape(s *shape, p pointer, known map[string]*shape) error {
 	schema := object(l.document.at(p))
 	if err := checkKeywords(schema, p); err != nil {

@@ -31,16 +31,17 @@ const (
 // other methods are safe for concurrent use.
 type Socket struct {
 	conn *websocket.Conn
-	// arrival is how long a message may take to arrive after its beginning, taking how long the
-	// client may take to accept a part of what is sent.
+	// arrival is how long a message may take to arrive after its beginning; taking is how long
+	// the client may take to accept a part of a message that is sent.
 	arrival, taking time.Duration
-	// sending is held by the goroutine that sends, so that the time of a message begins with it.
+	// sending is locked by the goroutine that sends: the time of a message begins when its
+	// goroutine gets the lock.
 	sending sync.Mutex
 }
 
-// Upgrade makes a WebSocket of a request. Browsers name the origin of the page that asks: pages of
-// the server itself and of the allowed origins get one. Messages of a client may have so many
-// bytes. An error is a fault, and nothing was answered.
+// Upgrade turns a request into a WebSocket. A browser names the origin of the page that asks:
+// pages of the server itself and of the allowed origins get a WebSocket. A message of a client
+// may have at most this many bytes. A refusal is a fault, and the request has no answer yet.
 func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, allowed []string, most int64) (*Socket, error) {
 	shaking := &handshake{ResponseWriter: w}
 	conn, err := websocket.Accept(shaking, r, &websocket.AcceptOptions{
@@ -60,7 +61,7 @@ func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, allowed []string, 
 	return &Socket{conn: conn, arrival: m.arrival, taking: m.taking}, nil
 }
 
-// handshake passes on the answer that opens a WebSocket, and keeps back any other.
+// handshake passes on the answer that opens a WebSocket, and holds back any other answer.
 type handshake struct {
 	http.ResponseWriter
 	refused int
@@ -81,7 +82,8 @@ func (h *handshake) WriteHeader(status int) {
 // Write drops the text of a refusal.
 func (h *handshake) Write(text []byte) (int, error) { return len(text), nil }
 
-// Next waits for the next message. What it returns must be read to its end before the next call.
+// Next waits for the next message. The caller must read the message to its end before the next
+// call.
 func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	_, text, err := s.conn.Reader(ctx)
@@ -92,13 +94,13 @@ func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 	return &message{Reader: text, late: time.AfterFunc(s.arrival, cancel), done: cancel}, nil
 }
 
-// message reads a message, whose connection is closed when it takes too long to arrive.
+// message reads a message; the connection is closed when the message takes too long to arrive.
 type message struct {
 	io.Reader
 
 	late *time.Timer
 	done context.CancelFunc
-	// err is what the message has ended with.
+	// err is the error that the message has ended with.
 	err error
 }
 
@@ -113,8 +115,8 @@ func (m *message) Read(p []byte) (n int, err error) {
 	return n, m.err
 }
 
-// Send sends a text. A large one goes in parts, each of which the client must take in time. A
-// client that does not loses its connection.
+// Send sends a text. A large text is sent in parts, and the client must take each part in time.
+// A client that does not do so loses its connection.
 func (s *Socket) Send(text []byte) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -167,24 +169,24 @@ func (s *Socket) Watch(ctx context.Context, interval time.Duration) error {
 // longestReason is the most bytes that a close code's reason may have.
 const longestReason = 120
 
-// Close says why the connection ends, and ends it. The first call counts.
+// Close states why the connection ends, and ends it. Only the first call has an effect.
 func (s *Socket) Close(code int, reason string) {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), longestReason)], "")
 	_ = s.conn.Close(websocket.StatusCode(code), reason) // a client that is gone needs no reason
 }
 
-// errCutShort says that an answer ended before it was whole.
+// errCutShort says that an answer ended before it was complete.
 var errCutShort = errors.New("the answer was cut short")
 
-// Ask has the Mux answer a POST of a JSON body to a path, with the credentials of another request
-// to it. The answer goes to w: the client's connection has no part in it. An error means that the
-// answer is not whole.
+// Ask lets the Mux answer a POST of a JSON body to a path, with the credentials of another
+// request to it. The answer is written to w, not to the client's connection. An error means
+// that the answer is not complete.
 func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, path string, body io.Reader) (err error) {
 	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, (&url.URL{Path: path}).String(), body)
 	if err != nil {
 		return fmt.Errorf("make a request of a message: %w", err)
 	}
-	asked.ContentLength = -1 // a body comes, of whatever length
+	asked.ContentLength = -1 // there is a body, of unknown length
 	asked.Host, asked.RemoteAddr, asked.TLS, asked.Header = of.Host, of.RemoteAddr, of.TLS, of.Header.Clone()
 	for _, name := range ofConnection {
 		asked.Header.Del(name)

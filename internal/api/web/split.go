@@ -12,16 +12,17 @@ import (
 	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
-// mostValues is how many values of a body a schema may describe. It bounds what checking costs, and
-// the length of the answer when each of them is wrong; free-form parts do not count.
+// mostValues is how many values of a body a schema may describe. It bounds the cost of the
+// checks, and the length of the answer when each of the values is wrong; free-form parts do not
+// count.
 const mostValues = 20_000
 
 // splitter turns a body's text into two trees: one to check against the schema, one to bind to the
 // generated model.
 //
-// Parts that no schema looks into are not decoded. In the tree to check, an empty value of the same
-// type stands for them; in the tree to bind they are the text that came in, so that numbers and the
-// order of members survive.
+// Parts that no schema looks into are not decoded. In the tree to check, an empty value of the
+// same type stands for them; in the tree to bind they are the received text, so that numbers
+// and the order of members survive.
 type splitter struct {
 	values   int
 	problems problems
@@ -29,8 +30,8 @@ type splitter struct {
 	ignored []string
 }
 
-// object splits the members of an object. Of members with equal names the last one counts, unknown
-// ones are left out. A member may have the public service's spelling of its name.
+// object splits the members of an object. If members have equal names, the last member counts;
+// unknown members are left out. A member may have the public service's spelling of its name.
 func (s *splitter) object(sh *shape, members map[string]json.RawMessage, loc []any) (check, bind map[string]any) {
 	check, bind = make(map[string]any, len(members)), make(map[string]any, len(members))
 	for name, text := range members {
@@ -50,11 +51,11 @@ func (s *splitter) object(sh *shape, members map[string]json.RawMessage, loc []a
 	return check, bind
 }
 
-// ignore notes a member that no schema knows, by its place in the body. Names that a header cannot
-// have, or that are longer than any name of ours, are left out.
+// ignore notes a member that no schema knows, by its place in the body. Names that a header
+// cannot contain, or that are longer than any name of ours, are left out.
 func (s *splitter) ignore(loc []any) {
 	if len(s.ignored) > mostWarnings*10 {
-		return // the rest would not be told anyway
+		return // the answer would not name more members anyway
 	}
 	words := make([]string, 0, len(loc)-1)
 	for _, part := range loc[1:] {
@@ -90,7 +91,7 @@ func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bin
 		check, bind = s.number(sh, text, loc)
 	}
 	if sh.raw {
-		bind, s.ignored = text, s.ignored[:known] // nothing of it is ignored
+		bind, s.ignored = text, s.ignored[:known] // no part of it is ignored
 	}
 	return check, bind
 }
@@ -124,7 +125,7 @@ func (s *splitter) items(sh *shape, text json.RawMessage, loc []any) (check, bin
 	return checks, binds
 }
 
-// number reports numbers that no float64 can hold: nothing in the interface is that large.
+// number reports numbers that no float64 can hold: no number of the interface is that large.
 func (s *splitter) number(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
@@ -145,7 +146,7 @@ func stringValue(sh *shape, text json.RawMessage) (check, bind any) {
 	return value, value
 }
 
-// decodeString reads a JSON string; one without escapes is what stands between the quotes.
+// decodeString reads a JSON string; a string without escapes is the text between the quotes.
 func decodeString(text json.RawMessage) string {
 	text = bytes.TrimRight(text, " \t\r\n")
 	if bytes.IndexByte(text, '\\') < 0 {

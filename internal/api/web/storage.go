@@ -8,14 +8,14 @@ import (
 
 // Storage says whether there is room for more data.
 type Storage interface {
-	// Room returns a fault when new data is not taken.
+	// Room returns a fault when the storage accepts no new data.
 	Room() error
-	// Reserve returns a fault when not even work under way may store more.
+	// Reserve returns a fault when even work under way may store no more.
 	Reserve() error
 }
 
-// KeepRoom refuses what adds data while storage has no room for it: the operations whose contract
-// names the answer 507, and what is behind Storing.
+// KeepRoom refuses requests that add data while storage has no room for it: requests to
+// operations whose contract names the answer 507, and to handlers behind Storing.
 func (m *Mux) KeepRoom(storage Storage) { m.storage = storage }
 
 // UnderWay says that a request belongs to work that has begun, such as a run. There is a reserve
@@ -26,8 +26,8 @@ func UnderWay(ctx context.Context) {
 	}
 }
 
-// Storing is the middleware before what adds data. A body that is arriving when the room ends is
-// taken while the reserve lasts.
+// Storing is the middleware before handlers that add data. A body that is arriving when the
+// room ends is accepted while the reserve lasts.
 func (m *Mux) Storing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.storage == nil {

@@ -16,14 +16,14 @@ import (
 const (
 	// HeartbeatInterval is how long a waiting connection stays silent.
 	HeartbeatInterval = 5 * time.Second
-	// writeTimeout is how long a reader may take to accept what is sent. A slower one loses its
-	// connection and comes back.
+	// writeTimeout is how long a reader may take to accept the bytes that are sent. A slower
+	// reader loses its connection and comes back.
 	writeTimeout = 30 * time.Second
 )
 
 // Event is one server-sent event.
 type Event struct {
-	// Name and ID may be empty: their lines are then left out.
+	// Name and ID may be empty: then their lines are left out.
 	Name, ID string
 	// Data is JSON.
 	Data []byte
@@ -36,25 +36,25 @@ type Stream struct {
 	err error
 }
 
-// NewStream begins the response. Headers of the handler's own, such as Content-Location, must be
-// set before.
+// NewStream begins the response. A handler must set its own headers, such as Content-Location,
+// before.
 func NewStream(w http.ResponseWriter) *Stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set(headerCacheControl, NoStore)
-	h.Set("X-Accel-Buffering", "no") // proxies must pass events on as they come
+	h.Set("X-Accel-Buffering", "no") // proxies must pass events on at once
 	w.WriteHeader(http.StatusOK)
 	s := &Stream{out: newConnection(w)}
 	s.err = s.out.flush()
 	return s
 }
 
-// sendBytes is about how much is written at a time, and the most that a stream keeps for what it
-// writes next.
+// sendBytes is about how many bytes are written at a time, and the most bytes of buffer that a
+// stream keeps for its next write.
 const sendBytes = 64 << 10
 
-// Send writes events and flushes them together, or in parts when they are large. After an error the
-// stream has ended and Send returns that error again.
+// Send writes events and flushes them together, or in parts when they are large. After an error
+// the stream has ended and Send returns that error again.
 func (s *Stream) Send(events ...Event) error {
 	s.buf.Reset()
 	defer s.shrink()
@@ -77,7 +77,7 @@ func (s *Stream) Send(events ...Event) error {
 	return s.write()
 }
 
-// data writes the data of an event; what is large is not copied.
+// data writes the data of an event; large data is not copied.
 func (s *Stream) data(text []byte) error {
 	if len(text) < sendBytes {
 		s.buf.Write(text)
@@ -93,7 +93,7 @@ func (s *Stream) data(text []byte) error {
 	return s.err
 }
 
-// shrink lets go of the buffer of a large event, as most streams wait for most of their time.
+// shrink releases the buffer of a large event, because most streams wait most of the time.
 func (s *Stream) shrink() {
 	if s.buf.Cap() > 2*sendBytes {
 		s.buf = bytes.Buffer{}
@@ -101,22 +101,23 @@ func (s *Stream) shrink() {
 }
 
 // Heartbeat writes a comment, without the empty line that would end an event: some clients take
-// that for an event of its own.
+// an empty line for an event of its own.
 func (s *Stream) Heartbeat() error {
 	s.buf.Reset()
 	s.buf.WriteString(": heartbeat\n")
 	return s.write()
 }
 
-// batch is what is sent together. It holds so many bytes of what was read until then.
+// batch is a group of events that are sent together. It holds the bytes of the budget that the
+// events were read with.
 type batch struct {
 	events []Event
 	held   *atomic.Int64
 }
 
-// copy sends batches as they come, with a heartbeat when none came for the interval. It returns nil
-// when the channel is closed, the context's error when the client has gone or the server stops, and
-// the stream's error when the client does not read.
+// copy sends batches as they come, with a heartbeat when no batch came for the interval. It
+// returns nil when the channel is closed, the context's error when the client has gone or the
+// server stops, and the stream's error when the client does not read.
 func (s *Stream) copy(ctx context.Context, batches <-chan batch, hold *budget.Hold, interval time.Duration) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -142,10 +143,11 @@ func (s *Stream) copy(ctx context.Context, batches <-chan batch, hold *budget.Ho
 	}
 }
 
-// Follow sends what read hands to send, with a heartbeat when nothing came for the interval. What
-// read takes of the request's budget is given back when it is sent: a slow client holds what it has
-// not taken yet. Sending nothing gives back what was read for nothing. Follow returns when read
-// does, or when the client has gone; read has ended by then.
+// Follow sends the events that read passes to send, with a heartbeat when no event came for the
+// interval. The budget that read takes is given back when the events are sent: a slow client
+// holds the budget of events that it has not taken yet. A send without events gives back the
+// budget of data that produced no event. Follow returns when read returns, or when the client
+// has gone; read has ended by then.
 func (s *Stream) Follow(ctx context.Context, interval time.Duration, read func(ctx context.Context, send func(...Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +165,7 @@ func (s *Stream) Follow(ctx context.Context, interval time.Duration, read func(c
 			}
 			next := batch{events, new(atomic.Int64)}
 			if held == 0 {
-				held = last.Swap(0) // this is more of what the batch before was made of
+				held = last.Swap(0) // more events of the last batch's data
 			}
 			next.held.Store(held)
 			last = next.held
@@ -198,8 +200,8 @@ func (s *Stream) write() error {
 	return s.err
 }
 
-// oneLine replaces line breaks, which would end the field. In JSON they can only be space between
-// tokens.
+// oneLine replaces line breaks because they would end the field. In JSON they can only be space
+// between tokens.
 func oneLine(text []byte) []byte {
 	if !bytes.ContainsAny(text, "\r\n") {
 		return text
@@ -215,8 +217,8 @@ func oneLine(text []byte) []byte {
 // errNotTaken marks errors of a client that has gone or does not read.
 var errNotTaken = errors.New("client does not take the response")
 
-// connection writes to a client with a deadline, so that one that does not read holds nobody up for
-// long.
+// connection writes to a client with a deadline, so that a client that does not read blocks the
+// server only for a short time.
 type connection struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -231,7 +233,7 @@ func (c *connection) write(data []byte) (err error) {
 	if err := c.deadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	// The deadline is taken off again: net/http still has to end the response, however much later
+	// The deadline is removed again: net/http still has to end the response, however much later
 	// that is.
 	defer func() { err = errors.Join(err, c.deadline(time.Time{})) }()
 	if _, err := c.w.Write(data); err != nil {
@@ -240,7 +242,7 @@ func (c *connection) write(data []byte) (err error) {
 	return c.flush()
 }
 
-// deadline does nothing where connections have none, as in a Lambda.
+// deadline does nothing where connections have no deadlines, for example in a Lambda function.
 func (c *connection) deadline(t time.Time) error {
 	if err := c.control.SetWriteDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("%w: %w", errNotTaken, err)

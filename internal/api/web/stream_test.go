@@ -54,8 +54,8 @@ func TestStreamFrames(t *testing.T) {
 	}
 }
 
-// serve runs a Mux on one end of an in-memory connection, inside a synctest bubble, and returns the
-// other end.
+// serve runs a Mux on one end of an in-memory connection, inside a synctest bubble, and returns
+// the other end.
 func serve(t *testing.T, handler func(*web.Mux, http.ResponseWriter, *http.Request)) (client net.Conn, l *logs, stop func()) {
 	t.Helper()
 	mux, l := failing(handler)
@@ -134,7 +134,7 @@ func TestStreamFollow(t *testing.T) {
 					t.Errorf("%d bytes are held of what was sent", held)
 				}
 				err := errors.Join(hold.Take(ctx, 400), send(), hold.Take(ctx, 400), send(web.Event{Name: "c", Data: []byte("3")}))
-				time.Sleep(4 * time.Second) // an event puts the heartbeat off
+				time.Sleep(4 * time.Second) // an event delays the heartbeat
 				return err
 			})
 			if held := bound.Held(); err != nil || held != 0 {
@@ -154,7 +154,8 @@ func TestStreamFollow(t *testing.T) {
 	})
 }
 
-// The deadline of one event is not that of the whole stream.
+// TestStreamMayBeSilentForLong checks that the deadline of one event is not the deadline of the
+// whole stream.
 func TestStreamMayBeSilentForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +193,8 @@ func TestStreamEndsWhenTheClientGoes(t *testing.T) {
 	})
 }
 
-// A client that does not read is let go after the deadline, and the stream stays ended.
+// TestStreamToASlowReader checks that a client that does not read loses its connection after
+// the deadline, and that the stream stays ended.
 func TestStreamToASlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,8 @@ func TestStreamToASlowReader(t *testing.T) {
 	})
 }
 
-// A client that stalls in an over-long body is answered all the same.
+// TestTooLargeFromAClientThatStalls checks that a client that stalls in an over-long body is
+// answered all the same.
 func TestTooLargeFromAClientThatStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -307,8 +310,8 @@ func TestAwaitEndsWhenTheClientGoes(t *testing.T) {
 	})
 }
 
-// A client that does not read the newlines is let go: the wait ends, and nobody is told of an
-// error.
+// TestAwaitWithASlowReader checks that a client that does not read the newlines loses its
+// connection: the wait ends, and no error is logged.
 func TestAwaitWithASlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +357,8 @@ func TestAwaitWithABrokenConnection(t *testing.T) {
 	})
 }
 
-// The value waits for a newline that is still being written.
+// TestAwaitValueDuringANewline checks that the value waits for a newline that is still being
+// written.
 func TestAwaitValueDuringANewline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -100,7 +100,8 @@ components:
         oddity: { type: string, format: ipv4 }
 `
 
-// thing is the model that a generator would make of Thing, as far as the tests bind it.
+// thing is the model that a generator would make of Thing, with the members that the tests
+// bind.
 type thing struct {
 	Name   string                `json:"name"`
 	Text   *string               `json:"text,omitempty"`
@@ -127,7 +128,7 @@ const (
 	bodyLimit = 1 << 20
 )
 
-// logs collects what a Mux logs.
+// logs collects the log lines of a Mux.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -159,7 +160,7 @@ func load(t testing.TB, document string) *web.Contract {
 	return contract
 }
 
-// inJSON returns what is written in YAML, which is easier to read in a test, as JSON.
+// inJSON returns a YAML text, which is easier to read in a test, as JSON.
 func inJSON(t testing.TB, document string) []byte {
 	t.Helper()
 	var tree map[string]any

@@ -49,7 +49,7 @@ type widgets struct {
 	logs *logs
 	// counted says that the widget counts its versions, and decides about them under its lock.
 	counted bool
-	// handle, when not nil, stands in for PATCH.
+	// handle, if it is not nil, replaces PATCH.
 	handle http.HandlerFunc
 
 	mu      sync.Mutex
@@ -60,8 +60,7 @@ type widgets struct {
 
 func newWidgets(t testing.TB, counted bool) *widgets { return newGuardedWidgets(t, counted, nil, nil) }
 
-// newGuardedWidgets has what stands before the handlers: a guard, and the answers that are kept.
-// Both may be nil.
+// newGuardedWidgets has a guard and the kept answers before the handlers. Both may be nil.
 func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Middleware, answers web.Answers) *widgets {
 	t.Helper()
 	mux, l := newMux()
@@ -98,7 +97,7 @@ func (s *widgets) show(w http.ResponseWriter, r *http.Request, status int) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// Who looks closer sees more: another representation of the same state.
+	// Another viewer sees more: another representation of the same state.
 	_ = json.NewEncoder(w).Encode(map[string]any{"text": s.text, "viewer": r.Header.Get("X-Viewer")})
 }
 

@@ -17,7 +17,8 @@ const (
 	rankOther
 )
 
-// leaf names one finding as pydantic does, as clients of the interface know those names.
+// leaf names one finding in the way pydantic does, because clients of the interface know these
+// names.
 func (t translation) leaf(e *jsonschema.ValidationError) problem {
 	name, message := t.words(e)
 	found := newProblem(t.at(e.InstanceLocation), name, message)
@@ -69,7 +70,7 @@ func numberWords(e *jsonschema.ValidationError) (name, message string) {
 	return "value_error", "Input is not valid"
 }
 
-// typeWords names the type that was wanted, by what the schema says beyond the JSON type.
+// typeWords names the wanted type, by the schema's keywords beyond the JSON type.
 func (t translation) typeWords(e *jsonschema.ValidationError, found *kind.Type) (name, message string) {
 	wanted := t.schemaOf(e)
 	want := slices.DeleteFunc(slices.Clone(found.Want), func(name string) bool { return name == "null" })

@@ -11,8 +11,8 @@ type Budget struct {
 	total int64
 
 	mu sync.Mutex
-	// held is the bytes that all shares hold. waiting is the part of held whose shares wait to
-	// grow.
+	// held is the bytes that all shares hold. waiting is the part of held that belongs to
+	// shares which wait to grow.
 	held, waiting int64
 	owners        map[string]*owner
 	// beyond is the share that was allowed to exceed the budget, until it gives bytes back.
@@ -105,8 +105,8 @@ func (s *Share) Grow(ctx context.Context, bytes int64) error {
 	return context.Cause(ctx)
 }
 
-// Try is Grow for who does not wait: it tells whether the share has grown. It is not granted before
-// claims that wait.
+// Try is Grow for a caller that does not wait: it reports whether the share has grown. It is
+// not granted before waiting claims.
 func (s *Share) Try(bytes int64) bool {
 	b := s.budget
 	if b == nil {

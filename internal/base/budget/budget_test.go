@@ -45,7 +45,7 @@ func TestWhatIsSmallNeverWaits(t *testing.T) {
 	})
 }
 
-// TestAttackOneOwnerTakesAll has half of the budget, and what it wants beyond that waits while
+// TestAttackOneOwnerTakesAll: the owner gets half of the budget. Its further claim waits while
 // others go on.
 func TestAttackOneOwnerTakesAll(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestAttackOneOwnerTakesAll(t *testing.T) {
 	})
 }
 
-// TestWhoHoldsLeastGoesOnFirst although it came last.
+// TestWhoHoldsLeastGoesOnFirst, although its claim came last.
 func TestWhoHoldsLeastGoesOnFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,14 +72,15 @@ func TestWhoHoldsLeastGoesOnFirst(t *testing.T) {
 		second := grow(t, b.Open("a", 0), 20)
 		third := grow(t, b.Open("c", 0), 20)
 		a.Shrink(10)
-		// "a" holds nothing now, as "c" does, and waits; both want 20 of 20.
+		// "a" holds nothing now, like "c", and waits; both want 20 of 20.
 		other.Shrink(20)
 		second.want(t, "second", true)
 		third.want(t, "third", true)
 	})
 }
 
-// TestSharesThatGrowInStepsDoNotBlockEachOther when all of them want more than there is.
+// TestSharesThatGrowInStepsDoNotBlockEachOther, although together they want more than the
+// budget.
 func TestSharesThatGrowInStepsDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// Hold is what one request holds of what it has read. Reads below it, which get it by their
-// context, take their memory from it. It is safe for concurrent use; a nil Hold bounds nothing.
+// Hold is the memory that one request holds for the data that it has read. Reads of the
+// request get the Hold by their context, and take their memory from it. It is safe for
+// concurrent use; a nil Hold bounds nothing.
 type Hold struct {
 	share *Share
 
-	// growing is held by the read that waits.
+	// growing is locked by the read that waits.
 	growing sync.Mutex
 
 	mu sync.Mutex
-	// wait is how long a read waits for room, 0 for ever; refusal is what it ends with then.
+	// wait is how long a read waits for room, 0 for ever. refusal is the error of a read whose
+	// wait is over.
 	wait    time.Duration
 	refusal error
-	// loose is what was taken and neither given back nor detached.
+	// loose is the number of bytes that were taken and neither given back nor detached.
 	loose int64
 }
 
-// NewHold returns a Hold of the budget. Its owner is named by For before much is read.
+// NewHold returns a Hold of the budget. For names its owner before much is read.
 func NewHold(b *Budget, allowance int64, wait time.Duration, refusal error) *Hold {
 	return &Hold{share: b.Open("", allowance), wait: wait, refusal: refusal}
 }
@@ -34,13 +36,13 @@ func Holding(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }
 
-// HoldOf returns the Hold of a context, nil for none.
+// HoldOf returns the Hold of a context, nil if the context has no Hold.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h
 }
 
-// For names the owner. It has no effect once something is counted.
+// For names the owner. It has no effect once bytes are counted.
 func (h *Hold) For(owner string) {
 	if h == nil || h.share.budget == nil {
 		return
@@ -52,7 +54,7 @@ func (h *Hold) For(owner string) {
 	}
 }
 
-// Endure makes reads wait for room for as long as it takes.
+// Endure makes reads wait for room without a time limit.
 func (h *Hold) Endure() {
 	if h == nil {
 		return
@@ -74,7 +76,7 @@ func (h *Hold) Try(bytes int64) bool {
 	return true
 }
 
-// Take waits until there is room for bytes. Who calls it should hold little meanwhile.
+// Take waits until there is room for bytes. The caller should hold little meanwhile.
 func (h *Hold) Take(ctx context.Context, bytes int64) error {
 	if h == nil {
 		return nil
@@ -111,8 +113,8 @@ func (h *Hold) Give(bytes int64) {
 	h.share.Shrink(bytes)
 }
 
-// Detach returns how much was taken since the last Detach and is not given back: the caller gives
-// it back, by Return.
+// Detach returns how many bytes were taken since the last Detach and not given back. The
+// caller gives them back by Return.
 func (h *Hold) Detach() (bytes int64) {
 	if h == nil {
 		return 0
@@ -123,7 +125,7 @@ func (h *Hold) Detach() (bytes int64) {
 	return bytes
 }
 
-// Return gives back what was detached.
+// Return gives back bytes that were detached.
 func (h *Hold) Return(bytes int64) {
 	if h != nil && bytes != 0 {
 		h.share.Shrink(bytes)

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// stranger is the user of the tests' server that is not root, tenant one that root gives to a
-	// workspace.
+	// stranger is the user of the tests' server that is not root. tenant is the user that root
+	// gives to a workspace.
 	stranger, tenant = 54321, 54322
 )
 
-// As the kernel has it that everything happens to one user, the tests run once as root and once as
+// The kernel treats all processes of one user alike, so the tests run once as root and once as
 // a stranger: the test binary starts itself.
 func asEachUser(t *testing.T) (root bool) {
 	t.Helper()
@@ -49,7 +49,7 @@ func asEachUser(t *testing.T) (root bool) {
 	return true
 }
 
-// openDir is a temporary directory that everybody may enter.
+// openDir returns a temporary directory that every user may enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,12 +57,12 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// ground is what attacks happen on: a server's directory, a confined program's own in it, and what
-// others have.
+// ground is the target of the attacks: a server's directory, a confined program's own
+// directory in it, and the files of others.
 type ground struct {
 	registry  *child.Registry
 	data, own string
-	// user is that of confined programs, 0 for the server's own.
+	// user is the user of confined programs, 0 for the server's own.
 	user int
 }
 
@@ -80,7 +80,7 @@ func newGround(t *testing.T, user int) ground {
 	return g
 }
 
-// run runs a hostile script to its end and returns what it printed.
+// run runs a hostile script to its end and returns its output.
 func (g ground) run(t *testing.T, script string) (child.Exit, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -99,8 +99,8 @@ func (g ground) start(t *testing.T, script string, out *bytes.Buffer) *child.Pro
 	})
 }
 
-// grounds are those of a server that is root with users for its workspaces and without, or of one
-// that is not root.
+// grounds are the grounds of a server that is root, with users for its workspaces and without,
+// or of a server that is not root.
 func grounds(t *testing.T) map[string]ground {
 	t.Helper()
 	if !asEachUser(t) {
@@ -109,8 +109,8 @@ func grounds(t *testing.T) map[string]ground {
 	return map[string]ground{"root": newGround(t, 0), "root with users": newGround(t, tenant)}
 }
 
-// TestAttackByWriting has a program that writes wherever a server's user may: to programs that the
-// server runs, to settings and to the kernel.
+// TestAttackByWriting has a program that writes to all paths that a server's user may write
+// to: programs that the server runs, settings and the kernel.
 func TestAttackByWriting(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		outside := openDir(t)
@@ -196,8 +196,8 @@ func TestAttackByAbstractSocket(t *testing.T) { //nolint:paralleltest // the att
 	}
 }
 
-// TestAttackByAnotherUsersPowers has a program that does to the server's files what their owner
-// may, where the program has a user of its own.
+// TestAttackByAnotherUsersPowers has a program with a user of its own that does to the
+// server's files the actions that only their owner may do.
 func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	if os.Geteuid() != 0 {
 		if child.CanChangeUser(t.TempDir()) == nil {
@@ -223,8 +223,9 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 	}
 }
 
-// TestAttackOnFilesOfOthers has a program with a user of its own that reads what the modes of files
-// keep from such a user, below directories that everybody may enter.
+// TestAttackOnFilesOfOthers has a program with a user of its own. It tries to read files below
+// directories that every user may enter, although the modes of the files do not let such a
+// user read them.
 func TestAttackOnFilesOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root gives programs users of their own
@@ -269,8 +270,8 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	}
 }
 
-// TestAttackWhereNoWayIsOpen has a server's directory below one that only root may enter: its
-// programs get no users of their own there, and the reason names the directory.
+// TestAttackWhereNoWayIsOpen has a server's directory below a directory that only root may
+// enter: its programs get no users of their own there, and the reason names the directory.
 func TestAttackWhereNoWayIsOpen(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(openDir(t), "closed")
@@ -282,8 +283,8 @@ func TestAttackWhereNoWayIsOpen(t *testing.T) {
 	}
 }
 
-// TestAttackOnPorts has a program that takes the port which another was to get, and the invoke
-// token that comes there.
+// TestAttackOnPorts has a program that takes the port which another program was to get, and
+// the invoke token that comes there.
 func TestAttackOnPorts(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -320,7 +321,7 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 			}
 			wantEnded(t, name, out.String())
 		}
-		// A server that was killed left it, the next one ends it.
+		// A server that was killed left the process, and the next server ends it.
 		dir := t.TempDir()
 		abandoned, err := child.Open(dir)
 		must(t, err)
@@ -340,7 +341,7 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 	}
 }
 
-// signalled closes a channel when something was written.
+// signalled closes a channel when data was written.
 type signalled struct {
 	*bytes.Buffer
 	wrote chan struct{}

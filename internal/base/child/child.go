@@ -1,9 +1,10 @@
 // Package child runs programs as process groups that do not outlive the server.
 //
-// A Registry starts them. Each child leads a process group of its own, gets exactly the environment
-// it is given, and is ended as a group. When the server is killed, the kernel ends its children on
-// Linux; what is left (grandchildren, or everything on another system) is found by the registry's
-// records and ended when the next server opens the same registry.
+// A Registry starts them. Each child leads a process group of its own, gets exactly the
+// environment it is given, and is ended as a group. When the server is killed, the kernel ends
+// its children on Linux. The next server that opens the same registry finds the remaining
+// processes (grandchildren, or all of them on another system) by the registry's records and
+// ends them.
 package child
 
 import (
@@ -22,8 +23,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// outputLimit bounds the wait for output that a program which left the process group still holds
-// open.
+// outputLimit bounds the wait for output if a program that left the process group still holds
+// it open.
 const outputLimit = time.Second
 
 // Command is a program to start.
@@ -31,16 +32,18 @@ type Command struct {
 	// Args are the program and its arguments. A program without a slash is looked up in the PATH of
 	// Env.
 	Args []string
-	// Dir is the working directory; a program given by a relative path is looked up from there.
+	// Dir is the working directory. A program given by a relative path is looked up from this
+	// directory.
 	Dir string
-	// Env is the whole environment; nothing of the server's is added but the registry's own mark.
+	// Env is the whole environment. Only the registry's own mark is added to it, and no
+	// variable of the server's.
 	Env []string
-	// Stdout and Stderr get the output, from one goroutine each. A nil Stderr goes where Stdout
-	// goes, in the order of writing.
+	// Stdout and Stderr get the output, from one goroutine each. If Stderr is nil, the error
+	// output goes to Stdout, in the order of writing.
 	Stdout, Stderr io.Writer
-	// Confine keeps the program from a directory of the server's.
+	// Confine keeps the program away from a directory of the server's.
 	Confine Confinement
-	// Limits bound what it uses.
+	// Limits bound the resources that the program uses.
 	Limits Limits
 }
 
@@ -48,10 +51,10 @@ type Command struct {
 type Exit struct {
 	// Code is the exit code, or -1 when a signal ended the process.
 	Code int
-	// Signal is what ended the process, or 0.
+	// Signal is the signal that ended the process, or 0.
 	Signal syscall.Signal
-	// OutOfMemory tells that it ended because it, or what it had started, used more memory than its
-	// Limits.
+	// OutOfMemory says that the process ended because it, or a process that it had started,
+	// used more memory than its Limits.
 	OutOfMemory bool
 }
 
@@ -70,8 +73,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	group   *group
 	outputs []*output
-	// mark is the name of the child's record, "" where nothing but the group is ended with the
-	// child.
+	// mark is the name of the child's record, "" if only the group is ended with the child.
 	mark   string
 	forget func() error
 
@@ -79,7 +81,8 @@ type Process struct {
 	stopping, killed         chan struct{}
 	stoppingOnce, killedOnce sync.Once
 
-	// mu keeps signals from a process id that the system may have given away again.
+	// mu keeps signals away from a process id that the system may have given to another
+	// process.
 	mu   sync.Mutex
 	gone bool
 
@@ -88,9 +91,9 @@ type Process struct {
 	err  error
 }
 
-// start runs the command in a control group. It calls keep with the process id, and forget once the
-// whole group has ended and is removed. A confined command and all that it started end together,
-// also what left the group.
+// start runs the command in a control group. It calls keep with the process id, and forget
+// once the whole group has ended and is removed. A confined command and all processes that it
+// started end together, also processes that left the group.
 func start(command Command, in *group, mark string, keep func(pid int) error, forget func() error) (*Process, error) {
 	if command.Dir != "" {
 		// The system's own error would name the program, not the directory.
@@ -183,12 +186,12 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Done is closed when the whole group has ended and all its output was handed over.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit says how the process ended, and which error kept its output from being written or its group
-// from being cleared. It may be called once Done is closed.
+// Exit says how the process ended, and returns the error that kept its output from being
+// written or its group from being cleared. It may be called once Done is closed.
 func (p *Process) Exit() (Exit, error) { return p.exit, p.err }
 
-// Stop asks the group to end, kills what is left of it when grace is over or ctx ends, and returns
-// once it has ended.
+// Stop asks the group to end, kills the remaining processes when grace is over or ctx ends,
+// and returns once the group has ended.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stoppingOnce.Do(func() { close(p.stopping) })
 	err := p.signal(syscall.SIGTERM)
@@ -246,7 +249,7 @@ func (p *Process) wait() {
 	p.err = errors.Join(p.err, err, p.noteMemory(), p.collectOutput(), p.clear())
 }
 
-// noteMemory finds out whether it was for want of memory that the process failed.
+// noteMemory finds out whether the process failed because it lacked memory.
 func (p *Process) noteMemory() (err error) {
 	if p.exit != (Exit{}) {
 		p.exit.OutOfMemory, err = p.group.outOfMemory()
@@ -254,8 +257,8 @@ func (p *Process) noteMemory() (err error) {
 	return err
 }
 
-// clear removes the control group and forgets the process. A group that stays is left to the next
-// server.
+// clear removes the control group and forgets the process. If the group cannot be removed, the
+// next server removes it.
 func (p *Process) clear() error {
 	if err := p.group.remove(); err != nil {
 		return err
@@ -263,9 +266,9 @@ func (p *Process) clear() error {
 	return p.forget()
 }
 
-// letGroupFinish gives the rest of a group that was asked to stop its grace too: a shell ends at
-// once where the program that it started still finishes its work. Open output tells that somebody
-// is left.
+// letGroupFinish gives the rest of a group that was asked to stop its grace too: a shell ends
+// at once, but the program that it started may still be finishing its work. Open output is the
+// sign of a remaining process.
 func (p *Process) letGroupFinish() {
 	select {
 	case <-p.stopping:

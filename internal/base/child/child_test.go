@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// The test binary is also the programs that the tests run; MODE says which.
+// The test binary is also the programs that the tests run; MODE names the program.
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv("MODE"); mode {
 	case "":
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 func call() {
 	conn := dial()
 	fmt.Fprintln(conn, "here")
-	<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+	<-time.After(time.Hour) // not select {}: without a C runtime, Go takes that for a deadlock
 }
 
 // callAndFinish takes its time when it is asked to end: it waits for a line from the test.
@@ -297,7 +297,8 @@ func TestStopLetsTheWholeGroupFinish(t *testing.T) {
 	t.Parallel()
 	addr, accept := switchboard(t)
 	p := start(t, open(t, t.TempDir()), child.Command{
-		// The shell ends at once when it is asked to; the program behind it takes its time.
+		// The shell ends at once when it is asked to end; the program behind it takes its
+		// time.
 		Args: []string{"sh", "-c", `"$PROGRAM"; true`},
 		Env:  []string{"PATH=/usr/bin:/bin", "MODE=call-and-finish", "ADDR=" + addr, "PROGRAM=" + program()},
 	})
@@ -333,7 +334,8 @@ func TestStopKillsWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// startServer runs a server of its own whose child runs the script, and returns how to kill it.
+// startServer runs a server of its own whose child runs the script, and returns a function
+// that kills the server.
 func startServer(t *testing.T, dir, addr, script string) (kill func()) {
 	t.Helper()
 	server := exec.Command(program())
@@ -396,7 +398,7 @@ func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
 	must(t, child.RemoveFiles(dir))
 }
 
-// connect and listen are what a hostile program tries.
+// connect and listen are the attempts of a hostile program.
 func connect() {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), os.Getenv("NETWORK"), os.Getenv("ADDR"))
 	if err != nil {

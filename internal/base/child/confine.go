@@ -10,28 +10,30 @@ import (
 	"syscall"
 )
 
-// Confinement bounds what a program can reach. Inside Private the program reaches only the paths
-// that are named here. Outside it, the program reads what its user may read, and writes nothing but
-// a few devices. It has no way into processes that are not its own: it cannot signal them, read
-// their memory, change their limits or connect to their abstract sockets. Where the system has no
-// means for a part of this, Gaps says so.
+// Confinement bounds the files and processes that a program can reach. Inside Private the
+// program reaches only the paths that are named here. Outside it, the program reads the files
+// that its user may read, and writes nothing but a few devices. It cannot act on processes
+// that are not its own: it cannot signal them, read their memory, change their limits or
+// connect to their abstract sockets. If the system has no means for a part of this, Gaps says
+// so.
 type Confinement struct {
 	// Private is the server's directory; "" confines nothing.
 	Private string
-	// Write are the paths that the program may read, run and change; Read those that it may read
-	// and run. A path that does not exist is left out.
+	// Write are the paths that the program may read, run and change. Read are the paths that
+	// it may read and run. A path that does not exist is left out.
 	Write, Read []string
-	// User is the user and the group that the program runs as, without any power of the server's; 0
-	// leaves it the server's. The modes of files bind it as they bind everybody else, so its way to
-	// what is named here is opened within Private, and must be open outside.
+	// User is the user and the group that the program runs as, without any power of the
+	// server's; 0 leaves it the server's user. The modes of files apply to the program as to
+	// any other user. So within Private its way to the paths named here is opened, and outside
+	// it must be open already.
 	User int
-	// Ports are the TCP ports that the program may listen on, 0 for any that the system picks; nil
-	// lets it listen on all.
+	// Ports are the TCP ports that the program may listen on; 0 stands for any port that the
+	// system picks. nil lets it listen on all ports.
 	Ports []uint16
 }
 
-// sharedMemory is the one directory outside Private that every confined program may write to: the C
-// library keeps semaphores there.
+// sharedMemory is the only directory outside Private that every confined program may write to:
+// the C library keeps semaphores there.
 const sharedMemory = "/dev/shm"
 
 // resolve returns the path without links and relative parts.
@@ -52,12 +54,12 @@ func Public(private string) []string {
 	return []string{sharedMemory}
 }
 
-// contains reports whether a path is a directory or in it.
+// contains reports whether a path is a directory or lies in it.
 func contains(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Own gives a directory and all that is in it to a user and the group of the same number. It
+// Own gives a directory and everything in it to a user and the group of the same number. It
 // follows no link out of the directory, whatever a program changes there meanwhile.
 func Own(dir string, user int) (err error) {
 	if user == 0 {
@@ -76,7 +78,7 @@ func Own(dir string, user int) (err error) {
 	})
 }
 
-// OwnOnce does what Own does unless the directory itself belongs to the user already.
+// OwnOnce does the same as Own, unless the directory itself belongs to the user already.
 func OwnOnce(dir string, user int) error {
 	if user == 0 {
 		return nil

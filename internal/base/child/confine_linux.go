@@ -16,32 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confineName is the program name by which a copy of this program knows that it has to confine
-// itself and become another program.
+// confineName is the program name that tells a copy of this program to confine itself and
+// become another program.
 const confineName = "slipway-confine"
 
 const (
-	// orderFD and failureFD are the descriptors of the copy: what it has to become, and where it
-	// says why it could not.
+	// orderFD and failureFD are the file descriptors of the copy: for the order, and for the
+	// reason why it failed.
 	orderFD, failureFD = 3, 4
 	// orderLimit bounds the text of an order, which holds a program's whole environment.
 	orderLimit = 64 << 20
 )
 
-// order says what a copy of this program has to become. It travels through a pipe, because command
-// lines and environments are not for it: others read the first, and the second would act on the
-// copy itself.
+// order says which program a copy of this program has to become. It travels through a pipe,
+// and not in the command line or the environment: other programs can read a command line, and
+// the environment would act on the copy itself.
 type order struct {
 	Program   string
 	Args, Env []string
 	Confine   Confinement
 	// Mark is the mark of the child's record, see setMark.
 	Mark uint64
-	// Server is the process whose end ends the program.
+	// Server is the process whose end also ends the program.
 	Server int
 }
 
-// failure is why a copy could not become what it was told.
+// failure is why a copy could not carry out its order.
 type failure struct {
 	Message string
 	Errno   syscall.Errno
@@ -58,13 +58,13 @@ func (f failure) Unwrap() error {
 
 func init() { //nolint:gochecknoinits // a copy of the program confines itself before main runs
 	if len(os.Args) == 1 && os.Args[0] == confineName {
-		runtime.LockOSThread() // what is given up below is given up by a thread
+		runtime.LockOSThread() // the code below takes powers from a thread
 		fail(becomeOrdered())
 	}
 }
 
-// becomeOrdered confines the calling thread and replaces this program by the one of its order. It
-// returns only when that fails.
+// becomeOrdered confines the calling thread and replaces this program by the ordered program.
+// It returns only if that fails.
 func becomeOrdered() error {
 	unix.CloseOnExec(orderFD)
 	unix.CloseOnExec(failureFD)
@@ -79,14 +79,14 @@ func becomeOrdered() error {
 	if err := yield(0); err != nil {
 		return err
 	}
-	unix.Umask(0o022) // users read what platform steps install
+	unix.Umask(0o022) // users read the files that platform steps install
 	if err := setMark(o.Mark); err != nil {
 		return fmt.Errorf("mark process: %w", err)
 	}
 	if err := o.Confine.enter(); err != nil {
 		return fmt.Errorf("confine process: %w", err)
 	}
-	// The kernel forgets whose end to follow when the user changes.
+	// When the user changes, the kernel forgets the signal for the parent's end.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// startConfined starts the command with what Confinement says. It returns once the program runs, or
-// with the reason why it does not.
+// startConfined starts the command under the Confinement. It returns once the program runs, or
+// with the reason why it does not run.
 func startConfined(cmd *exec.Cmd, c Confinement, mark uint64) (err error) {
 	if c.Private == "" || !Confines() {
 		if c.User != 0 {
@@ -140,21 +140,21 @@ func startConfined(cmd *exec.Cmd, c Confinement, mark uint64) (err error) {
 	if err := errors.Join(orders.Close(), tell.Close()); err != nil || started != nil {
 		return errors.Join(started, err, send.Close())
 	}
-	// A copy that has ended reads nothing; its failure says why.
+	// A copy that has ended does not read its order; its failure says why.
 	_, sent := send.Write(text)
 	if errors.Is(sent, syscall.EPIPE) {
 		sent = nil
 	}
 	if err := awaitProgram(told, errors.Join(sent, send.Close())); err != nil {
-		_ = cmd.Process.Kill() // it has ended, or must
+		_ = cmd.Process.Kill() // it has ended, or must end
 		_ = cmd.Wait()
 		return err
 	}
 	return nil
 }
 
-// awaitProgram returns when the pipe is closed, as it is when the copy becomes the program, or with
-// what the copy says.
+// awaitProgram returns nil when the pipe is closed, which happens when the copy becomes the
+// program, and otherwise the failure that the copy reports.
 func awaitProgram(told io.Reader, sent error) error {
 	text, err := io.ReadAll(told)
 	if err = errors.Join(err, sent); err != nil || len(text) == 0 {
@@ -188,7 +188,7 @@ func (c Confinement) enter() error {
 	return filterSystemCalls(c.User != 0)
 }
 
-// changeUser makes the calling thread that of a user and the group of the same number, without any
+// changeUser gives the calling thread a user and the group of the same number, without any
 // capability.
 func changeUser(user int) error {
 	if err := unix.Setgroups(nil); err != nil {
@@ -200,14 +200,14 @@ func changeUser(user int) error {
 	if err := unix.Setresuid(user, user, user); err != nil {
 		return err
 	}
-	// The kernel takes the capabilities away with the user, but for those that the server inherits
-	// or was started with to keep.
+	// The kernel takes the capabilities away with the user, except capabilities that the
+	// server inherits or was started with to keep.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	return unix.Capset(&header, &new([2]unix.CapUserData)[0])
 }
 
-// CanChangeUser returns nil where a program can be given a user of its own beside a private
-// directory, and otherwise why not.
+// CanChangeUser returns nil if a program can get a user of its own beside a private directory,
+// and otherwise why not.
 func CanChangeUser(private string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the server is not root")
@@ -235,20 +235,22 @@ func CanChangeUser(private string) error {
 	return err
 }
 
-// keptCapabilities are what a program of root may do that a container's root may do, too: nothing
-// that concerns the machine or processes of others.
+// keptCapabilities are the capabilities that a program of root keeps. A container's root may
+// have them, too. None of them concerns the machine. CAP_KILL allows signals to processes of
+// other users; where the kernel scopes signals, Landlock forbids signals to processes outside.
 var keptCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
 	unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities keeps programs that the thread starts from other capabilities.
+// dropCapabilities keeps all other capabilities from programs that the thread starts.
 func dropCapabilities() error {
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
 		if slices.Contains(keptCapabilities, capability) {
 			continue
 		}
-		// EINVAL: the kernel knows no such capability; EPERM: this root is not one of the kind.
+		// EINVAL: the kernel knows no such capability. EPERM: this root may not drop
+		// capabilities.
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("drop capability %d: %w", capability, err)
@@ -257,8 +259,9 @@ func dropCapabilities() error {
 	return nil
 }
 
-// yield has the kernel end a process before the server when memory runs out, and write no image of
-// its memory to a file. Process 0 is the caller. A process that has ended by now needs neither.
+// yield makes the kernel end a process before the server when memory runs out, and write no
+// image of its memory to a file. Process 0 is the caller. A process that has already ended
+// needs neither.
 func yield(pid int) error {
 	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("limit process %d: %w", pid, err)
@@ -269,7 +272,7 @@ func yield(pid int) error {
 	}
 	err := os.WriteFile("/proc/"+name+"/oom_score_adj", []byte("500"), 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission) {
-		return nil // the files of a process that ends belong to root
+		return nil // the files of an ending process belong to root
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// TestAConfinedProgram tries what it may and what it may not. Where the kernel has no means to keep
-// it from anything, it may do all of that.
+// TestAConfinedProgram tries permitted and forbidden actions. If the kernel cannot confine the
+// program, it may do all of them.
 func TestAConfinedProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestAConfinedProgram(t *testing.T) {
 	}
 }
 
-// TestOnlyTheProgramIsConfined starts one without confinement after one with it.
+// TestOnlyTheProgramIsConfined starts a program without confinement after a program with it.
 func TestOnlyTheProgramIsConfined(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveFiles erases a directory that children wrote into, also where they left directories that
-// nobody may write to, as Go's module cache does.
+// RemoveFiles erases a directory that children wrote into, even if they left directories
+// without write permission in it, as Go's module cache does.
 func RemoveFiles(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gaps says, a sentence each, what this system cannot keep confined programs from. The argument is
-// why workspaces have no users of their own, nil where they have.
+// Gaps lists, in one sentence each, the files and actions that this system cannot keep from
+// confined programs. noUsers is why workspaces have no users of their own, nil if they have.
 func Gaps(noUsers error) []string {
 	users := noUsers == nil
 	if !Confines() {
@@ -33,7 +33,7 @@ func Gaps(noUsers error) []string {
 	return gaps
 }
 
-// filtersSystemCalls tells whether filterSystemCalls does anything here.
+// filtersSystemCalls reports whether filterSystemCalls has an effect here.
 func filtersSystemCalls() bool {
 	const actionAvailable = 2 // SECCOMP_GET_ACTION_AVAIL
 	action := uint32(unix.SECCOMP_RET_ERRNO)

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// groupPrefix begins the names of the control groups that are made here.
+	// groupPrefix begins the names of the control groups that this package makes.
 	groupPrefix = "slipway-"
-	// serverGroup is where the server itself goes when its own group has to be divided.
+	// serverGroup is the group that the server moves to if its own group has to be divided.
 	serverGroup = groupPrefix + "server"
-	// groupPatience bounds the wait for the end of what was killed in a group.
+	// groupPatience bounds the wait for the end of killed processes of a group.
 	groupPatience = 5 * time.Second
 	// cpuPeriod is the span, in microseconds, in which a group may use its share of the processors.
 	cpuPeriod = 100_000
 )
 
-// limitControllers are what the limits of a group need.
+// limitControllers are the controllers that the limits of a group need.
 var limitControllers = []string{"cpu", "memory", "pids"}
 
 // ownGroup is the control group that this server divides among its children, or why it cannot.
@@ -42,9 +42,9 @@ var ownGroup = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// CanLimit returns nil where Limits are kept, and otherwise why they are not. Its first call may
-// move this process into a control group below its own, as a group that is divided has no processes
-// itself.
+// CanLimit returns nil if Limits are kept, and otherwise why they are not. Its first call may
+// move this process into a control group below its own, because a divided group has no
+// processes itself.
 func CanLimit() error {
 	_, err := ownGroup()
 	return err
@@ -66,8 +66,8 @@ func findGroup() (string, error) {
 			continue
 		}
 		for mount := range strings.Lines(string(mounts)) {
-			// Before the dash: ids, device, the part of the file system that is mounted, and where;
-			// after it: the type.
+			// The fields before the dash are ids, the device, the mounted part of the file
+			// system, and the mount point. The field after the dash is the type.
 			fields := strings.Fields(mount)
 			dash := slices.Index(fields, "-")
 			if dash < 5 || len(fields) < dash+2 || fields[dash+1] != "cgroup2" || !contains(fields[3], own) {
@@ -79,7 +79,7 @@ func findGroup() (string, error) {
 	return "", errors.New("no control groups of version 2 are mounted")
 }
 
-// divide makes sure that groups can be made in dir whose controllers are those that are wanted.
+// divide makes sure that groups with the wanted controllers can be made in dir.
 func divide(dir string, wanted []string) error {
 	there, err := words(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -101,8 +101,9 @@ func divide(dir string, wanted []string) error {
 	return errors.Join(err, tried.remove())
 }
 
-// enable hands the controllers on to the groups in dir. Only the root of all groups may do so while
-// it has processes, so that a server alone in its group goes down a step.
+// enable passes the controllers on to the groups in dir. Only the root of all groups may do so
+// while it has processes. Therefore a server that is alone in its group moves to a group below
+// it.
 func enable(dir string, wanted []string) error {
 	enabled, err := words(filepath.Join(dir, "cgroup.subtree_control"))
 	if err != nil {
@@ -137,7 +138,7 @@ func enable(dir string, wanted []string) error {
 	return handOn()
 }
 
-// words are those in a file.
+// words returns the words in a file.
 func words(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	return strings.Fields(string(text)), err
@@ -153,14 +154,17 @@ func write(dir, name, value string) error {
 	return errors.Join(err, file.Close())
 }
 
-// group is the control group of one child. A nil group is that of a child without one.
+// group is the control group of one child. A nil group means that the child has no control
+// group.
 type group struct {
 	dir string
-	// file is the open directory, in which a process is started; nil for a group that was found.
+	// file is the open directory, in which a process is started; nil for a group of an earlier
+	// server.
 	file *os.File
 }
 
-// groupOf is where the group of a child will be, "" when it needs none or there can be none.
+// groupOf is the path for the group of a child, "" if the child needs no group or no group can
+// be made.
 func groupOf(mark string, limits Limits) string {
 	dir, err := ownGroup()
 	if err != nil || limits == (Limits{}) {
@@ -212,14 +216,15 @@ func (g *group) limit(limits Limits) error {
 	return write(g.dir, "memory.max", strconv.FormatInt(int64(limits.MemoryMB)<<20, 10))
 }
 
-// join has a process that is started with the attributes begin in the group.
+// join makes a process that is started with the attributes begin in the group.
 func (g *group) join(attributes *syscall.SysProcAttr) {
 	if g != nil {
 		attributes.UseCgroupFD, attributes.CgroupFD = true, int(g.file.Fd())
 	}
 }
 
-// kill ends all processes in the group, also those that have left the child's process group.
+// kill ends all processes in the group, also processes that have left the child's process
+// group.
 func (g *group) kill() error {
 	if g == nil {
 		return nil
@@ -231,8 +236,8 @@ func (g *group) kill() error {
 	return err
 }
 
-// outOfMemory tells whether the kernel ended processes of the group because they used more than
-// they may.
+// outOfMemory reports whether the kernel ended processes of the group because they used more
+// memory than allowed.
 func (g *group) outOfMemory() (bool, error) {
 	if g == nil {
 		return false, nil
@@ -249,7 +254,7 @@ func (g *group) outOfMemory() (bool, error) {
 	return false, err
 }
 
-// remove ends what is left in the group and removes it.
+// remove ends the remaining processes of the group and removes the group.
 func (g *group) remove() error {
 	if g == nil {
 		return nil

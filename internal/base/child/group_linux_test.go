@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// newGroup makes a group without controllers, which is also possible where those belong to control
-// groups of version 1. It returns nil where groups cannot be made.
+// newGroup makes a group without controllers. This is possible even if the controllers belong
+// to control groups of version 1. It returns nil if groups cannot be made.
 func newGroup(t *testing.T, mark string) *group {
 	t.Helper()
 	dir, err := findGroup()
@@ -62,8 +62,8 @@ func startIn(t *testing.T, g *group, script string) (*Process, int) {
 	return p, stray
 }
 
-// TestAGroupEndsAsAWhole also what has left the process group, when the program ends by itself and
-// when it is killed.
+// TestAGroupEndsAsAWhole: processes that have left the process group end too, when the program
+// ends by itself and when it is killed.
 func TestAGroupEndsAsAWhole(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Process) error{
@@ -93,14 +93,14 @@ func TestAGroupEndsAsAWhole(t *testing.T) {
 	}
 }
 
-// runs tells whether a process is there and not a zombie.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// TestOpenRemovesLeftGroups opens the registry of a server that was killed while a child of it had
-// a group.
+// TestOpenRemovesLeftGroups opens the registry of a server that was killed while one of its
+// children had a group.
 func TestOpenRemovesLeftGroups(t *testing.T) {
 	t.Parallel()
 	const mark = "ABCDEF"

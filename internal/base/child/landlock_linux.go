@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file speaks to the kernel itself. The library for Landlock, go-landlock, restricts all
-// threads of a running program, for which it links a handler of signals and, where there is a C
-// compiler, C code into the server; a copy of the server that becomes another program has one
-// thread that matters. The library also takes a path that may not be opened for an error, and a
-// file for a directory.
+// This file calls the kernel directly. The library for Landlock, go-landlock, restricts all
+// threads of a running program. For this it links a handler of signals into the server and, if
+// there is a C compiler, C code. A copy of the server that becomes another program has only
+// one thread that matters. The library also treats a path that may not be opened as an error,
+// and a file as a directory.
 
 const (
 	readAccess = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// deviceAccess is what a device needs, fileAccess what any file may be given, allAccess all
-	// that a directory may be given.
+	// deviceAccess is the access that a device needs. fileAccess is all access that any file
+	// may be given. allAccess is all access that a directory may be given.
 	deviceAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	fileAccess   = deviceAccess | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	allAccess    = readAccess | fileAccess | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 
-	// The versions of Landlock: neededABI protects files from being cut short, portABI knows rules
-	// for ports, deviceABI rules for what ioctl does to devices, and scopeABI keeps signals and
-	// abstract sockets within the program.
+	// The versions of Landlock. neededABI protects files from being cut short. portABI has
+	// rules for ports, and deviceABI has rules for the actions of ioctl on devices. scopeABI
+	// keeps signals and abstract sockets within the program.
 	neededABI, portABI, deviceABI, scopeABI = 3, 4, 5, 6
 
 	ruleOfPath, ruleOfPort = unix.LANDLOCK_RULE_PATH_BENEATH, 2
@@ -43,14 +43,14 @@ type portRule struct{ access, port uint64 }
 // deviceDir has rules of its own.
 const deviceDir = "/dev"
 
-// devices are what programs need of /dev. Graphics processors are among them for agents that have
-// models of their own.
+// devices are the files in /dev that programs need. Graphics processors are among them for
+// agents that have models of their own.
 var devices = []string{
 	"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "fd", "stdin", "stdout", "stderr",
 	"nvidia*", "dri", "kfd",
 }
 
-// landlock is the version of Landlock that the kernel has, 0 for none.
+// landlock is the version of Landlock in the kernel, 0 if the kernel has no Landlock.
 var landlock = sync.OnceValue(func() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -59,17 +59,17 @@ var landlock = sync.OnceValue(func() int {
 	return int(version)
 })
 
-// Confines tells whether this system can keep a program from files.
+// Confines reports whether this system can keep files from a program.
 func Confines() bool { return landlock() >= neededABI }
 
-// ruleset is a set of Landlock's rules that grows until it is put in force.
+// ruleset is a set of Landlock's rules that grows until it is enforced.
 type ruleset struct {
 	fd      int
 	handled uint64
 }
 
-// restrict puts the rules of the confinement in force for the calling thread and all that it
-// starts.
+// restrict enforces the rules of the confinement for the calling thread and all processes that
+// it starts.
 func (c Confinement) restrict() (err error) {
 	attributes := unix.LandlockRulesetAttr{Handled_access_fs: allAccess}
 	if landlock() < deviceABI {
@@ -103,8 +103,8 @@ func (c Confinement) restrict() (err error) {
 	return nil
 }
 
-// permitAll adds what may be reached: what is beside the way to the private directory, some
-// devices, and what the confinement names.
+// permitAll permits the paths that the program may reach: the entries beside the way to the
+// private directory, some devices, and the paths that the confinement names.
 func (r ruleset) permitAll(c Confinement) error {
 	private, err := resolve(c.Private)
 	if err != nil {
@@ -128,8 +128,8 @@ func (r ruleset) permitAll(c Confinement) error {
 	return r.permitDevices(private)
 }
 
-// permitDevices adds the devices that programs need, but for those that are where the private
-// directory is.
+// permitDevices permits the devices that programs need, except the device paths that contain
+// the private directory.
 func (r ruleset) permitDevices(private string) error {
 	for _, pattern := range devices {
 		paths, err := filepath.Glob(filepath.Join(deviceDir, pattern))
@@ -148,11 +148,12 @@ func (r ruleset) permitDevices(private string) error {
 	return nil
 }
 
-// permitIn adds what is in a directory on the way to the private one and does not lead there.
+// permitIn permits the entries of a directory on the way to the private one that do not lead
+// there.
 func (r ruleset) permitIn(dir, private string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // names that the server does not see are nothing that the program needs
+		return nil // the program does not need names that the server cannot see
 	}
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (r ruleset) permitIn(dir, private string) error {
 	for _, entry := range entries {
 		path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
 		if err != nil || path == deviceDir || contains(path, private) || contains(private, path) {
-			continue // it leads nowhere, to the private directory or around it, or has rules of its own
+			continue // the entry leads nowhere, to the private directory or around it, or has rules of its own
 		}
 		if err := r.permit(path, readAccess); err != nil {
 			return err
@@ -169,8 +170,8 @@ func (r ruleset) permitIn(dir, private string) error {
 	return nil
 }
 
-// permit adds a rule for a path and what is below it. One that is gone, or that the program's user
-// may not look at, is left out.
+// permit adds a rule for a path and everything below it. A path that is gone, or that the
+// program's user may not look at, is left out.
 func (r ruleset) permit(path string, access uint64) (err error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

@@ -11,8 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// limited is how a program ends where limits are kept, or where they are not: there it ends as if
-// it had none.
+// limited is how a program ends: as in kept if limits are kept, and otherwise as in unkept.
 func limited(kept, unkept child.Exit) child.Exit {
 	if child.CanLimit() == nil {
 		return kept
@@ -20,7 +19,8 @@ func limited(kept, unkept child.Exit) child.Exit {
 	return unkept
 }
 
-// TestMemoryIsLimited runs a program that uses more than it may, and a shell whose child does.
+// TestMemoryIsLimited runs a program that uses more memory than it may, and a shell whose
+// child does so.
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	registry := open(t, t.TempDir())
@@ -40,7 +40,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestProcessesAreLimited starts more than may be.
+// TestProcessesAreLimited starts more processes than the limit allows.
 func TestProcessesAreLimited(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -54,8 +54,8 @@ func TestProcessesAreLimited(t *testing.T) {
 	}
 }
 
-// TestTheGroupHasItsLimits reads what the kernel was told, and wants the group gone with its
-// program.
+// TestTheGroupHasItsLimits reads the limits that the kernel got, and checks that the group is
+// removed with its program.
 func TestTheGroupHasItsLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestTheGroupHasItsLimits(t *testing.T) {
 	}
 }
 
-// groupIn is the control group of the one child that a registry's directory has a record of.
+// groupIn is the control group of the only child that a registry's directory has a record of.
 func groupIn(t *testing.T, dir string) string {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(dir, "*.json"))

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markVariable is in the environment of each child and of all that it starts; its value is the name
-// of the child's record.
+// markVariable is in the environment of each child and of all processes that it starts. Its
+// value is the name of the child's record.
 const markVariable = "SLIPWAY_PROCESS"
 
 const (
@@ -27,16 +27,17 @@ const (
 	leastMark = 1 << 60
 )
 
-// markOf is the number by which all processes of a child are known, also those that have left its
-// group and emptied their environment: the highest value of a limit that concerns programs of real
-// time only. A program cannot raise it, and its confinement keeps it from lowering it.
+// markOf is a number that identifies all processes of a child, also processes that have left
+// its group and emptied their environment. It is the highest value of a limit that concerns
+// real-time programs only. A program cannot raise it, and its confinement keeps it from
+// lowering it.
 func markOf(mark string) uint64 {
 	digest := sha256.Sum256([]byte(mark))
 	return leastMark | binary.BigEndian.Uint64(digest[:])>>4
 }
 
-// setMark marks the calling process and all that it starts. A user whose own limit is lower cannot
-// have the mark; the environment's is left.
+// setMark marks the calling process and all processes that it starts. A user whose own limit
+// is lower cannot have the mark. The mark in the environment remains.
 func setMark(mark uint64) error {
 	err := unix.Setrlimit(unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark})
 	if errors.Is(err, unix.EPERM) {
@@ -45,8 +46,8 @@ func setMark(mark uint64) error {
 	return err
 }
 
-// endMarked kills every process that has one of the marks, in its environment or as its limit, and
-// returns when there is none.
+// endMarked kills every process that has one of the marks, in its environment or as its limit,
+// and returns when there is no such process.
 func endMarked(marks ...string) error {
 	variables, limits := make([][]byte, len(marks)), make([][]byte, len(marks))
 	for i, mark := range marks {
@@ -69,8 +70,8 @@ func endMarked(marks ...string) error {
 	return nil
 }
 
-// killMarked kills the marked processes that there are, and counts them. Processes that end
-// meanwhile, and those of others, are none.
+// killMarked kills the marked processes that exist, and counts them. It does not count
+// processes that end meanwhile, or processes of others.
 func killMarked(variables, limits [][]byte) (killed int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -81,7 +82,8 @@ func killMarked(variables, limits [][]byte) (killed int, err error) {
 		if err != nil || !isMarked(pid, variables, limits) {
 			continue
 		}
-		// What is killed is what was looked at, not a process that has got the number since.
+		// The killed process is the one that was checked, not another process that has got the
+		// number since.
 		process, err := os.FindProcess(pid)
 		if err != nil {
 			return killed, err
@@ -128,8 +130,8 @@ func holds(all [][]byte, one []byte) bool {
 	return slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, one) })
 }
 
-// alive tells a process from one that has ended and whose parent has not asked for its exit yet:
-// nothing ends that one.
+// alive reports whether a process runs. A process that has ended, but whose parent has not
+// read its exit yet, does not count: no signal ends it.
 func alive(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

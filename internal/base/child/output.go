@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// output carries what a group writes to one writer. The pipe is ours, not os/exec's, so that the
-// end of the process is seen even while a grandchild holds the pipe open.
+// output copies the output of a group to one writer. The pipe is ours, not os/exec's, so that
+// the end of the process is noticed even while a grandchild holds the pipe open.
 type output struct {
 	r, w  *os.File
 	to    io.Writer
@@ -28,8 +28,8 @@ func newOutput(to io.Writer) (*output, error) {
 	return &output{r: r, w: w, to: to, ended: make(chan struct{})}, nil
 }
 
-// drain copies until the last writer is gone. It goes on when the writer fails or panics, because a
-// full pipe would stop the child.
+// drain copies until the last writer is gone. It continues when the writer fails or panics,
+// because a full pipe would stop the child.
 func (o *output) drain() {
 	defer close(o.ended)
 	buf := make([]byte, 32<<10)

@@ -19,25 +19,27 @@ const (
 	lockPatience = time.Second
 )
 
-// Registry starts children and keeps a record of each in a directory for as long as it lives.
+// Registry starts children and keeps a record of each child in a directory for as long as the
+// child lives.
 type Registry struct {
 	dir  string
 	lock *os.File
 }
 
-// record is what is known of a child on disk. The file is named by the child's mark.
+// record is the information about a child on disk. The child's mark is the name of the file.
 type record struct {
 	mark string
 	PID  int `json:"pid"`
-	// Started is when the system says that the process began, where that is needed to know it
-	// again.
+	// Started is the system's start time of the process, if the time is needed to identify the
+	// process.
 	Started string `json:"started,omitempty"`
-	// Group is the directory of its control group, where it has one.
+	// Group is the directory of the child's control group, if it has one.
 	Group string `json:"group,omitempty"`
 }
 
-// Open ends every child that an earlier server left behind in dir and returns a registry that keeps
-// its records there. It fails while another server uses dir, whose children it would end.
+// Open ends every child that an earlier server left behind in dir and returns a registry that
+// keeps its records there. It fails while another server uses dir, because it would end that
+// server's children.
 func Open(dir string) (*Registry, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open process registry: %w", err)
@@ -69,7 +71,8 @@ func takeLock(file *os.File) error {
 
 // Close lets another registry use the directory. The children must have ended.
 func (r *Registry) Close() error {
-	// Closing alone would leave the lock with a process that is just being started.
+	// If the file were only closed, a process that is just being started would still hold the
+	// lock.
 	return errors.Join(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_UN), r.lock.Close())
 }
 
@@ -77,8 +80,8 @@ func (r *Registry) Close() error {
 func (r *Registry) Start(command Command) (*Process, error) {
 	rec := record{mark: rand.Text()}
 	rec.Group = groupOf(rec.mark, command.Limits)
-	// The record comes first: a server killed between the two leaves a record too many, never a
-	// child too many.
+	// The record is written first: if the server is killed between the two steps, there may be
+	// a record without a child, but never a child without a record.
 	if err := r.write(rec); err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func (r *Registry) write(rec record) error {
 	return nil
 }
 
-// clear ends the children of the records that are there and forgets them.
+// clear ends the children of the existing records and removes the records.
 func (r *Registry) clear() error {
 	names, err := filepath.Glob(filepath.Join(r.dir, "*"+recordSuffix))
 	if err != nil {

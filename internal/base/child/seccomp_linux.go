@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file writes its filter itself: the library that was looked at, go-seccomp-bpf, lets a
-// program pass that calls the system as another processor architecture would, when calls are
-// allowed unless they are named, and brings an assembler and a reader of settings along.
+// This file writes its filter itself. The library that was considered, go-seccomp-bpf, lets a
+// program pass that calls the system as another processor architecture would, if calls are
+// allowed unless they are named. It also brings an assembler and a reader of settings along.
 
 // The offsets of the kernel's struct seccomp_data.
 const (
 	offsetCall, offsetArchitecture, offsetArguments = 0, 4, 16
-	// foreignCalls begins the numbers by which a program on amd64 calls the system as if it were on
-	// a smaller processor.
+	// foreignCalls is the beginning of the numbers by which a program on amd64 calls the
+	// system as if it ran on a smaller processor.
 	foreignCalls = 0x40000000
 )
 
-// denied are system calls that reach past Landlock.
+// denied are system calls that bypass Landlock.
 var denied = []uint32{
 	unix.SYS_OPEN_BY_HANDLE_AT,                              // opens files beside all paths
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, // all programs of a user share keys
 }
 
-// ownOnly are system calls that act on the caller itself when an argument is 0, and on any process
-// of the same user otherwise. A program that has a user of its own may name its threads.
+// ownOnly are system calls that act on the caller itself if the argument is 0, and otherwise
+// on any process of the same user. A program that has a user of its own may name its threads.
 var ownOnly = []struct {
 	call     uint32
 	argument int
@@ -38,22 +38,23 @@ var ownOnly = []struct {
 	{unix.SYS_SCHED_SETATTR, 0}, {unix.SYS_SETPRIORITY, 1}, {unix.SYS_IOPRIO_SET, 1},
 }
 
-// ofUser are calls that act on all processes of the caller's user when their first argument is the
-// value here.
+// ofUser are system calls that act on all processes of the caller's user if their first
+// argument has the value given here.
 var ofUser = []struct{ call, value uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, 3}}
 
-// protocols are kinds of TCP that Landlock's rules for ports pass over.
+// protocols are kinds of TCP that Landlock's rules for ports do not cover.
 var protocols = []uint32{unix.IPPROTO_MPTCP, unix.IPPROTO_SMC}
 
-// limitCalls change limits, with the argument that names which: a program keeps the mark of its
-// record.
+// limitCalls are system calls that change limits, with the position of the argument that
+// selects the limit. The filter refuses changes of the mark of a program's record.
 var limitCalls = []struct {
 	call     uint32
 	argument int
 }{{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETRLIMIT, 0}}
 
-// filterSystemCalls has the kernel refuse calls that Landlock does not know, for the calling thread
-// and all that it starts. A kernel without such filters goes on without; Gaps says so.
+// filterSystemCalls makes the kernel refuse calls that Landlock does not cover, for the
+// calling thread and all processes that it starts. If the kernel has no such filters, the
+// program runs without them; Gaps says so.
 func filterSystemCalls(ownUser bool) error {
 	program := systemCallFilter(ownUser)
 	if program == nil {
@@ -67,12 +68,13 @@ func filterSystemCalls(ownUser bool) error {
 	return nil
 }
 
-// architecture is what the kernel calls this processor's, 0 for one that the filter does not know.
+// architecture is the kernel's number for this processor's architecture, 0 if the filter does
+// not know the architecture.
 func architecture() uint32 {
 	return map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 }
 
-// systemCallFilter is the filter, nil for none.
+// systemCallFilter is the filter, nil if there is none for this architecture.
 func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
 	if architecture() == 0 {
 		return nil
@@ -81,7 +83,8 @@ func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
 	statement := func(code uint16, value uint32) { program = append(program, unix.SockFilter{Code: code, K: value}) }
 	load := func(offset uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
 	end := func(result uint32) { statement(unix.BPF_RET|unix.BPF_K, result) }
-	// unless skips so many statements unless the comparison holds.
+	// unless adds a statement that skips the given number of statements unless the comparison
+	// holds.
 	unless := func(comparison uint16, value uint32, skip uint8) {
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, Jf: skip, K: value})
 	}

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// groupAttributes makes the child lead a group of its own and has the kernel kill it when the
-// thread that started it ends.
+// groupAttributes makes the child lead a group of its own, and makes the kernel kill the child
+// when the thread that started it ends.
 func groupAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startThread hands work to an operating system thread that ends only with the server. Go ends
-// other threads as it likes, and the kernel takes the end of the starting thread for the end of the
-// parent.
+// startThread passes work to an operating system thread that ends only with the server. Go may
+// end other threads at any time, and the kernel treats the end of the starting thread as the
+// end of the parent.
 var startThread = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go runStartThread(work)
@@ -36,11 +36,11 @@ func startBound(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// startTime is not needed here: a process is known again by the mark in its environment.
+// startTime is not needed here, because the mark in its environment identifies a process.
 func startTime(int) (string, error) { return "", nil }
 
-// endLeftovers kills every process that has the mark of a record: the children themselves and what
-// they started, also where it left their group.
+// endLeftovers kills every process that has the mark of a record: the children themselves and
+// the processes that they started, also processes that left their group.
 func endLeftovers(left []record) error {
 	marks := make([]string, len(left))
 	for i, rec := range left {

@@ -21,8 +21,8 @@ func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgi
 // ends it later.
 func startBound(cmd *exec.Cmd) error { return cmd.Start() }
 
-// startTime asks the system when a process began, which together with its id names it for good. A
-// process that has ended has none.
+// startTime asks the system when a process began. This time and the process id together name
+// the process for good. A process that has ended has no start time.
 func startTime(pid int) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -56,10 +56,10 @@ func endLeftovers(left []record) error {
 	return nil
 }
 
-// Confines tells whether this system can keep a program from a directory.
+// Confines reports whether this system can keep a directory from a program.
 func Confines() bool { return false }
 
-// Gaps says what this system cannot keep confined programs from.
+// Gaps says what this system cannot keep from confined programs.
 func Gaps(error) []string {
 	return []string{"Only Linux confines programs: agents and builds can read and change all files that the server's user can."}
 }
@@ -70,10 +70,10 @@ func PeerOf(*net.UnixConn) (user int, err error) {
 	return 0, errors.New("this system does not tell whose program listens at a socket")
 }
 
-// CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.
+// CanChangeUser returns nil if a program can get a user of its own, and otherwise why not.
 func CanChangeUser(string) error { return errors.New("only Linux confines programs") }
 
-// Reaches tells whether users of their own may read a file.
+// Reaches reports whether users of their own may read a file.
 func Reaches(string) bool { return true }
 
 // startConfined starts the command, which this system cannot confine.
@@ -82,15 +82,15 @@ func startConfined(cmd *exec.Cmd, _ Confinement, _ uint64) error { return startB
 // markVariable is in the environment of each child; its value is the name of the child's record.
 const markVariable = "SLIPWAY_PROCESS"
 
-// markOf and endMarked are of no use where processes have no mark that stays.
+// markOf and endMarked do nothing here, because processes have no mark that stays.
 func markOf(string) uint64 { return 0 }
 
 func endMarked(...string) error { return nil }
 
-// CanLimit returns nil where Limits are kept, and otherwise why they are not.
+// CanLimit returns nil if Limits are kept, and otherwise why they are not.
 func CanLimit() error { return errors.New("only Linux has control groups") }
 
-// group is nothing here.
+// group is empty here, because this system has no control groups.
 type group struct{}
 
 func groupOf(string, Limits) string { return "" }

@@ -14,8 +14,9 @@ import (
 	"sync"
 )
 
-// Users gives each workspace a user of its own, out of a range of numbers that nobody else on the
-// machine may have. A workspace keeps its user for good. A nil Users gives none.
+// Users gives each workspace a user of its own, out of a range of numbers that no other
+// program on the machine may use. A workspace keeps its user for good. A nil Users gives no
+// users.
 type Users struct {
 	path  string
 	Range UserRange
@@ -29,8 +30,8 @@ type UserRange struct{ First, Last int }
 
 func (r UserRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 
-// DefaultUsers is a range that neither people, nor services, nor containers of common tools get
-// users from.
+// DefaultUsers is a range from which neither people, nor services, nor containers of common
+// tools get users.
 var DefaultUsers = UserRange{First: 1_879_048_192, Last: 1_879_113_727}
 
 // ParseUsers reads a range as FIRST-LAST.
@@ -44,7 +45,7 @@ func ParseUsers(text string) (UserRange, error) {
 	return UserRange{int(from), int(to)}, nil
 }
 
-// OpenUsers reads from a file which users workspaces have.
+// OpenUsers reads the users of workspaces from a file.
 func OpenUsers(path string, users UserRange) (*Users, error) {
 	u := &Users{path: path, Range: users, of: map[string]int{}}
 	text, err := os.ReadFile(path)
@@ -86,7 +87,8 @@ func (u *Users) Of(workspace string) (int, error) {
 	return user, nil
 }
 
-// write stores the users whole and durably, or not at all: files already belong to them.
+// write stores all users durably, or changes nothing, because files already belong to these
+// users.
 func (u *Users) write(of map[string]int) error {
 	text, err := json.Marshal(of)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"syscall"
 )
 
-// enter is what others need to go through a directory, group and others what they need to read a
-// file or a directory.
+// enter is the permission that other users need to go through a directory. groupReads and
+// othersRead are the permissions that the group and others need to read a file or a directory.
 const enter, groupReads, othersRead = 0o001, 0o050, 0o005
 
-// openWays lets the user of a confined program through the directories of the server's that lead to
-// what the program may reach, and gives what it may read to its group unless everybody may read it.
-// Names of what else is in these directories stay hidden.
+// openWays lets the user of a confined program through the server's directories that lead to
+// the paths which the program may reach. It also gives the paths that the program may read to
+// the program's group, unless every user may read them. The names of other entries in these
+// directories stay hidden.
 func (c Confinement) openWays() (err error) {
 	if c.User == 0 {
 		return nil
@@ -25,7 +26,7 @@ func (c Confinement) openWays() (err error) {
 	if err != nil {
 		return err
 	}
-	// Whatever a program changes meanwhile, nothing outside is touched.
+	// Whatever a program changes meanwhile, no file outside is touched.
 	root, err := os.OpenRoot(private)
 	if err != nil {
 		return err
@@ -57,8 +58,8 @@ func (c Confinement) openWays() (err error) {
 	return nil
 }
 
-// letThrough lets the user enter a directory of the server's: by its group, where that is the
-// user's.
+// letThrough lets the user enter a directory of the server's: by the group, if the directory's
+// group is the user's, and otherwise as another user.
 func (c Confinement) letThrough(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -91,8 +92,8 @@ func (c Confinement) lend(root *os.Root, name string) error {
 	return root.Chmod(name, info.Mode().Perm()|groupReads)
 }
 
-// closedAbove returns the first directory above a path that others may not enter, "" for none. The
-// path need not be there yet.
+// closedAbove returns the first directory above a path that others may not enter, "" if there
+// is no such directory. The path need not exist yet.
 func closedAbove(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -121,8 +122,8 @@ func closedAbove(path string) (string, error) {
 	}
 }
 
-// Reaches tells whether users of their own may come to a file or a directory, also through links in
-// its path, and read it, or run it where it is a program.
+// Reaches reports whether users of their own may come to a file or a directory, also through
+// links in its path, and read it, or run it if it is a program.
 func Reaches(name string) bool {
 	resolved, err := filepath.EvalSymlinks(name)
 	if err != nil {

@@ -1,12 +1,13 @@
 // Package clock holds the one source of time that the whole product takes as an input.
 //
-// Every timestamp that Slipway stores or shows is UTC with microsecond precision; it is cut here
-// and nowhere else, so that a time compares equal before and after it was stored.
+// Every timestamp that Slipway stores or shows is UTC with microsecond precision; it is cut to
+// this precision here and nowhere else, so that a time compares equal before and after it was
+// stored.
 package clock
 
 import "time"
 
-// Clock tells the time. Services take one as a field, tests hand in their own.
+// Clock tells the time. Services take a Clock as a field, and tests pass their own.
 type Clock func() time.Time
 
 // System reads the machine's clock, cut to the precision that is stored.
@@ -18,10 +19,12 @@ func Cut(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 // layout always writes six fractional digits, so that stored times sort as text.
 const layout = "2006-01-02T15:04:05.000000Z07:00"
 
-// Format writes t as it is stored and shown: RFC 3339, UTC, always six fractional digits.
+// Format writes t in the form that is stored and shown: RFC 3339, UTC, always six fractional
+// digits.
 func Format(t time.Time) string { return t.UTC().Format(layout) }
 
-// FormatOptional writes a time that may be missing, which the zero time stands for: "".
+// FormatOptional writes a time that may be missing. The zero time stands for a missing time
+// and is written as "".
 func FormatOptional(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -29,7 +32,7 @@ func FormatOptional(t time.Time) string {
 	return Format(t)
 }
 
-// Nullable is a time that may be missing as documents show it.
+// Nullable returns a time that may be missing in the form of documents: nil if it is missing.
 func Nullable(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -38,5 +41,5 @@ func Nullable(t time.Time) *string {
 	return &text
 }
 
-// Parse reads what Format wrote.
+// Parse reads a time that Format wrote.
 func Parse(s string) (time.Time, error) { return time.Parse(layout, s) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits for the pause and reports whether ctx is still on.
+// Sleep waits for the pause and reports whether ctx has not ended.
 func Sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -1,8 +1,9 @@
 // Package disk says whether a file system has room for more data.
 //
-// A part of the file system is kept free. New data is refused while less than that part is free:
-// Room. Work under way may go on in what is kept, until three quarters of it are used: Reserve. The
-// last quarter is for the ends of that work, and for deletions, which write before they free.
+// A part of the file system is kept free. New data is refused while less than that part is
+// free: Room. Work under way may use the kept part until three quarters of it are used:
+// Reserve. The last quarter is for the ends of that work, and for deletions, which write
+// before they free space.
 package disk
 
 import (
@@ -19,13 +20,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// lookInterval is how long a look at the file system counts.
+// lookInterval is how long the result of a look at the file system is used.
 const lookInterval = time.Second
 
-// reserve is the part of what is kept free that only ends of work and deletions use.
+// reserve is a divisor: 1/reserve of the kept space is only for ends of work and deletions.
 const reserve = 4
 
-// ErrFull is what callers are told when a write found no room.
+// ErrFull is the error for callers when a write found no room.
 var ErrFull = fault.New(fault.NoRoom, "The server's disk is full. Delete data that is not needed, or tell the server's operator.")
 
 // Named returns err as ErrFull, too, if it says that a file system or a quota is full.
@@ -36,8 +37,8 @@ func Named(err error) error {
 	return err
 }
 
-// Keep is what is kept free of a file system: a share of it, or a number of bytes; the smaller one
-// if both are set, and nothing if neither is.
+// Keep is the space of a file system that is kept free: a share of the file system, or a
+// number of bytes. It is the smaller one if both are set, and nothing if neither is set.
 type Keep struct {
 	Percent float64
 	Bytes   int64
@@ -46,7 +47,7 @@ type Keep struct {
 // Default is a small part of any file system.
 var Default = Keep{Percent: 5, Bytes: 512 << 20}
 
-// of is what is kept free of a file system with so many bytes.
+// of is the number of bytes that are kept free of a file system with total bytes.
 func (k Keep) of(total int64) int64 {
 	share := int64(k.Percent / 100 * float64(total))
 	if k.Percent == 0 || k.Bytes != 0 && k.Bytes < share {
@@ -55,13 +56,14 @@ func (k Keep) of(total int64) int64 {
 	return share
 }
 
-// Usage is how many bytes a file system has, and how many of them this process may still fill.
+// Usage is the size of a file system in bytes, and the number of bytes that this process may
+// still fill.
 type Usage struct{ Free, Total int64 }
 
 // Look looks at the file system of a directory.
 type Look func(dir string) (Usage, error)
 
-// Cached returns a Look that looks again after lookInterval only.
+// Cached returns a Look that looks again only after lookInterval.
 func Cached(look Look, now clock.Clock) Look {
 	var mu sync.Mutex
 	var looked time.Time
@@ -78,7 +80,8 @@ func Cached(look Look, now clock.Clock) Look {
 	}
 }
 
-// Space is the file system of one directory. It is safe for concurrent use. A nil Space has room.
+// Space is the file system of one directory. It is safe for concurrent use. A nil Space always
+// has room.
 type Space struct {
 	dir  string
 	keep Keep
@@ -86,7 +89,7 @@ type Space struct {
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// full and blind are what was logged last.
+	// full and blind are the states that were logged last.
 	full, blind bool
 }
 
@@ -98,10 +101,11 @@ func Open(dir string, keep Keep, look Look, log *slog.Logger) *Space {
 	return &Space{dir: dir, keep: keep, look: look, log: log}
 }
 
-// Room returns a fault while less is free than is to be kept free.
+// Room returns a fault while less space is free than must be kept free.
 func (s *Space) Room() error { return s.atLeast(1) }
 
-// Reserve returns a fault while also the part of it is used that work under way may use.
+// Reserve returns a fault while also the part of the kept space is used that is for work under
+// way.
 func (s *Space) Reserve() error { return s.atLeast(reserve) }
 
 func (s *Space) atLeast(part int64) error {
@@ -111,8 +115,8 @@ func (s *Space) atLeast(part int64) error {
 	usage, err := s.look(s.dir)
 	kept := s.keep.of(usage.Total)
 	s.tell(usage, kept, err)
-	// A file system that cannot be looked at counts as one with room: what is written to it fails
-	// by itself.
+	// A file system that cannot be looked at counts as a file system with room: writes to it
+	// fail by themselves.
 	if err != nil || usage.Free >= kept/part {
 		return nil //nolint:nilerr // tell has logged it
 	}

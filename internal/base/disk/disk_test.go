@@ -48,7 +48,7 @@ func TestRoomAndReserve(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheRoomIsLoggedOnce however many ask.
+// TestTheEndOfTheRoomIsLoggedOnce, however many callers ask.
 func TestTheEndOfTheRoomIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

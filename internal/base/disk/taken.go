@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// Taken returns how much disk the files in a directory take. It stops counting at more than enough.
-// What cannot be read takes none: it may just be going.
+// Taken returns how much disk space the files in a directory take. It stops counting when the
+// sum is larger than enough. Files that cannot be read count as 0, because they may just be
+// disappearing.
 func Taken(dir string, enough int64) (taken int64) {
 	// The walk ends early, and with no other error.
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {

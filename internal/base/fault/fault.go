@@ -1,6 +1,6 @@
-// Package fault holds the kinds of error that somebody acts upon. Domain code returns them, the web
-// layer alone turns a kind into an HTTP status; every other error is unknown, is logged and
-// answered with a fixed sentence.
+// Package fault holds the kinds of error that a caller acts upon. Domain code returns them.
+// Only the web layer turns a kind into an HTTP status. Every other error is unknown, is logged
+// and answered with a fixed sentence.
 package fault
 
 import (
@@ -13,9 +13,10 @@ import (
 type Kind string
 
 const (
-	// Invalid: the request contradicts a rule between fields. The caller mends the request. 400.
+	// Invalid: the request contradicts a rule between fields. The caller corrects the request.
+	// 400.
 	Invalid Kind = "invalid"
-	// Unauthorized: no credentials, or bad ones. 401.
+	// Unauthorized: there are no credentials, or bad ones. 401.
 	Unauthorized Kind = "unauthorized"
 	// Forbidden: the credentials are good but do not reach this far. 403.
 	Forbidden Kind = "forbidden"
@@ -24,8 +25,8 @@ const (
 	// Conflict: the resource's present state does not allow it. The caller reads again and decides.
 	// 409.
 	Conflict Kind = "conflict"
-	// Stale: the resource is not as the caller has seen it, which it made a condition. The caller
-	// reads again and decides. 412.
+	// Stale: the resource has changed since the caller has seen it, and the caller made the
+	// request on the condition that it has not. The caller reads again and decides. 412.
 	Stale Kind = "stale"
 	// TooLarge: the body is over the limit. 413.
 	TooLarge Kind = "too_large"
@@ -35,7 +36,7 @@ const (
 	Unprocessable Kind = "unprocessable"
 	// TooMany: the caller asks more often than it may. The caller waits. 429.
 	TooMany Kind = "too_many"
-	// NoRoom: the server cannot store more. The caller, or somebody else, deletes data. 507.
+	// NoRoom: the server cannot store more. The caller, or another user, deletes data. 507.
 	NoRoom Kind = "no_room"
 	// Unavailable: it would work later. The caller tries again. 503.
 	Unavailable Kind = "unavailable"
@@ -47,8 +48,8 @@ type Error struct {
 	Message string
 	// Details lists the problems of an Unprocessable request.
 	Details []Detail
-	// RetryAfter is how long the caller should wait before it tries again; 0 where the kind says it
-	// all.
+	// RetryAfter is how long the caller should wait before it tries again; 0 if the kind says
+	// enough.
 	RetryAfter time.Duration
 }
 

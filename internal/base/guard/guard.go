@@ -1,6 +1,6 @@
-// Package guard keeps work that a tenant started from ending the process. A panic in a goroutine
-// ends the process, with all other tenants' agents and streams; guarded work recovers at its edge,
-// logs the panic once with its stack, and ends with an error.
+// Package guard makes sure that work that a tenant started cannot end the process. A panic in
+// a goroutine ends the process, with all other tenants' agents and streams; guarded work
+// recovers at its edge, logs the panic once with its stack, and ends with an error.
 //
 // A goroutine that does such work is started with a guarded function:
 //
@@ -11,8 +11,8 @@
 // before the panic is recovered, so a channel that the work must close, or a place that it must
 // give back, belongs in a defer.
 //
-// What ends the process without a panic (a fatal error of the Go runtime, os.Exit, a signal) passes
-// every guard; see package workflow/local for what happens at the next start.
+// A fatal error of the Go runtime, os.Exit or a signal ends the process without a panic, and
+// passes every guard. See package workflow/local for what happens at the next start.
 package guard
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // PanicError is the error of work that panicked. The log has the stack.
 type PanicError struct {
-	// Doing names the work, Value is what it panicked with.
+	// Doing names the work. Value is the value of the panic.
 	Doing string
 	Value any
 }
@@ -47,18 +47,18 @@ func Run(log *slog.Logger, doing string, work func() error) (err error) {
 	return work()
 }
 
-// Func returns a function for a new goroutine that does the work and survives its panic. Where
-// somebody waits for the outcome, ErrFunc or Run tells it.
+// Func returns a function for a new goroutine that does the work and survives its panic. If
+// another goroutine waits for the outcome, use ErrFunc or Run, which return it.
 func Func(log *slog.Logger, doing string, work func()) func() {
 	return func() {
-		_ = Run(log, doing, func() error { // it is logged
+		_ = Run(log, doing, func() error { // the panic is logged
 			work()
 			return nil
 		})
 	}
 }
 
-// ErrFunc is Func for work that returns an error, as that of an errgroup.
+// ErrFunc is Func for work that returns an error, for example the work of an errgroup.
 func ErrFunc(log *slog.Logger, doing string, work func() error) func() error {
 	return func() error { return Run(log, doing, work) }
 }

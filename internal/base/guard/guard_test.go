@@ -31,7 +31,7 @@ func TestRunReturnsThePanicAsAnError(t *testing.T) {
 	t.Parallel()
 	err := guard.Run(slog.New(slog.DiscardHandler), "build", func() error {
 		var broken map[string]string
-		broken["a"] = "b" //nolint:staticcheck // it is to panic
+		broken["a"] = "b" //nolint:staticcheck // it must panic
 		return nil
 	})
 	if panicked, ok := errors.AsType[*guard.PanicError](err); !ok || panicked.Doing != "build" {

@@ -27,8 +27,8 @@ func New(t time.Time) string {
 	return u.String()
 }
 
-// First returns a text that sorts before the ids that New makes at t or later and after all others,
-// "" for the zero time.
+// First returns a text that sorts before all ids that New makes at t or later, and after all
+// earlier ids; "" for the zero time.
 func First(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -40,8 +40,8 @@ func First(t time.Time) string {
 	}
 }
 
-// Of returns the UUID of version 8 that stands for some words, always the same one. No word holds a
-// zero byte.
+// Of returns the UUID of version 8 that stands for some words. It is always the same UUID for
+// the same words. No word holds a zero byte.
 func Of(words ...string) string {
 	return uuid.NewHash(sha256.New(), uuid.Nil, []byte(strings.Join(words, "\x00")), 8).String()
 }
@@ -55,8 +55,8 @@ func Valid(s string) bool {
 	return err == nil
 }
 
-// Time returns the microsecond that New was given for an id, the zero time when s is not of its
-// making.
+// Time returns the microsecond that New was given for an id, the zero time if New has not made
+// s.
 func Time(s string) time.Time {
 	u, err := uuid.Parse(s)
 	if err != nil || u.Version() != 7 {

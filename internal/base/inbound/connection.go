@@ -10,12 +10,12 @@ import (
 type connection struct {
 	net.Conn
 	listener *Listener
-	// pool is nil when the connection has lost its place.
+	// pool is nil if the connection has lost its place.
 	pool  *pool
 	group string
 	place *list.Element
 	idle  bool
-	// proven says that the workspace was learned from a request before.
+	// proven says that an earlier request has proven the workspace.
 	proven atomic.Bool
 }
 
@@ -29,8 +29,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what is sent. net/http looks for this method, so that clients get to read the
-// last answer before the end.
+// CloseWrite ends the sending direction. net/http looks for this method, so that clients can
+// read the last answer before the end.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

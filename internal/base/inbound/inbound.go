@@ -13,17 +13,17 @@ import (
 // Limits are how many connections a server holds at a time.
 type Limits struct{ Anonymous, Known int }
 
-// Bounds of the limits that a number of files allows. The other half of the files is for databases,
-// agents and builds.
+// Bounds of the limits that follow from a number of files. The other half of the files is for
+// databases, agents and builds.
 const (
 	mostConnections = 16 << 10
 	fewest          = 16
 )
 
-// LimitsOf returns the limits of a process that may open so many files.
+// LimitsOf returns the limits of a process that may open the given number of files.
 func LimitsOf(files uint64) Limits { return Split(int(min(files/2, mostConnections))) }
 
-// Split returns the limits for so many connections in all.
+// Split returns the limits for the given total number of connections.
 func Split(connections int) Limits {
 	connections = max(connections, 2*fewest)
 	anonymous := max(connections/4, fewest)
@@ -48,7 +48,7 @@ func New(l net.Listener, limits Limits) *Listener {
 	}
 }
 
-// Accept returns the next connection. It closes another one when there would be too many.
+// Accept returns the next connection. It closes another connection if there would be too many.
 func (l *Listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// enter gives a connection a place, and closes the one that has to leave for it.
+// enter gives a connection a place, and closes the connection that loses its place for it.
 func (l *Listener) enter(p *pool, c *connection) {
 	l.mu.Lock()
 	if c.pool != nil {
@@ -68,7 +68,7 @@ func (l *Listener) enter(p *pool, c *connection) {
 	victim := p.add(c)
 	l.mu.Unlock()
 	if victim != nil {
-		_ = victim.Conn.Close() // the error would be that it is closed already
+		_ = victim.Conn.Close() // the only error would be that it is closed already
 	}
 }
 
@@ -79,8 +79,8 @@ func (l *Listener) Context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, below(conn))
 }
 
-// below returns the bounded connection that a connection is, or that TLS is spoken on; nil for any
-// other.
+// below returns the bounded connection that a connection is, or that its TLS runs on; nil for
+// any other connection.
 func below(conn net.Conn) *connection {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
@@ -89,7 +89,8 @@ func below(conn net.Conn) *connection {
 	return c
 }
 
-// Changed is the ConnState of the server: an idle connection is the first that has to leave.
+// Changed is the ConnState of the server: an idle connection is the first that loses its
+// place.
 func (l *Listener) Changed(conn net.Conn, state http.ConnState) {
 	c := below(conn)
 	if c == nil || (state != http.StateIdle && state != http.StateActive) {
@@ -102,7 +103,7 @@ func (l *Listener) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Known says that the request with this context has proven to act for a workspace. Without a
+// Known notes that the request with this context has proven to act for a workspace. Without a
 // bounded connection it does nothing.
 func Known(ctx context.Context, workspace string) {
 	c, _ := ctx.Value(contextKey{}).(*connection)
@@ -111,7 +112,7 @@ func Known(ctx context.Context, workspace string) {
 	}
 	l := c.listener
 	l.mu.Lock()
-	here := c.pool != nil // it may have had to leave meanwhile
+	here := c.pool != nil // it may have lost its place meanwhile
 	if here {
 		c.pool.remove(c)
 		c.group = workspace
@@ -150,8 +151,8 @@ type group struct{ idle, busy list.List }
 
 func (g *group) size() int { return g.idle.Len() + g.busy.Len() }
 
-// add gives a connection a place and returns the connection that loses its own for that, which is
-// no longer in the pool; nil for none.
+// add gives a connection a place. It returns the connection that loses its place for that,
+// which is no longer in the pool; nil if no connection loses its place.
 func (p *pool) add(c *connection) (victim *connection) {
 	if p.taken >= p.most {
 		victim = p.victim()
@@ -167,8 +168,8 @@ func (p *pool) add(c *connection) (victim *connection) {
 	return victim
 }
 
-// victim is the connection that has to leave: of the largest group the one that is idle for
-// longest, else the oldest.
+// victim is the connection that has to leave. In the largest group, it is the connection that
+// is idle for longest, else the oldest connection.
 func (p *pool) victim() *connection {
 	var largest *group
 	for _, g := range p.groups {
@@ -197,7 +198,7 @@ func (p *pool) remove(c *connection) {
 	c.pool, c.place, c.idle = nil, nil, false
 }
 
-// move puts a connection among those of its group that are idle, or busy.
+// move puts a connection into the idle or the busy list of its group.
 func (p *pool) move(c *connection, idle bool) {
 	if c.idle == idle {
 		return

@@ -26,13 +26,13 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return f.address }
 
-// accepted is a connection as the server and the client see it.
+// accepted is a connection with its server side and its client side.
 type accepted struct {
 	server net.Conn
 	client net.Conn
 }
 
-// isOpen asks by sending a byte.
+// isOpen finds out whether the connection is open by sending a byte.
 func (a accepted) isOpen(t *testing.T) bool {
 	t.Helper()
 	go func() { _, _ = a.client.Write([]byte{1}) }()
@@ -78,8 +78,8 @@ func wantOpen(t *testing.T, want bool, all ...accepted) {
 	}
 }
 
-// TestTheLargestGroupMakesRoom loses its oldest connections, not the newest, and none of another
-// address.
+// TestTheLargestGroupMakesRoom: the group loses its oldest connections, not the newest, and no
+// other address loses one.
 func TestTheLargestGroupMakesRoom(t *testing.T) {
 	t.Parallel()
 	b := newBounded(4, 4)
@@ -90,7 +90,7 @@ func TestTheLargestGroupMakesRoom(t *testing.T) {
 	wantOpen(t, true, other, second, third, newest)
 }
 
-// TestANetworkIsOneGroup as one who has a network of IPv6 has all its addresses.
+// TestANetworkIsOneGroup because a client with a network of IPv6 has all its addresses.
 func TestANetworkIsOneGroup(t *testing.T) {
 	t.Parallel()
 	b := newBounded(3, 4)
@@ -100,7 +100,7 @@ func TestANetworkIsOneGroup(t *testing.T) {
 	wantOpen(t, false, first)
 }
 
-// TestAnIdleConnectionMakesRoomFirst although it is younger.
+// TestAnIdleConnectionMakesRoomFirst, although it is younger.
 func TestAnIdleConnectionMakesRoomFirst(t *testing.T) {
 	t.Parallel()
 	b := newBounded(2, 2)
@@ -115,7 +115,7 @@ func TestAnIdleConnectionMakesRoomFirst(t *testing.T) {
 	wantOpen(t, false, next)
 }
 
-// TestKnownConnectionsHavePlacesOfTheirOwn which are shared between workspaces.
+// TestKnownConnectionsHavePlacesOfTheirOwn. Workspaces share these places.
 func TestKnownConnectionsHavePlacesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := newBounded(1, 3)
@@ -123,7 +123,7 @@ func TestKnownConnectionsHavePlacesOfTheirOwn(t *testing.T) {
 	b.known(first, "a")
 	second := b.dial(t, "192.0.2.1")
 	b.known(second, "a")
-	b.known(second, "b") // a connection stays whose it was
+	b.known(second, "b") // a connection keeps its workspace
 	third := b.dial(t, "192.0.2.1")
 	b.known(third, "c")
 	stranger := b.dial(t, "192.0.2.9")
@@ -135,7 +135,7 @@ func TestKnownConnectionsHavePlacesOfTheirOwn(t *testing.T) {
 	wantOpen(t, true, second, third, fourth)
 }
 
-// TestAClosedConnectionGivesItsPlaceBack also when it is closed twice, or has lost its place.
+// TestAClosedConnectionGivesItsPlaceBack, also if it is closed twice, or has lost its place.
 func TestAClosedConnectionGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	b := newBounded(2, 2)

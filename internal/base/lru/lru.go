@@ -59,8 +59,8 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
-// Make returns the value of a key, or puts a value of about that size that it makes. Callers that
-// ask for one key at once all get the same value.
+// Make returns the value of a key. If there is none, it makes the value and puts it with about
+// that size. Callers that ask for one key at once all get the same value.
 func (c *Cache[K, V]) Make(key K, size int, value func() V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()

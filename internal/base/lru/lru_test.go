@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
-// TestWhatIsUsedLastStays when there is no room for all.
+// TestWhatIsUsedLastStays if there is no room for all values.
 func TestWhatIsUsedLastStays(t *testing.T) {
 	t.Parallel()
 	c := lru.New[string, int](10)
@@ -27,7 +27,7 @@ func TestWhatIsUsedLastStays(t *testing.T) {
 	want(t, c, map[string]int{"d": 8}, "a")
 }
 
-// TestAllGetTheValueThatIsMadeFirst however many ask for it at once.
+// TestAllGetTheValueThatIsMadeFirst, however many callers ask for it at once.
 func TestAllGetTheValueThatIsMadeFirst(t *testing.T) {
 	t.Parallel()
 	c := lru.New[string, int](2)

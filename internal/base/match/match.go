@@ -1,6 +1,6 @@
-// Package match answers whether a JSON document has what a filter asks for, in the way of searches
-// by metadata or values: objects match when each member of the filter matches, everything else when
-// it is equal.
+// Package match decides whether a JSON document has the members that a filter asks for, as in
+// searches by metadata or values: objects match if each member of the filter matches, all
+// other values if they are equal.
 package match
 
 import (
@@ -14,11 +14,11 @@ import (
 // Filter is a parsed filter. The zero Filter matches everything.
 type Filter struct {
 	wanted any
-	// also is what a document must match besides, nil for nothing.
+	// also is a filter that a document must match as well, nil if there is none.
 	also *Filter
 }
 
-// And is the filter of what matches both.
+// And returns the filter of the documents that match both filters.
 func (f Filter) And(other Filter) Filter {
 	if f.also != nil {
 		other = f.also.And(other)
@@ -27,7 +27,8 @@ func (f Filter) And(other Filter) Filter {
 	return f
 }
 
-// Parse reads a filter; empty text and null are the zero Filter. The error is that of the JSON.
+// Parse reads a filter; empty text and null are the zero Filter. The error is the error of the
+// JSON decoder.
 func Parse(filter json.RawMessage) (Filter, error) {
 	if len(filter) == 0 {
 		return Filter{}, nil
@@ -45,7 +46,8 @@ func (f Filter) Empty() bool {
 	return (f.wanted == nil || ok && len(members) == 0) && (f.also == nil || f.also.Empty())
 }
 
-// Matches reports whether a document, which must be JSON, has what the filter asks for.
+// Matches reports whether a document, which must be JSON, has the members that the filter asks
+// for.
 func (f Filter) Matches(document json.RawMessage) (bool, error) {
 	if f.Empty() {
 		return true, nil
@@ -64,7 +66,8 @@ func (f Filter) contained(found any) bool {
 	return (f.wanted == nil || contains(found, f.wanted)) && (f.also == nil || f.also.contained(found))
 }
 
-// decode keeps numbers as they are written, so that large ones differ where they differ.
+// decode keeps numbers in their written form, so that large numbers that differ stay
+// different.
 func decode(text json.RawMessage) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -72,8 +75,8 @@ func decode(text json.RawMessage) (value any, err error) {
 	return value, err
 }
 
-// contains is containment as PostgreSQL's jsonb has it: objects by their members, lists by their
-// elements in any order.
+// contains is containment as PostgreSQL's jsonb defines it: objects by their members, lists by
+// their elements in any order.
 func contains(found, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -109,6 +112,6 @@ func equalNumbers(a, b json.Number) bool {
 	y, errY := b.Float64()
 	_, exactX := a.Int64()
 	_, exactY := b.Int64()
-	// Two whole numbers that are written differently differ; 1 and 1.0 do not.
+	// Two whole numbers that are written differently are different; 1 and 1.0 are equal.
 	return errX == nil && errY == nil && x == y && (exactX != nil || exactY != nil)
 }

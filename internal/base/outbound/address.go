@@ -10,12 +10,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// ErrAddress is the dialer's refusal.
+// ErrAddress is the error of a dialer that refuses an address.
 var ErrAddress = errors.New("the address is not public")
 
-// notPublic are the networks that are no part of the internet, beyond those that package netip
-// names: IANA's special purpose registries, and the prefixes that carry an IPv4 address inside an
-// IPv6 one, where any of these could hide.
+// notPublic are the networks that are no part of the internet, beyond the networks that
+// package netip names: IANA's special purpose registries, and the prefixes that carry an IPv4
+// address inside an IPv6 one, in which any of these networks could hide.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // carriers' NAT, and metadata services of some clouds
@@ -37,7 +37,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),
 }
 
-// public tells whether an address is one of the internet's.
+// public reports whether an address belongs to the internet.
 func public(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
@@ -51,8 +51,9 @@ func public(addr netip.Addr) bool {
 	return true
 }
 
-// guard is a dialer's Control. It sees the address that a name was resolved to, directly before the
-// connection is made, so that no answer of a DNS server comes between the check and its use.
+// guard is a dialer's Control. It sees the address that a name was resolved to, directly
+// before the connection is made, so no further answer of a DNS server can come between the
+// check and the connection.
 func (n Networks) guard(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !n.permit(at.Addr()) {
@@ -61,12 +62,12 @@ func (n Networks) guard(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// MaxURL is how long a URL may be.
+// MaxURL is the largest length of a URL, in bytes.
 const MaxURL = 2048
 
-// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that may be called:
-// https, or http on the machine itself. A literal address that may not be called is refused at
-// once; what a name is resolved to is checked by the dialer.
+// CheckURL returns a fault.Invalid unless a URL, the value of a field, may be called: https,
+// or http on the machine itself. A literal address that may not be called is refused at once.
+// The dialer checks the address that a name is resolved to.
 func CheckURL(field, raw string, private Networks) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -85,8 +86,8 @@ func CheckURL(field, raw string, private Networks) error {
 	return nil
 }
 
-// kind says of a host, as far as its text tells, whether it is this machine and whether it may be
-// called.
+// kind says, as far as a host's text shows it, whether the host is this machine and whether it
+// may be called.
 func (n Networks) kind(host string) (loopback, permitted bool) {
 	if host == "localhost" {
 		return true, n.permit(netip.IPv6Loopback()) || n.permit(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
@@ -98,7 +99,8 @@ func (n Networks) kind(host string) (loopback, permitted bool) {
 	return addr.Unmap().IsLoopback(), n.permit(addr)
 }
 
-// Dialer returns a dialer that connects to public addresses and to those of the networks.
+// Dialer returns a dialer that connects to public addresses and to the addresses of the
+// networks.
 func (n Networks) Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: dialTimeout, Control: n.guard}
 }

@@ -69,8 +69,8 @@ func TestAttackURLs(t *testing.T) {
 	}
 }
 
-// TestAttackNamesThatResolveToPrivateAddresses has a name that passes every check of its text:
-// what it is resolved to is seen when it is dialed.
+// TestAttackNamesThatResolveToPrivateAddresses has names whose text passes every check. Their
+// address is checked when they are dialed.
 func TestAttackNamesThatResolveToPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	called := false
@@ -104,7 +104,7 @@ func TestAttackNamesThatResolveToPrivateAddresses(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestAttackAnAnswerWithoutEnd in its size, in its redirects and in its time.
+// TestAttackAnAnswerWithoutEnd: the answer is too large, redirects, or never comes.
 func TestAttackAnAnswerWithoutEnd(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -145,8 +145,8 @@ func TestAttackAnAnswerWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAttackElsewhereIsNotTheMachine: whatever networks a setting names, none of the machine's own
-// addresses is left, and nothing else is taken away.
+// TestAttackElsewhereIsNotTheMachine: whatever networks a setting names, Elsewhere leaves none
+// of the machine's own addresses, and takes no other address away.
 func TestAttackElsewhereIsNotTheMachine(t *testing.T) {
 	t.Parallel()
 	own := []string{

@@ -12,10 +12,10 @@ const (
 	maxHeaders  = 64 << 10
 )
 
-// ErrTooLarge is what reading an answer ends with that is larger than allowed.
+// ErrTooLarge is the error of reading an answer that is larger than allowed.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// Limits of what the other side may make the client do.
+// Limits bound the work that the other side may cause for the client.
 type Limits struct {
 	// Private are the networks that may be called although their addresses are not public.
 	Private Networks
@@ -25,9 +25,9 @@ type Limits struct {
 	MaxAnswer int
 }
 
-// NewClient returns a client for addresses that users name. It follows no redirect, as that would
-// hand what is sent to whoever the answer names; and it knows no proxy, which would make the
-// connection in its place, unchecked.
+// NewClient returns a client for addresses that users name. It follows no redirect, because
+// that would send the request's data to the address that the answer names. It uses no proxy,
+// because a proxy would make the connection in the client's place, unchecked.
 func NewClient(l Limits) *http.Client {
 	return &http.Client{
 		Transport: limited{&http.Transport{
@@ -35,8 +35,8 @@ func NewClient(l Limits) *http.Client {
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: maxHeaders,
-			// A connection that died while a function was frozen would make a request fail after it
-			// was sent, and nobody would know whether it was done.
+			// If a connection died while a function was frozen, a request would fail after it
+			// was sent, and the caller would not know whether the request was carried out.
 			DisableKeepAlives: true,
 		}, l.MaxAnswer},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

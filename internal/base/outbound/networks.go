@@ -16,21 +16,21 @@ type Networks []netip.Prefix
 // Everywhere permits all addresses.
 var Everywhere = Networks{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// ofTheMachine are the addresses that lead to the machine itself, to its link and to the services
-// that give it credentials.
+// ofTheMachine are the addresses of the machine itself, of its link and of the services that
+// give it credentials.
 var ofTheMachine = Networks{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("fd00:ec2::/32"),
 }
 
-// elsewhere is what Everywhere permits on other machines: private networks.
+// elsewhere are the addresses on other machines that Everywhere permits: private networks.
 var elsewhere = Networks{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
 }.without(ofTheMachine)
 
-// Elsewhere returns the networks without the addresses of the machine itself, of its link and of
-// services that give it credentials. Of Everywhere, the private networks are left.
+// Elsewhere returns the networks without the addresses of the machine itself, of its link and
+// of services that give it credentials. For Everywhere, it returns the private networks.
 func (n Networks) Elsewhere() Networks {
 	if n.All() {
 		return elsewhere
@@ -38,7 +38,7 @@ func (n Networks) Elsewhere() Networks {
 	return n.without(ofTheMachine)
 }
 
-// without returns the networks less others.
+// without returns the networks without the addresses of others.
 func (n Networks) without(others Networks) Networks {
 	for _, other := range others {
 		var left Networks
@@ -50,7 +50,8 @@ func (n Networks) without(others Networks) Networks {
 	return n
 }
 
-// less splits a network until no part of it holds an address of the other.
+// less splits a network until no part of it holds an address of the other network, and returns
+// the parts.
 func less(network, other netip.Prefix) Networks {
 	switch {
 	case !network.Overlaps(other):
@@ -67,12 +68,13 @@ func halves(network netip.Prefix) (low, high netip.Prefix) {
 	bits := network.Bits() + 1
 	bytes := network.Masked().Addr().AsSlice()
 	bytes[(bits-1)/8] |= 0x80 >> ((bits - 1) % 8)
-	top, _ := netip.AddrFromSlice(bytes) // as many bytes as an address of its family has
+	top, _ := netip.AddrFromSlice(bytes) // the slice has as many bytes as an address of its family
 	return netip.PrefixFrom(network.Masked().Addr(), bits), netip.PrefixFrom(top, bits)
 }
 
-// ParseNetworks reads a setting: "true" permits all addresses, "false" and "" permit none that is
-// not public, and a list like "10.1.0.0/16,192.168.7.3" permits these networks and addresses.
+// ParseNetworks reads a setting: "true" permits all addresses, "false" and "" permit public
+// addresses only, and a list like "10.1.0.0/16,192.168.7.3" permits these networks and
+// addresses as well.
 func ParseNetworks(setting string) (Networks, error) {
 	switch setting {
 	case "", "false":
@@ -96,7 +98,7 @@ func ParseNetworks(setting string) (Networks, error) {
 	return networks, nil
 }
 
-// String is the setting that ParseNetworks reads the networks from.
+// String is the setting from which ParseNetworks reads these networks.
 func (n Networks) String() string {
 	if len(n) == 0 {
 		return "false"
@@ -117,13 +119,13 @@ func (n *Networks) Set(setting string) (err error) {
 	return err
 }
 
-// Type is how the help of a command names the value.
+// Type is the name of the value in the help of a command.
 func (n *Networks) Type() string { return "networks" }
 
-// All tells whether every address is permitted, or every one that is elsewhere.
+// All reports whether every address is permitted, or every address in elsewhere.
 func (n Networks) All() bool { return slices.Equal(n, Everywhere) || slices.Equal(n, elsewhere) }
 
-// permit tells whether an address may be called.
+// permit reports whether an address may be called.
 func (n Networks) permit(addr netip.Addr) bool {
 	if public(addr) {
 		return true
@@ -132,9 +134,9 @@ func (n Networks) permit(addr netip.Addr) bool {
 	return slices.ContainsFunc(n, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// CheckHost returns ErrAddress when a host, with or without a port, is or resolves to an address
-// that may not be called. It is for connections that another program makes: what a name is resolved
-// to may change until then, so a dialer of the networks is better where there can be one. A name
+// CheckHost returns ErrAddress if a host, with or without a port, is or resolves to an address
+// that may not be called. It is for connections that another program makes. The address of a
+// name may change until then, so a dialer of the networks is better if one can be used. A name
 // that cannot be resolved here passes, because the other program may know it.
 func (n Networks) CheckHost(ctx context.Context, host string) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {

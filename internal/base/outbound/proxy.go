@@ -18,14 +18,14 @@ import (
 	"github.com/slipway-run/slipway/internal/base/inbound"
 )
 
-// Proxy is an HTTP proxy on a loopback port, for programs that connect to addresses which users
-// name, as git does. It connects to the addresses that its networks permit and refuses all others,
-// whatever a redirect, a submodule or an answer of a DNS server names. Only holders of a Pass may
-// use it.
+// Proxy is an HTTP proxy on a loopback port, for programs that connect to addresses which
+// users name, for example git. It connects to the addresses that its networks permit and
+// refuses all others, whatever a redirect, a submodule or an answer of a DNS server names.
+// Only holders of a Pass may use it.
 //
-// Where the server itself has to go through a proxy (HTTP_PROXY, HTTPS_PROXY), so do these
-// connections. That proxy resolves the names then, so a name is checked here only as far as it can
-// be resolved here.
+// If the server itself must use a proxy (HTTP_PROXY, HTTPS_PROXY), these connections use it
+// too. Then that proxy resolves the names, so a name is checked here only as far as it can be
+// resolved here.
 type Proxy struct {
 	networks Networks
 	dialer   *net.Dialer
@@ -39,14 +39,14 @@ type Proxy struct {
 }
 
 const (
-	// mostConnections is how many connections a proxy holds at a time. Those that have no pass have
-	// a quarter of the places for themselves.
+	// mostConnections is the largest number of connections that a proxy holds at a time. A
+	// quarter of the places is for connections without a pass.
 	mostConnections = 512
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = time.Minute
 )
 
-// Pass lets one program, and what it starts, use a Proxy.
+// Pass lets one program, and the programs that it starts, use a Proxy.
 type Pass struct {
 	proxy      *Proxy
 	id, secret string
@@ -66,7 +66,7 @@ func OpenProxy(networks Networks) (*Proxy, error) {
 	}
 	p := &Proxy{networks: networks, dialer: networks.Dialer(), listener: listener, passes: map[string]*Pass{}}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {}, // the request names its address already
+		Rewrite: func(*httputil.ProxyRequest) {}, // the request already names its address
 		Transport: &http.Transport{
 			DialContext: p.dial, Proxy: func(r *http.Request) (*url.URL, error) { return upstreamIn(r.Context()), nil },
 			MaxResponseHeaderBytes: maxHeaders, DisableKeepAlives: true, DisableCompression: true,
@@ -116,14 +116,14 @@ func (p *Pass) URL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(p.id, p.secret), Host: p.proxy.listener.Addr().String()}).String()
 }
 
-// Refused is the host that was last refused because its address may not be called, or "".
+// Refused is the last host that was refused because its address may not be called, or "".
 func (p *Pass) Refused() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// Failed is why the last connection that failed did so, or nil.
+// Failed is the reason why the last failed connection failed, or nil.
 func (p *Pass) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit returns the pass of a request, or nil.
 func (p *Proxy) admit(r *http.Request) *Pass {
-	// The header has the form that package http reads from another one.
+	// The header has the form of a header that package http can read.
 	id, secret, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
 	p.mu.Lock()
 	pass := p.passes[id]
@@ -188,7 +188,7 @@ func (p *Proxy) admit(r *http.Request) *Pass {
 // dial makes the connection of a request in plain HTTP.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if upstreamIn(ctx) != nil {
-		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address) // the operator has named it
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address) // the operator has named the address
 	}
 	return p.dialer.DialContext(ctx, network, address)
 }
@@ -213,20 +213,20 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, pass *Pass) {
 	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	// The request's context ends with the hijacked request's handler, so the pass alone cuts the
-	// connections.
+	// The request's context ends with the hijacked request's handler, so only the pass cuts
+	// the connections.
 	defer context.AfterFunc(pass.ctx, func() { _, _ = here.Close(), there.Close() })()
 	join(readWriter{buffered, here}, here, there)
 }
 
-// readWriter reads what the server has read ahead first.
+// readWriter first reads the bytes that the server has read ahead.
 type readWriter struct {
 	io.Reader
 	io.Writer
 }
 
-// join copies in both directions. An end of what one side sends is passed on, so that the other can
-// finish.
+// join copies in both directions. When one side ends its sending, join passes the end on, so
+// that the other side can finish.
 func join(from io.Reader, here, there net.Conn) {
 	var up sync.WaitGroup
 	up.Go(guard.Func(nil, "copy to the server of a repository", func() {
@@ -241,7 +241,7 @@ func join(from io.Reader, here, there net.Conn) {
 	up.Wait()
 }
 
-// end ends one direction of a connection, or all of it when it is broken.
+// end ends one direction of a connection, or the whole connection if it is broken.
 func end(conn net.Conn, err error) {
 	half, ok := conn.(interface{ CloseWrite() error })
 	if err != nil || !ok || half.CloseWrite() != nil {
@@ -249,7 +249,7 @@ func end(conn net.Conn, err error) {
 	}
 }
 
-// refuse answers a request whose connection was not made, and notes why.
+// refuse answers a request whose connection was not made, and notes the reason.
 func (p *Pass) refuse(w http.ResponseWriter, host string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,7 +262,8 @@ func (p *Pass) refuse(w http.ResponseWriter, host string, err error) {
 	refuse(w, http.StatusBadGateway)
 }
 
-// refuse answers a request and ends its connection, without a wait for a body that may never come.
+// refuse answers a request and ends its connection, without waiting for a body that may never
+// come.
 func refuse(w http.ResponseWriter, status int) {
 	w.Header().Set("Connection", "close")
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without one is gone

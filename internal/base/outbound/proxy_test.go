@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// through is a client that goes through the proxy with a pass.
+// client returns a client that goes through the proxy with the pass.
 func (p *Pass) client(t *testing.T) *http.Client {
 	t.Helper()
 	proxy, err := url.Parse(p.URL())
@@ -57,8 +57,8 @@ func ask(t *testing.T, client *http.Client, at string) (status int, body string,
 
 var loopback = Networks{netip.MustParsePrefix("127.0.0.0/8")}
 
-// TestAttackProxyReachesNoPrivateAddress asks for a server of this machine under all its names, in
-// plain HTTP and by CONNECT, and through a redirect of a server that may be asked.
+// TestAttackProxyReachesNoPrivateAddress asks for a server of this machine under all its
+// names, in plain HTTP and by CONNECT, and through a redirect of a permitted server.
 func TestAttackProxyReachesNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
@@ -107,7 +107,8 @@ func connect(t *testing.T, pass *Pass, host, port string) error {
 	return err
 }
 
-// TestAttackProxyServesHoldersOfAPassOnly has other programs of the machine ask it.
+// TestAttackProxyServesHoldersOfAPassOnly has other programs of the machine that ask the
+// proxy.
 func TestAttackProxyServesHoldersOfAPassOnly(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,8 +137,9 @@ func TestAttackProxyServesHoldersOfAPassOnly(t *testing.T) {
 	}
 }
 
-// TestAttackProxyHoldsNoConnection has programs without a pass that keep their connections: after a
-// refusal, with a body that never arrives, and more of them than the proxy has places for.
+// TestAttackProxyHoldsNoConnection has programs without a pass that keep their connections:
+// after a refusal, with a body that never arrives, and more connections than the proxy has
+// places for.
 func TestAttackProxyHoldsNoConnection(t *testing.T) {
 	t.Parallel()
 	proxy := openProxy(t, nil)
@@ -191,7 +193,7 @@ func writeAll(w io.Writer, text string) error {
 	return err
 }
 
-// TestConnectJoinsBothDirections passes the end of each on.
+// TestConnectJoinsBothDirections checks that the end of each direction is passed on.
 func TestConnectJoinsBothDirections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -220,7 +222,7 @@ func TestConnectJoinsBothDirections(t *testing.T) {
 	}
 }
 
-// TestNetworksAreReadAsTheyAreWritten reads settings, and those that are none.
+// TestNetworksAreReadAsTheyAreWritten reads valid and invalid settings.
 func TestNetworksAreReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"false", "true", "10.1.0.0/16", "10.1.0.0/16,192.168.7.3/32,fd00::/8"} {
@@ -245,7 +247,8 @@ func TestNetworksAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// TestAttackHostsOfOtherPrograms are checked by name, where no dialer of this server's connects.
+// TestAttackHostsOfOtherPrograms checks hosts by name, because no dialer of this server makes
+// the connection.
 func TestAttackHostsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"127.0.0.1", "localhost:5000", "10.0.0.1:5000", "[::1]:5000", "169.254.169.254", "127.1", "2130706433", "0x7f000001", "localhost.:80"} {

@@ -17,26 +17,26 @@ import (
 	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// headerDirect is in a CONNECT request that no proxy of the operator's is for, as it is not for
-// HTTP.
+// headerDirect is in a CONNECT request for which no proxy of the operator must be used,
+// because the connection is not for HTTP.
 const headerDirect = "Slipway-Direct"
 
-// ProxyVariable is the variable that Connect finds the proxy's URL in.
+// ProxyVariable is the variable in which Connect finds the proxy's URL.
 const ProxyVariable = "SLIPWAY_PROXY"
 
-// idle bounds what an upstream proxy may take to answer.
+// idle bounds the time that an upstream proxy may take to answer.
 const idle = 30 * time.Second
 
 type upstreamKey struct{}
 
-// upstreamIn is the proxy of the operator's that a request in plain HTTP goes through, or nil.
+// upstreamIn is the operator's proxy for a request in plain HTTP, or nil.
 func upstreamIn(ctx context.Context) *url.URL {
 	upstream, _ := ctx.Value(upstreamKey{}).(*url.URL)
 	return upstream
 }
 
-// upstreamOf returns the operator's proxy for a request in plain HTTP, if there is one, and checks
-// what it would connect to.
+// upstreamOf returns the operator's proxy for a request in plain HTTP, if there is one, and
+// checks the host to which that proxy would connect.
 func (p *Proxy) upstreamOf(r *http.Request) (*url.URL, error) {
 	upstream, err := http.ProxyFromEnvironment(r)
 	if upstream == nil || err != nil {
@@ -132,7 +132,7 @@ type bufferedConn struct {
 
 func (c bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
-// CloseWrite ends what is sent.
+// CloseWrite ends the sending direction.
 func (c bufferedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -140,9 +140,9 @@ func (c bufferedConn) CloseWrite() error {
 	return c.Close()
 }
 
-// Connect joins the input and the output to a host by way of the Proxy whose URL is in the
-// environment, for programs that know no proxies but start another program to make their
-// connections, as ssh does.
+// Connect joins the input and the output to a host through the Proxy whose URL is in the
+// environment. It is for programs that know no proxies but start another program to make their
+// connections, for example ssh.
 func Connect(ctx context.Context, host, port string, in io.Reader, out io.Writer) error {
 	proxy, err := url.Parse(os.Getenv(ProxyVariable))
 	if err != nil || proxy.Host == "" {

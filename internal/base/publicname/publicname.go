@@ -1,5 +1,5 @@
-// Package publicname knows how the public service spells what has a neutral name here, so that its
-// clients and repositories work unchanged. The spellings are data, in names.json.
+// Package publicname knows how the public service spells words that have a neutral name here,
+// so that its clients and repositories work unchanged. The spellings are data, in names.json.
 package publicname
 
 import (
@@ -19,26 +19,26 @@ var names = func() (n struct{ Word, Configuration string }) {
 	return n
 }()
 
-// ConfigurationFile is what public repositories call their configuration file.
+// ConfigurationFile is the name of the configuration file in public repositories.
 func ConfigurationFile() string { return names.Configuration }
 
-// Neutral is the name that a public name has here, and Public the reverse; a name without the
-// public word is the same in both.
+// Neutral returns the name that a public name has here, and Public returns the reverse. A name
+// without the public word is the same in both.
 func Neutral(name string) string { return strings.ReplaceAll(name, names.Word, "framework") }
 
-// Public is how the public service spells a name.
+// Public returns the public service's spelling of a name.
 func Public(name string) string { return strings.ReplaceAll(name, "framework", names.Word) }
 
-// settings are what the public server also takes from its environment: keys of the configuration
-// file, and the keys that it encrypts with.
+// settings are the values that the public server also takes from its environment: keys of the
+// configuration file, and the keys that it encrypts with.
 var settings = []string{"AES_JSON_KEYS", "AES_KEY", "AUTH", "CHECKPOINTER", "CONFIG", "ENCRYPTION", "HTTP", "STORE", "UI", "UI_CONFIG", "WEBHOOKS"}
 
-// Settings are the environment variables, without their first word, that the public server obeys as
-// it obeys the configuration file.
+// Settings are the environment variables, without their first word, that the public server
+// obeys in the same way as the configuration file.
 func Settings() []string { return slices.Clone(settings) }
 
-// IsSetting reports whether a variable is one of the Settings. Such a variable is refused here, as
-// nothing reads it.
+// IsSetting reports whether a variable is one of the Settings. Such a variable is refused
+// here, because no code reads it.
 func IsSetting(variable string) bool {
 	word, setting, _ := strings.Cut(variable, "_")
 	return (word == strings.ToUpper(names.Word) || word == "FRAMEWORK") && slices.Contains(settings, setting)

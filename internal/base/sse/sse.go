@@ -1,9 +1,10 @@
 // Package sse reads server-sent events.
 //
-// Three properties made the reader ours rather than a library's: its time is linear in the size of
-// an event however small the pieces are in which it arrives (the library that was tried looks at an
-// event from its start again at each piece: 4.5 s for 8 MB), an event without its closing blank
-// line is a broken stream and never an event, and the caller pulls events, without a goroutine.
+// The package has its own reader instead of a library for three reasons. Its time is linear in
+// the size of an event, however small the pieces are in which the event arrives (the library
+// that was tried reads an event from its start again at each piece: 4.5 s for 8 MB). An event
+// without its closing blank line is a broken stream and never an event. And the caller pulls
+// events, without a goroutine.
 package sse
 
 import (
@@ -14,12 +15,12 @@ import (
 	"sync"
 )
 
-// DefaultName is the name that the standard gives an event without one.
+// DefaultName is the name that the standard gives to an event without a name.
 const DefaultName = "message"
 
 // Event is one event.
 type Event struct {
-	// ID is empty if the event names none.
+	// ID is empty if the event has no id.
 	ID   string
 	Name string
 	Data []byte
@@ -32,17 +33,18 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return e.Message }
 
-// Reader takes a stream apart. It is for one goroutine. Lines end in LF or CRLF; the field retry is
-// passed over.
+// Reader reads the events of a stream. It is for one goroutine. Lines end in LF or CRLF; the
+// field retry is ignored.
 type Reader struct {
 	lines *bufio.Reader
 	limit int
-	// limits are those of events with certain names.
+	// limits are the limits of events with certain names.
 	limits map[string]int
-	// reserve is asked before the data of an event takes more memory, nil for no bound.
+	// reserve is asked before the data of an event takes more memory, nil if there is no
+	// bound.
 	reserve func(bytes int) error
-	// name is the name read last. A stream repeats a few names, and each is allocated once in a
-	// row.
+	// name is the name that was read last. A stream repeats a few names, so a name is
+	// allocated only once if it repeats without a break.
 	name string
 }
 
@@ -56,7 +58,8 @@ func NewReader(body io.Reader, limit int) *Reader {
 	return &Reader{lines: lines, limit: limit, name: DefaultName}
 }
 
-// Allow lets events of a name, which must stand before their data, have another limit.
+// Allow sets another limit for events with a certain name. In such an event, the name must
+// stand before the data.
 func (r *Reader) Allow(name string, limit int) {
 	if r.limits == nil {
 		r.limits = map[string]int{}
@@ -64,9 +67,9 @@ func (r *Reader) Allow(name string, limit int) {
 	r.limits[name] = limit
 }
 
-// Reserve has the reader ask before the data of an event takes more memory: the sum of what it asks
-// for during an event is the capacity of the event's data. An error of reserve ends the stream and
-// is returned as it is.
+// Reserve makes the reader ask before the data of an event takes more memory: the sum of the
+// requests during an event is the capacity of the event's data. An error of reserve ends the
+// stream and is returned unchanged.
 func (r *Reader) Reserve(reserve func(bytes int) error) { r.reserve = reserve }
 
 // Release gives the buffer back. The reader must not be used after it.
@@ -76,9 +79,9 @@ func (r *Reader) Release() {
 	r.lines = nil
 }
 
-// Next returns the next event, whose data is the caller's to keep. The error is io.EOF at the end
-// of the stream, io.ErrUnexpectedEOF when the stream ends within an event, and a *FormatError when
-// it cannot be used.
+// Next returns the next event. The caller may keep the event's data. The error is io.EOF at
+// the end of the stream, io.ErrUnexpectedEOF if the stream ends within an event, and a
+// *FormatError if the stream cannot be used.
 func (r *Reader) Next() (Event, error) {
 	event, within := Event{Name: DefaultName}, false
 	for {
@@ -93,7 +96,7 @@ func (r *Reader) Next() (Event, error) {
 			if len(event.Data) > 0 {
 				return event, nil
 			}
-			event, within = Event{Name: DefaultName}, false // an event without data is none
+			event, within = Event{Name: DefaultName}, false // an event without data does not count
 			continue
 		}
 		if err := r.readField(&event, line, partial); err != nil {
@@ -103,7 +106,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// readField adds one field to the event. Of a line that is longer than the buffer, line is the
+// readField adds one field to the event. If the line is longer than the buffer, line is its
 // first part.
 func (r *Reader) readField(event *Event, line []byte, partial bool) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
@@ -126,7 +129,8 @@ func (r *Reader) readField(event *Event, line []byte, partial bool) error {
 	}
 }
 
-// eventName returns the name as a string, without an allocation when the one before had it too.
+// eventName returns the name as a string, without an allocation if the previous event had the
+// same name.
 func (r *Reader) eventName(name []byte) string {
 	if len(name) == 0 {
 		return DefaultName
@@ -167,7 +171,7 @@ func (r *Reader) readData(event *Event, value []byte, partial bool) error {
 	}
 }
 
-// grow makes room for so many bytes of data, and for as many again up to a limit.
+// grow makes room for size bytes of data, and for as many again up to a limit.
 func (r *Reader) grow(event *Event, size, limit int) error {
 	before := cap(event.Data)
 	if size <= before {
@@ -186,7 +190,7 @@ func (r *Reader) grow(event *Event, size, limit int) error {
 	return nil
 }
 
-// skip reads the rest of a line and keeps nothing of it.
+// skip reads the rest of a line and drops it.
 func (r *Reader) skip(partial bool) error {
 	for partial {
 		var err error
@@ -197,7 +201,7 @@ func (r *Reader) skip(partial bool) error {
 	return nil
 }
 
-// unexpected is the error for a read that had to go on.
+// unexpected is the error of a read after which more bytes must follow.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -25,7 +25,7 @@ func newClient(s *server) *client {
 	return &client{transport: &transport{}, server: s}
 }
 
-// restart stops the server and starts it anew on what it has stored.
+// restart stops the server and starts it again on the same data directory.
 func (c *client) restart(ctx context.Context) error {
 	if err := c.stop(); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (c *client) restart(ctx context.Context) error {
 	return nil
 }
 
-// send makes a request, with a body if there is one, and returns the response if its status is
-// good.
+// send makes a request, with the body if it is not nil, and returns the response if its status
+// is a success.
 func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
 	content := io.Reader(http.NoBody)
 	if body != nil {
@@ -85,8 +85,8 @@ func (c *client) call(ctx context.Context, method, url string, body, answer any)
 	return json.Unmarshal(text, answer)
 }
 
-// discard makes a request and reads its answer without looking at it, as a proxy would: what
-// decoding costs is not the server's.
+// discard makes a request and reads its answer without decoding it, as a proxy would: the cost
+// of decoding is not a cost of the server.
 func (c *client) discard(ctx context.Context, method, url string, body any) error {
 	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	request := fmt.Appendf(nil, "%s /%s HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\nX-Tenant-Id: %s\r\n", method, path, host, c.APIKey, c.TenantID)
@@ -156,7 +156,8 @@ func (c *client) thread(ctx context.Context, agent string) (string, error) {
 	return agent + "/threads/" + thread.ID, err
 }
 
-// question is a run's body. delay is the agent's time between tokens, in milliseconds.
+// question returns the body of a run. delay is the agent's time between tokens, in
+// milliseconds.
 func question(delay int, more map[string]any) map[string]any {
 	body := map[string]any{
 		"assistant_id": "agent",

@@ -21,9 +21,9 @@ type rolledOut struct {
 	LatestRevision string `json:"latest_revision_id"`
 }
 
-// measureDeployments fills the control plane and measures the reads and writes of a server that is
-// then started on it. What it deploys is an image that nobody has, so that rollouts end soon, and
-// the requests measured are the only work.
+// measureDeployments fills the control plane and measures the reads and writes of a server
+// that is then started on it. It deploys an image that does not exist, so that rollouts end
+// soon, and the measured requests are the only work.
 func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
 	ids := make(chan rolledOut, stored)
 	begun := time.Now()
@@ -81,7 +81,7 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 		}},
 		{"PATCH deploy.", func() error {
 			url := one()
-			return c.discard(ctx, http.MethodPatch, url, map[string]any{ // another each time, as one that changes nothing writes nothing
+			return c.discard(ctx, http.MethodPatch, url, map[string]any{ // another value each time, because an unchanged value causes no write
 				"source_config": map[string]any{"custom_url": fmt.Sprintf("https://agent.example/%s/%d", url[strings.LastIndex(url, "/")+1:], next.Load())},
 			})
 		}},
@@ -97,7 +97,7 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 	return nil
 }
 
-// awaitIdle waits until the server has nothing left to do: what follows upon the end of a rollout
+// awaitIdle waits until the server has nothing left to do: work after the end of a rollout
 // would count as work of the requests.
 func (c *client) awaitIdle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -117,7 +117,7 @@ func (c *client) awaitIdle(ctx context.Context) error {
 	}
 }
 
-// awaitRollouts waits until no revision is on its way, one deployment after the other, each by a
+// awaitRollouts waits until no rollout is under way, one deployment after the other, each by a
 // long poll.
 func awaitRollouts(ctx context.Context, c *client, deployments []rolledOut) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)

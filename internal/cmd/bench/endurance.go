@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What shall be there when runs are measured again, and what the server may hold then.
+// The number of stored runs when runs are measured again, and the memory that the server may
+// hold then.
 const (
 	endured   = 50_000
 	aimFlat   = 0.9

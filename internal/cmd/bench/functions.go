@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// What a function should cost; they are aims, and nothing fails when they are missed.
+// The target costs of a function. They are aims; missing them is no failure.
 const (
 	aimSize  = 12.0 // MB
 	aimStart = 30 * time.Millisecond
@@ -60,7 +60,7 @@ func measureFunctions(ctx context.Context, dir string) error {
 	return nil
 }
 
-// missed marks a figure that is not what it should be.
+// missed marks a figure that misses its aim.
 func missed(it bool) string {
 	if it {
 		return "!"
@@ -68,12 +68,12 @@ func missed(it bool) string {
 	return ""
 }
 
-// started is what was seen of the starts of a function.
+// started holds the measurements of the starts of a function.
 type started struct {
 	// ready are the times from the start of a process to its first poll, sorted.
 	ready []time.Duration
-	// inits is how long the initialization of all packages took at one start, heaviest the package
-	// that took longest.
+	// inits is how long the initialization of all packages took at one start, heaviest is the
+	// package that took longest.
 	inits    time.Duration
 	heaviest string
 }
@@ -90,7 +90,7 @@ func startFunction(ctx context.Context, bootstrap string, declared map[string]st
 		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
 	}
 	declared = maps.Clone(declared)
-	declared["SLIPWAY_AGENT_HOST"], declared["SLIPWAY_AGENT_HOST_TOKEN"] = api.URL, "none" // it has a place for agents
+	declared["SLIPWAY_AGENT_HOST"], declared["SLIPWAY_AGENT_HOST_TOKEN"] = api.URL, "none" // the function has a place for agents
 	for name, value := range declared {
 		environment = append(environment, name+"="+value)
 	}
@@ -111,7 +111,7 @@ func startFunction(ctx context.Context, bootstrap string, declared map[string]st
 	return s, nil
 }
 
-// startOnce returns how long it took to the first poll, and what the process wrote.
+// startOnce returns the time until the first poll, and the output of the process.
 func startOnce(ctx context.Context, bootstrap string, environment []string, asked <-chan time.Time) (time.Duration, string, error) {
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, bootstrap)
@@ -138,7 +138,8 @@ func startOnce(ctx context.Context, bootstrap string, environment []string, aske
 	return took, output.String(), nil
 }
 
-// readInits adds up what GODEBUG=inittrace=1 prints: "init package @1.2 ms, 0.34 ms clock, ...".
+// readInits adds up the times that GODEBUG=inittrace=1 prints: "init package @1.2 ms, 0.34 ms
+// clock, ...".
 func readInits(trace string) (all time.Duration, heaviest string) {
 	var most float64
 	for line := range strings.Lines(trace) {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What the hostile tenant does at once.
+// The concurrent load of the hostile tenant.
 const (
 	hostileRuns     = 45
 	hostileEvent    = 29 << 20
@@ -28,15 +28,15 @@ const (
 	// hostileLooks are readers of a state of hostileState bytes.
 	hostileLooks = 50
 	hostileState = 20 << 20
-	// smallPause is between two small requests.
+	// smallPause is the pause between two small requests.
 	smallPause = 20 * time.Millisecond
 
 	aimPeakMiB = 512
 	aimSmall   = 200 * time.Millisecond
 )
 
-// measureHostile has one tenant send and read as much as possible, and measures how much memory the
-// server takes at most and how long a small request takes beside that.
+// measureHostile has one tenant send and read as much as possible, and measures the server's
+// peak memory and how long a small request takes during that load.
 func measureHostile(ctx context.Context, c *client) error {
 	work, err := os.MkdirTemp("", "slipway-hostile-")
 	if err != nil {
@@ -102,7 +102,8 @@ func measureHostile(ctx context.Context, c *client) error {
 	return nil
 }
 
-// besides creates threads until the hostile load was taken, and returns how long each took.
+// besides creates threads until the hostile load has ended, and returns how long each creation
+// took.
 func (c *client) besides(ctx context.Context, url string, sent <-chan error) (taken []time.Duration, err error) {
 	again := time.NewTicker(smallPause)
 	defer again.Stop()
@@ -164,7 +165,7 @@ func (c *client) hostileRun(ctx context.Context, url string, asked order) (strin
 	return address, nil
 }
 
-// sendHostile sends a request that the server may refuse, but has to answer.
+// sendHostile sends a request that the server may refuse, but must answer.
 func (c *client) sendHostile(ctx context.Context, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/runs", bytes.NewReader(body))
 	if err != nil {
@@ -191,8 +192,8 @@ func (c *client) authenticate(request *http.Request) {
 	request.Header.Set("X-Tenant-Id", c.TenantID)
 }
 
-// readSlowly reads an answer at some 10 KB a second until ctx ends or the server gives up, by a
-// connection that holds little itself.
+// readSlowly reads an answer at about 10 KB a second until ctx ends or the server gives up, on
+// a connection that buffers little itself.
 func (c *client) readSlowly(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// order is what a run of the hostile agent is asked for: so many events of so many bytes.
+// order is the input of a run of the hostile agent: the number of events, and their size in
+// bytes.
 type order struct {
 	Events int `json:"events"`
 	Bytes  int `json:"bytes"`
 }
 
-// serveHostileAgent speaks as much of the container contract as it takes to send events.
+// serveHostileAgent implements only the part of the container contract that is needed to send
+// events.
 func serveHostileAgent() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// measureMachine measures what the machine can do at best, as machines differ, and one that others
-// share differs from hour to hour: how many requests a server answers that does nothing else, with
-// the same clients, and how long it takes to have a page on disk. The other figures are to be read
-// beside these.
+// measureMachine measures the best performance of the machine, because machines differ, and
+// the performance of a shared machine differs from hour to hour: how many requests per second
+// a server answers that does nothing else, with the same clients, and how long it takes to
+// write a page to disk. The other figures must be compared with these.
 func measureMachine(ctx context.Context, work string, duration time.Duration) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

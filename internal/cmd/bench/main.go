@@ -1,7 +1,8 @@
 // Command bench measures a one-machine server with a real agent, from outside: it starts
-// bin/slipway on an empty data directory, deploys the weather example from a git repository with
-// all its delays set to zero, and prints what it measured. The load generator shares the machine
-// with the server and the agent, so figures are those of the whole. Run it with `make bench`.
+// bin/slipway on an empty data directory, deploys the weather example from a git repository
+// with all its delays set to zero, and prints the measurements. The load generator shares the
+// machine with the server and the agent, so the figures describe all three together. Run it
+// with `make bench`.
 //
 // With -lambda it measures the AWS stack on this machine instead: the built functions by
 // themselves, and then bin/slipway-local, which serves them. Run that with `make bench-lambda`.

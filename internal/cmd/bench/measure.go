@@ -19,9 +19,9 @@ import (
 // oneMachine measures a one-machine server.
 type oneMachine struct {
 	binary, agent string
-	// only are the names of the measurements to make, with commas, "" for all.
+	// only holds the names of the measurements to make, separated by commas; "" means all.
 	only string
-	// profile is the file that a profile of the server is written to, "" for none.
+	// profile is the file for a profile of the server; "" means no profile.
 	profile  string
 	duration time.Duration
 }
@@ -74,7 +74,7 @@ func measureStart(ctx context.Context, binary, data string) error {
 	return nil
 }
 
-// measureLoads makes the measurements of a deployed agent, or only the named ones.
+// measureLoads makes the measurements of a deployed agent, or only the named measurements.
 func measureLoads(ctx context.Context, c *client, url, only string, duration time.Duration) error {
 	for _, measurement := range []struct {
 		name    string
@@ -132,7 +132,7 @@ func measureRuns(ctx context.Context, c *client, url string, duration time.Durat
 	return nil
 }
 
-// makeThreads makes more threads than a load can use, so that each run has a new one.
+// makeThreads makes more threads than a load can use, so that each run has a new thread.
 func makeThreads(ctx context.Context, c *client, url string, wanted int, threads chan<- string) error {
 	var made atomic.Int64
 	return concurrently(16, func() error {
@@ -147,7 +147,7 @@ func makeThreads(ctx context.Context, c *client, url string, wanted int, threads
 	})
 }
 
-// concurrently runs work n times at once and returns the first error.
+// concurrently runs work n times concurrently and returns the first error.
 func concurrently(n int, work func() error) error {
 	var group errgroup.Group
 	for range n {
@@ -222,7 +222,7 @@ func interrupt(ctx context.Context, c *client, url string) (final, first time.Du
 		joined <- err
 	}()
 	<-waiting
-	time.Sleep(5 * time.Millisecond) // for the join to reach the server
+	time.Sleep(5 * time.Millisecond) // so that the join reaches the server
 	begun := time.Now()
 	next, err := c.send(ctx, http.MethodPost, thread+"/runs/stream",
 		question(0, map[string]any{"stream_mode": "messages-tuple", "multitask_strategy": "interrupt"}))

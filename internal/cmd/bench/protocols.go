@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// streaming is a protocol in which clients read answers: that of runs, or the thread-centric one.
+// streaming is a protocol in which clients read answers: the protocol of runs, or the
+// thread-centric protocol.
 type streaming struct {
 	name string
 	// open starts a run on a thread and streams it.
@@ -69,17 +70,18 @@ func (c *client) tokens(ctx context.Context, by streaming, thread string, interv
 	return lines.Err()
 }
 
-// What is read in each protocol: an answer as fast as it comes, and answers beside each other at
-// the agent's pace.
+// The answers that are read in each protocol: an answer as fast as it comes, and concurrent
+// answers at the agent's pace.
 const (
 	fastWords  = 4000
 	paced      = 50
 	pacedEvery = 20 * time.Millisecond
-	// aimDearer is what the thread-centric protocol may cost beside the protocol of runs.
+	// aimDearer is the highest cost of the thread-centric protocol, relative to the protocol
+	// of runs.
 	aimDearer = 1.1
 )
 
-// cost is what answers took in a protocol.
+// cost is the measured cost of answers in a protocol.
 type cost struct {
 	tokens int
 	took   time.Duration
@@ -91,8 +93,8 @@ func (o cost) cpuPerToken() float64 { return float64(o.cpu) / float64(max(o.toke
 
 func (o cost) rate() float64 { return float64(o.tokens) / o.took.Seconds() }
 
-// measureProtocols reads answers in both protocols in turns, so that whatever else the machine does
-// falls on both, and prints the ratios of what they cost.
+// measureProtocols reads answers in both protocols in turns, so that other work of the machine
+// affects both, and prints the ratios of their costs.
 func measureProtocols(ctx context.Context, c *client, url string, duration time.Duration) error {
 	costs := map[string]*cost{byRun.name: {}, byThread.name: {}}
 	for begun := time.Now(); time.Since(begun) < 2*duration; {
@@ -136,7 +138,7 @@ func (o *cost) fast(ctx context.Context, c *client, url string, by streaming) er
 	return nil
 }
 
-// paced reads answers beside each other, and notes how much later than the agent's pace tokens
+// paced reads answers concurrently, and notes how much later than the agent's pace the tokens
 // come.
 func (o *cost) paced(ctx context.Context, c *client, url string, by streaming, duration time.Duration) error {
 	seen := make([][]time.Time, paced)

@@ -26,11 +26,11 @@ type server struct {
 	ready time.Duration
 }
 
-// startServer starts a server on a data directory and waits until it answers. The arguments are
-// those of its command, which is serve by default.
+// startServer starts a server on a data directory and waits until it answers. The arguments
+// are the arguments of its command, which is serve by default.
 func startServer(ctx context.Context, binary, data string, args ...string) (*server, error) {
 	const address = "127.0.0.1:18474"
-	// Most of this is for a database that is fetched the first time.
+	// Most of this time is for a database that is fetched the first time.
 	const limit = 3 * time.Minute
 	if len(args) == 0 {
 		args = []string{"serve"}
@@ -86,8 +86,8 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// residentMiB is how much memory the server's process holds, and peakMiB how much it has held at
-// most; 0 where the system does not tell.
+// residentMiB is the memory of the server's process, and peakMiB is its peak memory; both are
+// 0 if the system does not report them.
 func (s *server) residentMiB() float64 { return s.memoryMiB("VmRSS") }
 
 func (s *server) peakMiB() float64 { return s.memoryMiB("VmHWM") }
@@ -106,8 +106,8 @@ func (s *server) memoryMiB(figure string) float64 {
 	return 0
 }
 
-// cpu is how much processor time the server's process has used, without its agents'; 0 where the
-// system does not tell.
+// cpu is the processor time that the server's process has used, without the time of its
+// agents; 0 if the system does not report it.
 func (s *server) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// aimOverhead is what the way through API Gateway and the Runtime API should cost on this machine,
-// over that of the handler alone.
+// aimOverhead is the target cost of the way through API Gateway and the Runtime API on this
+// machine, in addition to the cost of the handler alone.
 const aimOverhead = time.Millisecond
 
 // stackBench measures the AWS stack.
@@ -38,7 +38,7 @@ func (b stackBench) run(ctx context.Context) error {
 	return b.on(ctx, work, b.local, []string{"lambda", "--build", b.functions}, func(c *client) error { return b.measureStack(ctx, c, work, plain) })
 }
 
-// on starts a server with data of its own and stops it afterwards.
+// on starts a server with its own data and stops it afterwards.
 func (b stackBench) on(ctx context.Context, work, binary string, args []string, measure func(*client) error) error {
 	data := filepath.Join(work, filepath.Base(binary))
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -51,7 +51,8 @@ func (b stackBench) on(ctx context.Context, work, binary string, args []string, 
 	return errors.Join(measure(newClient(s)), s.stop())
 }
 
-// measurePlain returns how long the one-machine server takes for a request that touches nothing.
+// measurePlain returns how long the one-machine server takes for a request that accesses no
+// data.
 func (b stackBench) measurePlain(ctx context.Context, work string) (taken time.Duration, err error) {
 	err = b.on(ctx, work, b.binary, nil, func(c *client) error {
 		taken, err = b.measureOK(ctx, c, "GET /ok, one-machine server")
@@ -60,7 +61,7 @@ func (b stackBench) measurePlain(ctx context.Context, work string) (taken time.D
 	return taken, err
 }
 
-// measureOK measures GET /ok, which is open and touches nothing, and returns the median.
+// measureOK measures GET /ok, which needs no key and accesses no data, and returns the median.
 func (b stackBench) measureOK(ctx context.Context, c *client, what string) (time.Duration, error) {
 	get := func() error { return answers(ctx, c.BaseURL+"/ok") }
 	if _, err := load(ctx, 1, time.Second, get); err != nil { // warm
@@ -101,7 +102,7 @@ func (b stackBench) measureStack(ctx context.Context, c *client, work string, pl
 	return nil
 }
 
-// runAndJoin makes a run on a thread that is there, as long as there is one.
+// runAndJoin makes a run on an existing thread, as long as there is a thread left.
 func (b stackBench) runAndJoin(ctx context.Context, c *client, url string, threads <-chan string) (err error) {
 	thread, ok := <-threads
 	if !ok {
@@ -112,10 +113,10 @@ func (b stackBench) runAndJoin(ctx context.Context, c *client, url string, threa
 	return c.runAndJoin(ctx, thread)
 }
 
-// measureFirstToken creates runs one after the other, each on a new thread, and measures until the
-// first token of the agent's is there.
+// measureFirstToken creates runs one after the other, each on a new thread, and measures the
+// time until the agent's first token arrives.
 func (b stackBench) measureFirstToken(ctx context.Context, c *client, url string) error {
-	const warm = 5 // the first ones start processes
+	const warm = 5 // the first runs start processes
 	var taken []time.Duration
 	for begun := time.Now(); time.Since(begun) < b.duration || len(taken) < 100+warm; {
 		thread, err := c.thread(ctx, url)

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// sentence is the text of the messages that threads are filled with; a message has some 300 bytes.
+// sentence is the text of the messages that threads are filled with; a message has about 300
+// bytes.
 var sentence = strings.Repeat("The weather is fine today. ", 7)
 
-// conversation makes a thread that holds a number of messages.
+// conversation makes a thread that holds the given number of messages.
 func (c *client) conversation(ctx context.Context, agent string, messages int) (string, error) {
 	var made struct {
 		ID string `json:"thread_id"`
@@ -50,8 +51,8 @@ func measureState(ctx context.Context, c *client, url string, duration time.Dura
 	return nil
 }
 
-// measureLongThreads makes runs on threads of different length, one after the other on each in
-// turn, so that both meet the same disturbances.
+// measureLongThreads makes runs on threads of different length, one after the other on each
+// thread in turn, so that both threads meet the same disturbances.
 func measureLongThreads(ctx context.Context, c *client, url string) error {
 	const runs = 100
 	lengths := []int{20, 2000}
@@ -82,7 +83,7 @@ func measureLongThreads(ctx context.Context, c *client, url string) error {
 	return nil
 }
 
-// runAndDiscard makes a run and waits for its values, without a look at them.
+// runAndDiscard makes a run and waits for its values, without decoding them.
 func (c *client) runAndDiscard(ctx context.Context, thread string) error {
 	var run struct {
 		ID string `json:"run_id"`

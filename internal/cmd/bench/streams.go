@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What is streamed at once: so many answers, a token of each in an interval.
+// The concurrent streams: the number of answers, with a token of each answer in an interval.
 const (
 	streams  = 1000
 	interval = 50 * time.Millisecond
-	// tokens is how long an answer is: some last while all are there.
+	// tokens is the length of an answer: some tokens still come when all streams are open.
 	tokens = 500
-	// aimDelay is what a token may come too late, but for one in a hundred.
+	// aimDelay is how late a token may come, except one token in a hundred.
 	aimDelay = 250 * time.Millisecond
 )
 
-// measureStreams has many readers follow an answer each, and prints how much later than the agent's
-// pace tokens come while all of them are read.
+// measureStreams has many readers follow one answer each, and prints how much later than the
+// agent's pace the tokens come while all answers are read.
 func measureStreams(ctx context.Context, c *client, url string, duration time.Duration) error {
 	threads := make(chan string, streams)
 	if err := makeThreads(ctx, c, url, streams, threads); err != nil {
@@ -33,7 +33,7 @@ func measureStreams(ctx context.Context, c *client, url string, duration time.Du
 	var readers errgroup.Group
 	begun := make(chan error, streams)
 	seen := make([][]time.Time, streams)
-	opening := make(chan struct{}, 64) // how many are begun at a time
+	opening := make(chan struct{}, 64) // how many streams are opened at a time
 	at := 0
 	for thread := range threads {
 		times := &seen[at]
@@ -79,8 +79,8 @@ func (c *client) follow(ctx context.Context, thread string, times *[]time.Time, 
 	})
 }
 
-// delaysOf returns how much longer than the interval each token between two times came after the
-// one before it, sorted.
+// delaysOf returns, for each token between two times, how much longer than the interval it
+// came after the previous token, sorted.
 func delaysOf(seen [][]time.Time, from, to time.Time) []time.Duration {
 	var delays []time.Duration
 	for _, times := range seen {

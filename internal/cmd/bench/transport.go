@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// maxIdle is how long a connection may stand unused; the servers close theirs later.
+// maxIdle is how long a connection may stay unused; the servers close their connections later.
 const maxIdle = 5 * time.Second
 
-// transport sends a request on a connection of its own and reads the answer on the same goroutine.
-// It takes less than half of the processor time that http.Transport needs, with its two goroutines
-// per connection: what the load generator takes of the machine, the server under it lacks. Plain
-// HTTP/1.1 only.
+// transport sends a request on a separate connection and reads the answer on the same
+// goroutine. It takes less than half of the processor time that http.Transport needs, with its
+// two goroutines per connection: processor time that the load generator uses is not available
+// to the server. It supports plain HTTP/1.1 only.
 type transport struct {
 	mu   sync.Mutex
 	idle []*connection
@@ -72,8 +72,8 @@ func (c *connection) exchange(request *http.Request) (*http.Response, error) {
 	return http.ReadResponse(c.read, request)
 }
 
-// pass sends a request as text and passes over its answer; it returns an error unless the status is
-// 2xx. It takes two thirds of what RoundTrip does.
+// pass sends a request as text and skips its answer; it returns an error unless the status is
+// 2xx. It takes two thirds of the time of RoundTrip.
 func (t *transport) pass(ctx context.Context, host string, request []byte) error {
 	c, err := t.take(ctx, host)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *connection) pass(request []byte) error {
 	}
 }
 
-// passChunks passes over what is left of the header, and a body in chunks.
+// passChunks skips the rest of the header, and a body in chunks.
 func (c *connection) passChunks() error {
 	lines := textproto.NewReader(c.read)
 	if _, err := lines.ReadMIMEHeader(); err != nil {
@@ -161,7 +161,8 @@ func (t *transport) give(c *connection) {
 	t.idle = append(t.idle, c)
 }
 
-// CloseIdleConnections closes those that no request uses, as those of a server that was stopped.
+// CloseIdleConnections closes the connections that no request uses, such as the connections of
+// a server that was stopped.
 func (t *transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +172,7 @@ func (t *transport) CloseIdleConnections() {
 	t.idle = nil
 }
 
-// body hands the connection on when the answer is read or closed.
+// body makes the connection available again when the answer is read or closed.
 type body struct {
 	io.ReadCloser
 	done func(whole bool)

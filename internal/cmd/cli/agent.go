@@ -20,8 +20,8 @@ import (
 // agent is the agent of a deployment.
 type agent struct {
 	*api
-	// path is where the server has the agent. It is not the custom_url of the deployment, which
-	// may be an address of somebody else, who must not get the key.
+	// path is the path of the agent on the server. It is not the custom_url of the deployment,
+	// which may be an address of a third party that must not get the key.
 	path string
 }
 
@@ -37,7 +37,8 @@ func (a *api) agent(ctx context.Context, deployment string) (*agent, error) {
 	return &agent{api: a, path: "/d/" + d.ID}, nil
 }
 
-// assistant is the assistant to talk to: the one that is named, the one named agent, or the first.
+// assistant returns the assistant to talk to: the named assistant, the assistant of the graph
+// agent, or the first assistant.
 func (g *agent) assistant(ctx context.Context, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -60,7 +61,7 @@ func (g *agent) assistant(ctx context.Context, named string) (string, error) {
 	return found[len(found)-1].ID, nil
 }
 
-// messages are the messages of a thread.
+// messages returns the messages of a thread.
 func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, error) {
 	var state struct {
 		Values json.RawMessage `json:"values"`
@@ -77,32 +78,33 @@ func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, 
 	return values.Messages, nil
 }
 
-// heard is what an answer that is being written says next.
+// heard is the next part of an answer that is being written.
 type heard struct {
-	// token is a piece of the message of an id, message a whole message of which nothing was heard.
+	// token is a piece of the message with the id, message is a whole message of which no
+	// piece was received.
 	token, id string
 	message   *output.Message
-	// failed is why the run failed.
+	// failed is the reason why the run failed.
 	failed error
 }
 
-// answer is a run whose answer is heard.
+// answer is a run whose answer is being received.
 type answer struct {
 	agent  *agent
 	thread string
 	ID     string
-	// question is what was asked.
+	// question is the question that was asked.
 	question string
-	// last is the id of the event that was heard last; allEvents before the first.
+	// last is the id of the last received event; allEvents before the first event.
 	last string
-	// begun are the ids of messages of which pieces were heard.
+	// begun holds the ids of messages of which pieces were received.
 	begun map[string]bool
 }
 
-// allEvents asks for a run's events from the first one on.
+// allEvents requests a run's events from the first event on.
 const allEvents = "-1"
 
-// ask starts a run that interrupts one that goes on.
+// ask starts a run that interrupts a run that is under way.
 func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*answer, error) {
 	address := g.path + "/threads/" + thread
 	var run struct {
@@ -121,8 +123,8 @@ func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*a
 	return &answer{agent: g, thread: address, ID: run.ID, last: allEvents, begun: map[string]bool{}}, nil
 }
 
-// listen calls hear with what the answer says until the run has ended. A connection that is lost is
-// made again behind what was heard last.
+// listen calls hear with each part of the answer until the run has ended. After a lost
+// connection it connects again and continues after the last received event.
 func (a *answer) listen(ctx context.Context, hear func(heard)) error {
 	answered := time.Now()
 	for {
@@ -191,7 +193,8 @@ func (a *answer) token(data []byte, hear func(heard)) error {
 	return nil
 }
 
-// update hears the messages that a step has added, without those that were heard in pieces.
+// update passes on the messages that a step has added, except messages that were received in
+// pieces.
 func (a *answer) update(data []byte, hear func(heard)) error {
 	var nodes map[string]json.RawMessage
 	if err := json.Unmarshal(data, &nodes); err != nil {
@@ -202,7 +205,7 @@ func (a *answer) update(data []byte, hear func(heard)) error {
 			Messages []output.Message `json:"messages"`
 		}
 		if json.Unmarshal(nodes[node], &delta) != nil {
-			continue // a node may update something else than messages
+			continue // a node may update other values than messages
 		}
 		for _, message := range delta.Messages {
 			if a.begun[message.ID] {
@@ -216,7 +219,7 @@ func (a *answer) update(data []byte, hear func(heard)) error {
 	return nil
 }
 
-// status is how the run ended.
+// status returns the final status of the run.
 func (a *answer) status(ctx context.Context) (string, error) {
 	var run struct {
 		Status string `json:"status"`
@@ -225,7 +228,7 @@ func (a *answer) status(ctx context.Context) (string, error) {
 	return run.Status, err
 }
 
-// stop ends the run; what was shown of its answer stays in the thread.
+// stop ends the run; the shown part of its answer stays in the thread.
 func (a *answer) stop(ctx context.Context) error {
 	return a.agent.do(ctx, http.MethodPost, a.thread+"/runs/"+a.ID+"/cancel?wait=true", nil, nil)
 }

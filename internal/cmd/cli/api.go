@@ -14,17 +14,18 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/client"
 )
 
-// firstTries is how often a server is asked that has not answered yet.
+// firstTries is how many requests are sent to a server that has never answered.
 const firstTries = 3
 
-// api is a server whose answers may be lost: what fails in passing is tried again, and done once.
+// api is a server whose answers may be lost: a request that fails temporarily is repeated, and
+// executed once.
 type api struct {
 	*client.Client
-	// answered is when the server has answered last.
+	// answered is the time of the server's last answer.
 	answered time.Time
 }
 
-// do is Call, with a key that lets the server do once what is asked for several times.
+// do is Call with an idempotency key, with which the server executes a repeated request once.
 func (a *api) do(ctx context.Context, method, address string, body, out any) error {
 	key := rand.Text()
 	for try := 1; ; try++ {
@@ -39,7 +40,7 @@ func (a *api) do(ctx context.Context, method, address string, body, out any) err
 	}
 }
 
-// hopeful tells whether a server that did not answer is worth asking again.
+// hopeful reports whether a server that did not answer should be asked again.
 func (a *api) hopeful(err error, tries int) bool {
 	if a.answered.IsZero() {
 		return tries < firstTries && !errors.Is(err, syscall.ECONNREFUSED)
@@ -47,7 +48,7 @@ func (a *api) hopeful(err error, tries int) bool {
 	return time.Since(a.answered) < reconnectLimit
 }
 
-// deployment and revision are what the interface shows, as far as the commands use it.
+// deployment and revision are the objects of the interface, as far as the commands use them.
 type deployment struct {
 	ID             string         `json:"id"`
 	Name           string         `json:"name"`
@@ -60,7 +61,7 @@ type deployment struct {
 	Latest         string         `json:"latest_revision_id"`
 	Created        time.Time      `json:"created_at"`
 	Updated        time.Time      `json:"updated_at"`
-	// Purge is until when a deployment that was deleted can be brought back.
+	// Purge is the time until which a deleted deployment can be restored.
 	Purge *time.Time `json:"purge_at,omitempty"`
 }
 
@@ -99,7 +100,7 @@ func (d deployment) path() string { return "/v2/deployments/" + d.ID }
 
 func (d deployment) revision(revision string) string { return d.path() + "/revisions/" + revision }
 
-// named finds a deployment by its name; ok tells whether there is one.
+// named finds a deployment by its name; ok reports whether there is such a deployment.
 func (a *api) named(ctx context.Context, name string) (found deployment, ok bool, err error) {
 	var page struct {
 		Resources []deployment `json:"resources"`
@@ -115,7 +116,7 @@ func (a *api) named(ctx context.Context, name string) (found deployment, ok bool
 	return found, false, nil
 }
 
-// deployment finds one by its id or its name.
+// deployment finds a deployment by its id or its name.
 func (a *api) deployment(ctx context.Context, idOrName string) (found deployment, err error) {
 	if id.Valid(idOrName) {
 		return found, a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &found)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/client"
 )
 
-// TestAttackAnEditorHasTheKeySentElsewhere has a deployment whose custom_url, which an editor may
-// change, is the address of somebody else.
+// TestAttackAnEditorHasTheKeySentElsewhere has a deployment whose custom_url, which an editor
+// may change, is the address of a third party.
 func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	t.Parallel()
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	if got, err := found.assistant(t.Context(), ""); got != "3" || err != nil {
 		t.Errorf("got %q (%v)", got, err)
 	}
-	// Nothing else that names an address gets the key either.
+	// No other value that names an address gets the key either.
 	for _, address := range []string{thief.URL + "/x", "@" + strings.TrimPrefix(thief.URL, "http://"), ".example/x", ""} {
 		if err := asked.Call(t.Context(), http.MethodGet, address, nil, nil); err == nil || !strings.Contains(err.Error(), "is no path of the server") {
 			t.Errorf("%q: got %v", address, err)
@@ -42,8 +42,8 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	}
 }
 
-// TestAttackAFailureForgesACommand has an agent whose last words, which a failure quotes, would
-// move the cursor, or be a command of the job that runs the command.
+// TestAttackAFailureForgesACommand has an agent whose last output, which a failure quotes,
+// would move the cursor, or would be a command of the job that runs the program.
 func TestAttackAFailureForgesACommand(t *testing.T) {
 	t.Parallel()
 	r := revision{ID: "1", Status: "DEPLOY_FAILED", Reason: "START_FAILED", Message: "it exited"}

@@ -60,7 +60,7 @@ func newChat() *cobra.Command {
 	return cmd
 }
 
-// conversation is a thread that a person talks in.
+// conversation is a thread in which a person talks.
 type conversation struct {
 	agent             *agent
 	thread, assistant string
@@ -69,7 +69,7 @@ type conversation struct {
 	runs int
 }
 
-// newConversation finds the thread, or makes one.
+// newConversation finds the thread, or makes a thread.
 func newConversation(ctx context.Context, server *api, deployment, thread, assistant string) (*conversation, error) {
 	found, err := server.agent(ctx, deployment)
 	if err != nil {
@@ -90,7 +90,7 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 	return c, err
 }
 
-// script asks the lines in turn. Only what the agent says goes to stdout.
+// script asks the lines in turn. Only the agent's answers go to stdout.
 func (c *conversation) script(ctx context.Context, lines io.Reader, stdout io.Writer, asJSON bool) error {
 	began := telling(c.teller)
 	began(output.Event{Kind: output.KindThread, Thread: c.thread})

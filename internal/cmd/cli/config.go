@@ -13,7 +13,7 @@ import (
 // defaultConfig is where the framework configuration file usually is.
 const defaultConfig = "framework.json"
 
-// findConfig finds the framework configuration file of a directory: the one that is named, the one
+// findConfig finds the framework configuration file of a directory: the named file, the file
 // with the usual name, or the only JSON file at the root that names graphs.
 func findConfig(dir, named string) (string, error) {
 	if named != "" {
@@ -44,7 +44,8 @@ func findConfig(dir, named string) (string, error) {
 	}
 }
 
-// readConfig tells what is so wrong with a configuration file that it need not be uploaded.
+// readConfig returns an error if a configuration file is so wrong that uploading it is
+// useless.
 func readConfig(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -61,7 +62,7 @@ func readConfig(file string) error {
 	return nil
 }
 
-// namesGraphs tells whether a file is a framework configuration file.
+// namesGraphs reports whether a file is a framework configuration file.
 func namesGraphs(file string) bool {
 	text, err := os.ReadFile(file)
 	var config struct {

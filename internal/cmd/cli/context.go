@@ -162,7 +162,7 @@ func newContextRemove() *cobra.Command {
 	}
 }
 
-// changeContext changes the context of a name, which must be there.
+// changeContext changes the context with the given name, which must exist.
 func changeContext(name string, change func(*contexts)) error {
 	all, err := readContexts()
 	if err != nil {

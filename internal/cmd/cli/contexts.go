@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 )
 
-// contexts are the servers that a user has kept under names.
+// contexts holds the servers that a user has stored under names.
 type contexts struct {
-	// Current is the name of the one that commands use which name no server; "" for none.
+	// Current is the name of the context for commands that name no server; "" means that there
+	// is no such context.
 	Current  string          `json:"current,omitempty"`
 	Contexts map[string]kept `json:"contexts"`
 }
 
-// kept is a server that is kept.
+// kept is a stored server.
 type kept struct {
 	URL    string `json:"url"`
 	Key    string `json:"key"`
@@ -32,8 +33,8 @@ func contextsFile() (string, error) {
 	return filepath.Join(dir, "slipway", "contexts.json"), nil
 }
 
-// readContexts reads the contexts. No file is no contexts, and neither is no home directory, as
-// services have none.
+// readContexts reads the contexts. Without a file there are no contexts, and neither are there
+// without a home directory: services have no home directory.
 func readContexts() (contexts, error) {
 	empty := contexts{Contexts: map[string]kept{}}
 	file, err := contextsFile()
@@ -54,7 +55,8 @@ func readContexts() (contexts, error) {
 	return read, nil
 }
 
-// write replaces the file of the contexts, which only the user can read: it holds keys.
+// write replaces the file of the contexts. Only the user can read the file, because it
+// contains keys.
 func (c contexts) write() error {
 	file, err := contextsFile()
 	if err != nil {

@@ -23,7 +23,7 @@ With --repo, the server clones a repository instead, and DIR has no meaning.
 
 Secrets that are not named stay as they are. A value is taken from the environment, unless it stands behind the name.`
 
-// deployOptions are what the flags of deploy say.
+// deployOptions holds the values of the flags of deploy.
 type deployOptions struct {
 	dir, name, config  string
 	repo, ref          string
@@ -73,13 +73,13 @@ func newDeploy() *cobra.Command {
 	return cmd
 }
 
-// plan is what is to be deployed.
+// plan describes the deployment to make.
 type plan struct {
 	deployOptions
 	values []secret
 }
 
-// plan completes the options, and says what is wrong with them before anything is sent.
+// plan completes the options, and reports their errors before anything is sent.
 func (o deployOptions) plan(args []string) (plan, error) {
 	if o.limit <= 0 {
 		return plan{}, fmt.Errorf("--wait-timeout must be more than 0, not %s", o.limit)
@@ -108,10 +108,10 @@ func (o deployOptions) plan(args []string) (plan, error) {
 	return plan{o, values}, err
 }
 
-// validName is the rule of the interface.
+// validName is the interface's rule for names.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// unnamable is what a name may not have.
+// unnamable matches the characters that a name must not contain.
 var unnamable = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // defaultName is the name of the directory, or of the repository.
@@ -160,7 +160,7 @@ func readSecrets(file string, named []string) (secrets []secret, err error) {
 	return secrets, nil
 }
 
-// unquote takes off the quotes around a value.
+// unquote removes the quotes around a value.
 func unquote(value string) string {
 	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
 		return value[1 : len(value)-1]

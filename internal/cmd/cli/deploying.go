@@ -25,15 +25,16 @@ type deploying struct {
 	plan
 	api  *api
 	show func(output.Event)
-	// found is the deployment as it is.
+	// found is the deployment in its present state.
 	found deployment
-	// digest is that of what was packed.
+	// digest is the digest of the packed files.
 	digest string
-	// waiting is what is going on at the server.
+	// waiting describes the current work of the server.
 	waiting string
 }
 
-// telling tells events with their times since now.
+// telling returns a function that passes events to the teller, with the time elapsed since
+// now.
 func telling(teller output.Teller) func(output.Event) {
 	began := time.Now()
 	return func(event output.Event) {
@@ -43,10 +44,10 @@ func telling(teller output.Teller) func(output.Event) {
 	}
 }
 
-// run deploys and tells how it ended.
+// run deploys and reports the result.
 func (d *deploying) run(ctx context.Context) error { return d.within(ctx, d.limit, d.deploy) }
 
-// within does something in a limited time and tells how it ended.
+// within runs do with a time limit and reports the result.
 func (d *deploying) within(ctx context.Context, limit time.Duration, do func(context.Context) (output.Event, error)) error {
 	d.waiting = "the server is still asked"
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -67,7 +68,7 @@ func (d *deploying) within(ctx context.Context, limit time.Duration, do func(con
 	return err
 }
 
-// goesOn says how to watch a rollout that the command leaves alone.
+// goesOn returns a text that says how to watch a rollout for which the command does not wait.
 func (d *deploying) goesOn() string {
 	if d.found.Latest == "" {
 		return ""
@@ -75,7 +76,7 @@ func (d *deploying) goesOn() string {
 	return "; the rollout goes on: slipway deployments show " + d.name
 }
 
-// deploy makes what the plan says. The event is that of its result.
+// deploy executes the plan. The event describes the result.
 func (d *deploying) deploy(ctx context.Context) (result output.Event, err error) {
 	found, exists, err := d.api.named(ctx, d.name)
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *deploying) await(ctx context.Context, revision string) (result output.E
 	return result, nil
 }
 
-// fits tells whether the deployment of the name is one that the plan may change.
+// fits returns an error unless the plan may change the deployment with this name.
 func (d *deploying) fits() error {
 	switch {
 	case d.found.Status == "AWAITING_DELETE":
@@ -139,7 +140,8 @@ func with(before, text string) string {
 	return before + text
 }
 
-// revise makes the deployment or changes it, and returns its new revision; "" when none is needed.
+// revise makes the deployment or changes it, and returns its new revision, or "" if no
+// revision is needed.
 func (d *deploying) revise(ctx context.Context, exists bool) (string, error) {
 	if d.repo != "" {
 		return d.reviseRepository(ctx, exists)
@@ -155,7 +157,7 @@ func (d *deploying) revise(ctx context.Context, exists bool) (string, error) {
 func (d *deploying) reviseRepository(ctx context.Context, exists bool) (string, error) {
 	d.show(output.Event{Kind: output.KindRepository, URL: d.repo, Ref: d.ref})
 	config := map[string]any{"repo_ref": d.ref}
-	// Without a path, the server keeps the one that it has, or looks for the file by itself.
+	// Without a path, the server keeps its present path, or looks for the file by itself.
 	if d.config != "" {
 		config["framework_config_path"] = d.config
 	}
@@ -197,7 +199,7 @@ func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarba
 	return d.patch(ctx, map[string]any{"source_tarball_path": path, "framework_config_path": d.config})
 }
 
-// say tells what a dry run would do.
+// say shows what a dry run would do.
 func (d *deploying) say(exists bool, of string) {
 	text := "the deployment " + d.name + " would be made, with a revision " + of
 	if exists {
@@ -209,7 +211,7 @@ func (d *deploying) say(exists bool, of string) {
 	d.show(output.Event{Kind: output.KindNote, Text: text})
 }
 
-// unchanged tells whether what serves was made of the same files and settings.
+// unchanged reports whether the serving revision was made of the same files and settings.
 func (d *deploying) unchanged(ctx context.Context, packed *tarball) (bool, error) {
 	if d.force || d.found.Active == "" || d.found.Active != d.found.Latest || d.found.RevisionConfig.ConfigPath != d.config {
 		return false, nil
@@ -224,7 +226,8 @@ func (d *deploying) unchanged(ctx context.Context, packed *tarball) (bool, error
 	return err == nil && active.Build.SourceDigest == packed.digest, err
 }
 
-// create makes the deployment, and returns its first revision; "" if it has none yet.
+// create makes the deployment, and returns its first revision, or "" if it has no revision
+// yet.
 func (d *deploying) create(ctx context.Context, source string, config, revision map[string]any) (string, error) {
 	err := d.api.do(ctx, http.MethodPost, "/v2/deployments", map[string]any{
 		"name": d.name, "source": source, "source_config": config, "source_revision_config": revision, "secrets": d.merged(),
@@ -242,8 +245,8 @@ func (d *deploying) patch(ctx context.Context, revision map[string]any) (string,
 	return d.found.Latest, err
 }
 
-// merged are the secrets that there are, with those of the plan. A value that the server does not
-// show stays as it is when it is sent as it is shown.
+// merged returns the existing secrets together with the secrets of the plan. A value that the
+// server does not show stays unchanged if the shown text is sent back.
 func (d *deploying) merged() []secret {
 	all := slices.Clone(d.found.Secrets)
 	for _, s := range d.values {
@@ -260,8 +263,8 @@ func (d *deploying) merged() []secret {
 	return all
 }
 
-// upload uploads the tarball, and returns by which path the interface knows it. An upload that is
-// cut is begun again, at an address of its own.
+// upload uploads the tarball, and returns its path in the interface. An interrupted upload
+// starts again, at a new address.
 func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error) {
 	for {
 		var granted struct {

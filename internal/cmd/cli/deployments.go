@@ -25,10 +25,10 @@ func newDeployments() *cobra.Command {
 	return group("deployments", "List, show and delete deployments", "", newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete())
 }
 
-// call is a command that asks a server with the arguments that it got.
+// call is a command that sends requests to a server, with the command's arguments.
 type call func(cmd *cobra.Command, server *api, args []string) error
 
-// asks makes a command one that talks to a server.
+// asks turns a command into a command that talks to a server.
 func (w *Where) asks(cmd *cobra.Command, args cobra.PositionalArgs, run call) *cobra.Command {
 	cmd.Args = exit.Arguments(args)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -122,12 +122,12 @@ func (d deployment) secretNames() []string {
 	return names
 }
 
-// from says what a deployment is made of.
+// from describes the source of a deployment.
 func (d deployment) from() string {
 	return d.Source + with(" ", d.SourceConfig.RepoURL) + with(" at ", d.RevisionConfig.Ref) + with(" ", d.RevisionConfig.Image)
 }
 
-// of says what a revision was made of.
+// of describes the source of a revision.
 func (r revision) of() string {
 	if r.Build.SourceDigest != "" {
 		return "upload " + shortened(r.Build.SourceDigest)
@@ -135,7 +135,7 @@ func (r revision) of() string {
 	return cmp.Or(with("commit ", shortened(r.Config.Commit)), with("image ", r.Config.Image))
 }
 
-// shortened is how people recognize a digest.
+// shortened returns the short form of a digest for people.
 func shortened(digest string) string { return digest[:min(len(digest), 12)] }
 
 func newDeploymentsDelete() *cobra.Command {
@@ -175,7 +175,7 @@ func newDeploymentsDelete() *cobra.Command {
 	return cmd
 }
 
-// outcome tells what a command has done: people on stderr, programs on stdout.
+// outcome reports the result of a command: to people on stderr, to programs on stdout.
 type outcome struct{ asJSON bool }
 
 func (o *outcome) flags(cmd *cobra.Command) {
@@ -190,7 +190,7 @@ func (o *outcome) print(cmd *cobra.Command, sentence string, document map[string
 	return err
 }
 
-// confirm asks a person at a terminal; everybody else says --yes.
+// confirm asks a person at a terminal; without a terminal, --yes is needed.
 func confirm(cmd *cobra.Command, yes bool, question string) error {
 	if yes {
 		return nil
@@ -207,7 +207,7 @@ func confirm(cmd *cobra.Command, yes bool, question string) error {
 	return errors.Join(exit.ErrInterrupted, err)
 }
 
-// deadline bounds a command that waits.
+// deadline limits the time of a command that waits.
 func deadline(cmd *cobra.Command, limit *time.Duration) {
 	cmd.Flags().DurationVar(limit, "wait-timeout", 15*time.Minute, "how long to wait; exit code 8 when it is over")
 }

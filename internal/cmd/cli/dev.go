@@ -21,7 +21,7 @@ can go on talking (slipway chat) while you write. What the agent prints is print
 
 The server is the one of --data; it is started, and ended with the command, when none runs there.`
 
-// devOptions are what the flags of dev say.
+// devOptions holds the values of the flags of dev.
 type devOptions struct {
 	deployOptions
 	data, listen string
@@ -61,9 +61,9 @@ type developing struct {
 	show    func(output.Event)
 	cmd     *cobra.Command
 	client  *client.Client
-	// digest is that of the files that were deployed last.
+	// digest is the digest of the files that were deployed last.
 	digest string
-	// found is the deployment as it was last seen.
+	// found is the last known state of the deployment.
 	found deployment
 }
 
@@ -85,7 +85,8 @@ func (d *developing) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve finds the server, or starts one. What it returns ends a server that was started.
+// serve finds the server, or starts a server. The function stop ends a server that was
+// started.
 func (d *developing) serve(ctx context.Context) (stop func() error, err error) {
 	server, runs, err := local.Running(ctx, d.options.data)
 	if err != nil {
@@ -125,7 +126,8 @@ func (d *developing) lastWords(own *local.Server) error {
 	return err
 }
 
-// follow deploys the directory whenever it changes. A change overtakes a deployment that goes on.
+// follow deploys the directory whenever it changes. A change overtakes a deployment that is
+// under way.
 func (d *developing) follow(ctx context.Context, changes *changes) error {
 	for {
 		deploying, cancel := context.WithCancel(ctx)
@@ -135,7 +137,7 @@ func (d *developing) follow(ctx context.Context, changes *changes) error {
 		select {
 		case err = <-done:
 		case <-changes.seen:
-			// What changes while the directory is deployed is deployed next.
+			// Changes while the directory is deployed are deployed next.
 			cancel()
 			<-done //nolint:errcheck // it is that of what was overtaken
 			d.withdraw(ctx)
@@ -159,7 +161,7 @@ func (d *developing) follow(ctx context.Context, changes *changes) error {
 	}
 }
 
-// deploy deploys what the directory has now.
+// deploy deploys the present content of the directory.
 func (d *developing) deploy(ctx context.Context) error {
 	next := &deploying{plan: d.plan, api: &api{Client: d.client}, show: d.show}
 	err := next.run(ctx)
@@ -167,8 +169,8 @@ func (d *developing) deploy(ctx context.Context) error {
 	return err
 }
 
-// withdraw cancels a revision that a change has overtaken, whose build would hold the next one up.
-// One that has ended meanwhile needs none.
+// withdraw cancels a revision that a change has overtaken, whose build would delay the next
+// revision. A revision that has ended meanwhile need not be cancelled.
 func (d *developing) withdraw(ctx context.Context) {
 	if d.found.Latest == "" || d.found.Latest == d.found.Active {
 		return
@@ -178,8 +180,8 @@ func (d *developing) withdraw(ctx context.Context) {
 	}
 }
 
-// changed waits until the files are others than those that were deployed. A directory that cannot
-// be packed, as its files come and go, is looked at again when it changes.
+// changed waits until the files differ from the deployed files. If a directory cannot be
+// packed because its files come and go, it is read again when it changes.
 func (d *developing) changed(ctx context.Context, changes *changes) error {
 	for {
 		if d.digest != "" {
@@ -200,7 +202,7 @@ func (d *developing) changed(ctx context.Context, changes *changes) error {
 	}
 }
 
-// digestOf is the digest of a directory's tarball.
+// digestOf returns the digest of a directory's tarball.
 func digestOf(ctx context.Context, dir string) (string, error) {
 	packed, err := pack(ctx, dir)
 	if err != nil {
@@ -209,8 +211,8 @@ func digestOf(ctx context.Context, dir string) (string, error) {
 	return packed.digest, packed.remove()
 }
 
-// print prints what the agent prints, until it is replaced. It is nobody's fault when that cannot
-// be read.
+// print prints the agent's output until the agent is replaced. It is not an error if the
+// output cannot be read.
 func (d *developing) print(ctx context.Context) {
 	if d.options.asJSON || d.found.Latest == "" || ctx.Err() != nil {
 		return

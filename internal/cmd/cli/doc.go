@@ -1,6 +1,6 @@
-// Package cli is the command line for people and pipelines: it deploys a directory, and shows what
-// became of it. It speaks to a server through the public HTTP interface only, so that it works with
-// one machine and with a stack alike.
+// Package cli is the command line for people and pipelines: it deploys a directory, and shows
+// the result. It talks to a server only through the public HTTP interface, so it works with a
+// one-machine server and with a stack.
 package cli
 
 import (
@@ -17,7 +17,7 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// group is a command that only has others.
+// group returns a command that only has subcommands.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: exit.Arguments(cobra.NoArgs),
@@ -27,7 +27,7 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// newExitCodes makes a page of the help.
+// newExitCodes makes the help page about exit codes.
 func newExitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use: "exit-codes", Short: "What the exit codes mean",

@@ -20,7 +20,7 @@ import (
 const explainLong = `Say why a revision failed: the cause, the lines that say so, what to change, and how far the revision came. Without
 REVISION it is the newest that failed.`
 
-// explanation is why a revision failed, as the server says it.
+// explanation is the server's reason why a revision failed.
 type explanation struct {
 	Cause    string               `json:"cause"`
 	Evidence []string             `json:"evidence"`
@@ -67,7 +67,7 @@ func newExplain() *cobra.Command {
 	return cmd
 }
 
-// failed chooses the revision: the one that is named, or the newest that failed.
+// failed chooses the revision: the named revision, or the newest failed revision.
 func (a *api) failed(ctx context.Context, d deployment, named []string) (string, error) {
 	if len(named) > 0 {
 		return named[0], nil
@@ -83,14 +83,14 @@ func (a *api) failed(ctx context.Context, d deployment, named []string) (string,
 	return revisions[at].ID, nil
 }
 
-// explain asks the server why the revision at an address failed.
+// explain asks the server why the revision at the address failed.
 func (a *api) explain(ctx context.Context, address string) (e explanation, err error) {
 	err = a.do(ctx, http.MethodGet, address+"/explanation", nil, &e)
 	return e, err
 }
 
-// logOf is the log that tells of a failure, in the words of the command line; "" when there is
-// none.
+// logOf returns the command line's name of the log that describes a failure, or "" if there is
+// no such log.
 func logOf(status string) string {
 	switch status {
 	case "BUILD_FAILED":
@@ -102,7 +102,7 @@ func logOf(status string) string {
 	}
 }
 
-// text is the explanation for a person, the cause first.
+// text returns the explanation for a person, the cause first.
 func (e explanation) text() string {
 	var text strings.Builder
 	fmt.Fprintln(&text, output.Plain(e.Cause))

@@ -13,12 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// remoteHelp says how the commands on keys reach a server.
+// remoteHelp explains how the commands on keys reach a server.
 const remoteHelp = `
 
 With --url or --context, a server is asked instead, through its interface, for the workspace of the credentials.`
 
-// remote lets a command on records ask a server instead, when --url or --context names one.
+// remote lets a command on records ask a server instead, if --url or --context names a server.
 func remote(cmd *cobra.Command, run call) {
 	var where Where
 	ServerFlags(cmd, &where.server)
@@ -55,11 +55,11 @@ type keyShown struct {
 	LastUsed *time.Time `json:"last_used_at"`
 }
 
-// keysPath is where the interface has the keys of a workspace.
+// keysPath is the path of a workspace's keys in the interface.
 const keysPath = "/v2/api-keys"
 
-// RemoteKeysCreate lets a command make a key through the interface, too. It reads the command's
-// flags role, name and expires; until reads the last.
+// RemoteKeysCreate lets a command make a key through the interface, too. It reads the
+// command's flags role, name and expires; until parses expires.
 func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time, error)) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
 		body := map[string]any{"role": cmd.Flag("role").Value.String(), "name": cmd.Flag("name").Value.String()}
@@ -110,7 +110,7 @@ func RemoteKeysRevoke(cmd *cobra.Command) {
 	})
 }
 
-// optional is a time for people, which may be missing.
+// optional formats a time for people; the time may be missing.
 func optional(t *time.Time) string {
 	if t == nil {
 		return ""

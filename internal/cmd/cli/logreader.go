@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// reconnectPause is how long a follower waits before it connects again, reconnectLimit how long
-	// it goes on trying without an answer.
+	// reconnectPause is how long a follower waits before it connects again, reconnectLimit is
+	// how long it continues to try without an answer.
 	reconnectPause = 500 * time.Millisecond
 	reconnectLimit = 2 * time.Minute
 )
@@ -31,16 +31,16 @@ type logReader struct {
 	filter         url.Values
 	stdout, stderr io.Writer
 	json           bool
-	// plain takes control characters from lines, as agents may print anything.
+	// plain removes control characters from lines, because agents may print anything.
 	plain bool
 
-	// revision is the address of the revision, last the id of the line that was printed last.
+	// revision is the address of the revision, last is the id of the last printed line.
 	revision, last string
-	// answered is when a server has said something last.
+	// answered is the time of the server's last answer.
 	answered time.Time
 }
 
-// logLine is a line as the interface has it.
+// logLine is a line in the form of the interface.
 type logLine struct {
 	ID        string    `json:"id"`
 	Timestamp time.Time `json:"timestamp"`
@@ -48,7 +48,8 @@ type logLine struct {
 	Message   string    `json:"message"`
 }
 
-// find chooses the revision: the one that is named, or the one that a deployment's log is that of.
+// find chooses the revision: the named revision, or the revision whose log is shown for the
+// deployment.
 func (l *logReader) find(ctx context.Context, deployment, revision string) error {
 	d, err := l.api.deployment(ctx, deployment)
 	if err != nil {
@@ -65,7 +66,7 @@ func (l *logReader) find(ctx context.Context, deployment, revision string) error
 	return nil
 }
 
-// print prints what is there and, when follow says so, what comes.
+// print prints the existing lines and, if follow is set, new lines.
 func (l *logReader) print(ctx context.Context, follow bool) error {
 	read := l.read
 	if follow {
@@ -87,7 +88,7 @@ func (l *logReader) print(ctx context.Context, follow bool) error {
 	return l.event("result", time.Now(), map[string]any{"revision_id": revision.ID, "status": revision.Status})
 }
 
-// read prints what is there, page by page.
+// read prints the existing lines, page by page.
 func (l *logReader) read(ctx context.Context) error {
 	for offset := ""; ; {
 		var page struct {
@@ -113,8 +114,8 @@ func (l *logReader) read(ctx context.Context) error {
 	}
 }
 
-// follow prints what is there and what comes until no more can. A connection that breaks is made
-// again, behind the line that was printed last.
+// follow prints existing and new lines until there can be no more lines. After a broken
+// connection it connects again and continues after the last printed line.
 func (l *logReader) follow(ctx context.Context) error {
 	for {
 		over, err := l.stream(ctx)
@@ -131,7 +132,7 @@ func (l *logReader) follow(ctx context.Context) error {
 	}
 }
 
-// isPassing tells whether it is worth trying again.
+// isPassing reports whether an error is temporary, so that another try may succeed.
 func isPassing(err error) bool {
 	if answer, ok := errors.AsType[*client.APIError](err); ok {
 		return answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests
@@ -140,10 +141,10 @@ func isPassing(err error) bool {
 	return !own
 }
 
-// writeError says that there is nobody to print for.
+// writeError says that the output can no longer be written.
 type writeError struct{ error }
 
-// stream prints one answer of the server's, and tells whether it was the last.
+// stream prints one answer of the server, and reports whether it was the last answer.
 func (l *logReader) stream(ctx context.Context) (over bool, err error) {
 	stream, err := l.api.Stream(ctx, http.MethodGet, l.revision+"/logs?"+l.filter.Encode(), nil, "Last-Event-ID", l.last)
 	if err != nil {

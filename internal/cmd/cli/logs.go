@@ -22,20 +22,20 @@ serves, or the newest while none does; of builds it is the newest.
 
 With --follow, go on with what comes, also when the connection is lost meanwhile, until no more can come.`
 
-// kinds are the words for the two logs of a revision, and the interface's.
+// kinds maps the command line's names of a revision's two logs to the interface's names.
 var kinds = map[string]string{"build": "build", "runtime": "deploy"}
 
-// levels are the interface's words for how serious a line is.
+// levels are the interface's names for the severity of a line.
 var levels = []string{"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 
-// wantedLogs says which lines are wanted.
+// wantedLogs selects the wanted lines.
 type wantedLogs struct {
 	revision, kind, run, level, text string
 	since                            time.Duration
 	follow                           bool
 }
 
-// check refuses what cannot be asked for, all at once.
+// check returns all errors of the selection at once.
 func (w *wantedLogs) check() (err error) {
 	if kinds[w.kind] == "" {
 		err = errors.Join(err, fmt.Errorf("--kind must be build or runtime, not %q", w.kind))
@@ -55,7 +55,7 @@ func (w *wantedLogs) check() (err error) {
 	return err
 }
 
-// filter is the query that asks for the lines.
+// filter returns the query that requests the lines.
 func (w *wantedLogs) filter() url.Values {
 	filter := url.Values{"type": {kinds[w.kind]}}
 	for name, value := range map[string]string{"run_id": w.run, "level": w.level, "query": w.text} {

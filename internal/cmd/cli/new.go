@@ -16,13 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
-// starters are the agents that people begin with, a directory for each language. Their names end in
-// .tmpl, so that no tool takes them for a part of this program.
+// starters are the agents that people begin with, a directory for each language. Their names
+// end in .tmpl, so that no tool treats them as a part of this program.
 //
 //go:embed all:starter
 var starters embed.FS
 
-// languages are the directories of starters, and what an agent in each needs on the server.
+// languages are the directories of starters, and the programs that an agent in each language
+// needs on the server.
 var languages = map[string]string{"python": "Python 3.11", "javascript": "Node 20", "go": "Go"}
 
 const newLong = `Make a small agent in a new directory, which can be deployed as it is: in Python or JavaScript with the framework, or in
@@ -45,7 +46,7 @@ func newNew() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&language, "language", "python", "python, javascript or go")
 	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is not there
+		panic(err) // the flag does not exist
 	}
 	return cmd
 }

@@ -19,11 +19,11 @@ import (
 	"strings"
 )
 
-// maxTarball is the most that a server takes of one upload.
+// maxTarball is the largest upload, in bytes, that a server accepts.
 const maxTarball = 200 << 20
 
-// left are files and directories that are never uploaded: the secrets of a machine, the history,
-// what tools make again, and the data of a server.
+// left are files and directories that are never uploaded: the secrets of a machine, the
+// history, files that tools can make again, and the data of a server.
 var left = []string{".env", ".git", ".slipway", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
 // tarball is a directory, packed into a temporary file. The same files make the same tarball.
@@ -78,7 +78,7 @@ func pack(ctx context.Context, dir string) (packed *tarball, err error) {
 	return made, nil
 }
 
-// add adds a file without its time and owner, which say nothing of what is deployed.
+// add adds a file without its time and owner, because these do not matter for the deployment.
 func add(entries *tar.Writer, dir, name string) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Lstat(path)
@@ -110,8 +110,8 @@ func add(entries *tar.Writer, dir, name string) error {
 	return err
 }
 
-// list names the files of a directory, in order: those that git does not ignore, whether or not the
-// directory is a repository.
+// list names the files of a directory, in order: the files that git does not ignore, whether
+// or not the directory is a repository.
 func list(ctx context.Context, dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -134,7 +134,7 @@ func list(ctx context.Context, dir string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// listGit asks git, if there is one and it knows the directory.
+// listGit asks git, if git is installed and knows the directory.
 func listGit(ctx context.Context, dir string) ([]string, bool) {
 	cmd := exec.CommandContext(ctx, "git", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	listed, err := cmd.Output()
@@ -145,8 +145,8 @@ func listGit(ctx context.Context, dir string) ([]string, bool) {
 	return names, names[0] != ""
 }
 
-// unignored leaves out what files named .gitignore ignore, in a directory that is no repository.
-// Git reads them, in an empty repository elsewhere.
+// unignored leaves out the names that .gitignore files ignore, in a directory that is not a
+// repository. Git reads them, in an empty repository elsewhere.
 func unignored(ctx context.Context, dir string, names []string) (kept []string, err error) {
 	if !slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == ".gitignore" }) {
 		return names, nil
@@ -175,7 +175,7 @@ func unignored(ctx context.Context, dir string, names []string) (kept []string, 
 	return slices.DeleteFunc(names, func(name string) bool { return ignored[name] }), nil
 }
 
-// noneIgnored is the exit code of git check-ignore that says so.
+// noneIgnored is the exit code of git check-ignore when no file is ignored.
 const noneIgnored = 1
 
 func walk(dir string) (names []string, err error) {
@@ -198,7 +198,7 @@ func walk(dir string) (names []string, err error) {
 	return names, err
 }
 
-// isLeft tells whether a file is never uploaded, or is below a directory that is not.
+// isLeft reports whether a file, or a directory above it, is never uploaded.
 func isLeft(name string) bool {
 	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
 		if slices.Contains(left, part) {
@@ -208,14 +208,14 @@ func isLeft(name string) bool {
 	return false
 }
 
-// isFile tells whether there is a file or a link that can be packed; git also lists files that were
-// deleted.
+// isFile reports whether there is a file or a link that can be packed; git also lists files
+// that were deleted.
 func isFile(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0)
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(bytes int64) string {
 	switch {
 	case bytes >= 1<<20:

@@ -17,7 +17,7 @@ import (
 const rollbackLong = `Deploy an earlier revision again, as a new revision with its sources, settings and secrets: the one that is named, or
 else the newest that served before the one that serves now. Threads stay.`
 
-// statusDeployed is the status of a revision that serves, or has served.
+// statusDeployed is the status of a revision that serves or has served.
 const statusDeployed = "DEPLOYED"
 
 func newRollback() *cobra.Command {
@@ -62,7 +62,7 @@ func newRollback() *cobra.Command {
 	return cmd
 }
 
-// revisions are the newest revisions of a deployment, the newest first.
+// revisions returns the newest revisions of a deployment, the newest first.
 func (a *api) revisions(ctx context.Context, d deployment) ([]revision, error) {
 	page := struct {
 		Resources []revision `json:"resources"`

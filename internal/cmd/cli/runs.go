@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// runShown is a run as the interface lists it.
+// runShown is a run in the form of the interface's list.
 type runShown struct {
 	ID       string    `json:"run_id"`
 	Thread   string    `json:"thread_id"`
@@ -51,7 +51,7 @@ func newRunsList() *cobra.Command {
 	return cmd
 }
 
-// newRun makes a command that prints a document of a run, also when there is an error beside it.
+// newRun makes a command that prints a document of a run, also if there is an error as well.
 func newRun(use, short string, document func(ctx context.Context, found *agent, run string) (json.RawMessage, error)) *cobra.Command {
 	var where Where
 	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),
@@ -76,8 +76,8 @@ func showRun(ctx context.Context, found *agent, run string) (document json.RawMe
 	return document, err
 }
 
-// waitForRun returns the values of the thread when the run has ended, also when it ended with an
-// error, which is then an error of the command.
+// waitForRun returns the values of the thread when the run has ended, also if it ended with an
+// error. That error is then the error of the command.
 func waitForRun(ctx context.Context, found *agent, run string) (values json.RawMessage, err error) {
 	if err := found.do(ctx, http.MethodGet, run+"/join", nil, &values); err != nil {
 		return nil, err

@@ -17,19 +17,20 @@ import (
 
 const (
 	prompt = "> "
-	// interrupted marks an answer that was cut.
+	// interrupted marks an answer that was interrupted.
 	interrupted = " [interrupted]"
 	ctrlC       = 0x03
 	enter       = '\r'
-	// up goes to the line above, and wipe empties the line that the cursor is in.
+	// up moves the cursor to the line above, and wipe clears the cursor's line.
 	up, wipe = "\x1b[1A", "\r\x1b[2K"
 )
 
-// screen shows an answer above the line that a person types in.
+// screen shows an answer above the line in which a person types.
 type screen struct {
 	terminal *term.Terminal
 	width    int
-	// line is the last line of the answer, which is drawn anew as it grows; "" when there is none.
+	// line is the last line of the answer, which is redrawn as it grows; "" if there is no
+	// such line.
 	line string
 	err  error
 }
@@ -50,7 +51,7 @@ func (s *screen) add(piece string) {
 	s.draw()
 }
 
-// grow adds to the line, for which it makes room if it is a new one.
+// grow adds to the line. If the line is new, grow makes room for it.
 func (s *screen) grow(text string) {
 	if s.line == "" {
 		s.write("\n")
@@ -58,7 +59,7 @@ func (s *screen) grow(text string) {
 	s.line += text
 }
 
-// wrap begins a new line with the last word, if it has a beginning.
+// wrap begins a new line with the last word, if a part of the word is in the line.
 func (s *screen) wrap() {
 	word := ""
 	if at := strings.LastIndexByte(s.line, ' '); at > s.width/2 {
@@ -71,20 +72,20 @@ func (s *screen) wrap() {
 	}
 }
 
-// draw draws the line that grows anew. The terminal keeps what is being typed below it.
+// draw redraws the growing line. The terminal keeps the typed text below it.
 func (s *screen) draw() {
 	if s.line != "" {
 		s.write(up + wipe + s.line + "\n")
 	}
 }
 
-// end ends the line that grows.
+// end ends the growing line.
 func (s *screen) end() {
 	s.draw()
 	s.line = ""
 }
 
-// mark ends an answer that was cut.
+// mark ends an answer that was interrupted.
 func (s *screen) mark() {
 	if s.line == "" {
 		s.say(strings.TrimSpace(interrupted))
@@ -95,13 +96,13 @@ func (s *screen) mark() {
 	s.end()
 }
 
-// forget takes away what was typed last, which is above the line that is being typed.
+// forget removes the text that was typed last, which is above the line that is being typed.
 func (s *screen) forget(typed string) {
 	lines := 1 + (len(prompt)+len([]rune(typed)))/s.width
 	s.write(strings.Repeat(up, lines-1) + up + "\r\x1b[J")
 }
 
-// say shows a line of its own.
+// say shows the text as a separate line.
 func (s *screen) say(text string) {
 	s.end()
 	for line := range strings.SplitSeq(text, "\n") {
@@ -115,7 +116,7 @@ func (s *screen) write(text string) {
 	}
 }
 
-// keyboard hands on what is typed, but for Ctrl-C, which it counts.
+// keyboard passes on the typed bytes, except Ctrl-C, which it counts.
 type keyboard struct {
 	io.Reader
 	stops chan<- struct{}
@@ -168,7 +169,7 @@ func (c *conversation) live(ctx context.Context, in, out *os.File) (err error) {
 	return t.run(ctx)
 }
 
-// heardOf is what one answer says; over tells that it says no more.
+// heardOf is a part of one answer; over reports that the answer has ended.
 type heardOf struct {
 	heard
 	of   *answer
@@ -176,23 +177,23 @@ type heardOf struct {
 	err  error
 }
 
-// talk is a conversation at a terminal. Answers are shown one after the other: that of a question
-// which interrupts follows when all of the interrupted one is shown.
+// talk is a conversation at a terminal. Answers are shown one after the other: the answer to
+// an interrupting question follows when the whole interrupted answer is shown.
 type talk struct {
 	*conversation
 	screen *screen
 	stops  chan struct{}
-	// entered is set while a line that was typed is not asked yet.
+	// entered is set while a typed line has not been sent as a question yet.
 	entered *atomic.Bool
 	lines   chan string
 	events  chan heardOf
 	cancel  context.CancelFunc
-	// answers are those that are not over; the first is shown.
+	// answers holds the answers that have not ended; the first answer is shown.
 	answers []*answer
 	stopped bool
 }
 
-// read reads what a person types, until they end it.
+// read reads the lines that a person types, until the person ends the input.
 func (t *talk) read(ctx context.Context) {
 	defer close(t.lines)
 	for {
@@ -241,8 +242,8 @@ func (t *talk) run(ctx context.Context) error {
 	return t.screen.err
 }
 
-// take hears an event, after what was typed before it: that stands above the line that grows, until
-// it is asked. It tells whether the lines have ended.
+// take handles an event, after the lines that were typed before it: a typed line stands above
+// the growing line until it is sent as a question. It reports whether the lines have ended.
 func (t *talk) take(ctx context.Context, event heardOf) (ended bool, err error) {
 	if t.entered.Load() {
 		line, ok := <-t.lines
@@ -256,8 +257,8 @@ func (t *talk) take(ctx context.Context, event heardOf) (ended bool, err error) 
 	return false, t.hear(ctx, event)
 }
 
-// ask starts a run; one that goes on is interrupted by it, and the question shown when all of that
-// is.
+// ask starts a run. It interrupts a run that is under way, and the question is shown after the
+// whole interrupted answer is shown.
 func (t *talk) ask(ctx context.Context, typed string) error {
 	t.entered.Store(false)
 	question := strings.TrimSpace(typed)
@@ -295,7 +296,7 @@ func (t *talk) listen(ctx context.Context) {
 	}()
 }
 
-// hear shows what the first answer says.
+// hear shows a part of the first answer.
 func (t *talk) hear(ctx context.Context, event heardOf) error {
 	switch {
 	case event.err != nil:
@@ -330,8 +331,8 @@ func (t *talk) over(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the answer that is being written, and the chat when there is none or it was ended
-// already.
+// stop ends the answer that is being written, or the chat if there is no such answer or it was
+// ended already.
 func (t *talk) stop(ctx context.Context) (done bool, err error) {
 	if len(t.answers) == 0 || t.stopped {
 		return true, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// thread is a thread as the interface lists it.
+// thread is a thread in the form of the interface's list.
 type thread struct {
 	ID      string          `json:"thread_id"`
 	Status  string          `json:"status"`

@@ -11,20 +11,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long files must not change until a change counts, as editors write several times.
+// settle is how long files must stay unchanged before a change counts, because editors write
+// several times.
 const settle = 100 * time.Millisecond
 
-// changes tells that files of a directory have changed.
+// changes reports that files of a directory have changed.
 type changes struct {
 	watcher *fsnotify.Watcher
-	// except is a directory that does not count.
+	// except is a directory whose changes do not count.
 	except string
-	// seen has an entry when something has changed since it was read.
+	// seen has an entry if something has changed since seen was last read.
 	seen chan struct{}
 	done chan struct{}
 }
 
-// watch watches a directory and those below it, but for those that are never uploaded and one more.
+// watch watches a directory and the directories below it, except directories that are never
+// uploaded and the directory except.
 func watch(dir, except string) (*changes, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -44,11 +46,11 @@ func watch(dir, except string) (*changes, error) {
 	return c, nil
 }
 
-// add watches a directory and those below it.
+// add watches a directory and the directories below it.
 func (c *changes) add(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has gone again
+		case errors.Is(err, fs.ErrNotExist): // it was removed again
 			return nil
 		case err != nil:
 			return err
@@ -61,7 +63,7 @@ func (c *changes) add(dir string) error {
 	})
 }
 
-// collect turns what happens to files into changes.
+// collect turns the events of files into changes.
 func (c *changes) collect() {
 	defer close(c.done)
 	timer := time.NewTimer(0)
@@ -77,7 +79,8 @@ func (c *changes) collect() {
 				continue
 			}
 			if info, err := os.Lstat(event.Name); err == nil && info.IsDir() {
-				// What cannot be watched may have gone again; a later change finds it.
+				// A directory that cannot be watched may have been removed again; a later
+				// change finds it.
 				_ = c.add(event.Name)
 			}
 			timer.Reset(settle)

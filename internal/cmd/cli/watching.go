@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// pollInterval is how often a revision is looked at.
+	// pollInterval is how often a revision is read.
 	pollInterval = 150 * time.Millisecond
 )
 
-// watching is a revision that is waited for.
+// watching is a revision for which the command waits.
 type watching struct {
 	*deploying
 	address string
 	now     revision
-	// told counts the statuses that were shown.
+	// told counts the shown statuses.
 	told int
-	// next is what a person does when the revision has failed.
+	// next is the advice for a person when the revision has failed.
 	next string
 }
 
@@ -34,7 +34,7 @@ type failedError struct {
 	revision revision
 	// Explanation is empty if the server could not explain.
 	explanation
-	// serves says which revision serves meanwhile.
+	// serves names the revision that serves meanwhile.
 	serves string
 	next   string
 }
@@ -48,14 +48,15 @@ func (e *failedError) Error() string {
 	return text + fmt.Sprintf("  %s\n  next: %s", e.serves, e.next)
 }
 
-// quoted is a message whose further lines, which an agent may have printed, are marked as such:
-// they move no cursor, and a job that runs the command takes none for a command of its own.
+// quoted returns a message whose further lines, which an agent may have printed, are marked as
+// a quotation: they move no cursor, and a job that runs the command does not treat them as
+// commands of the job.
 func quoted(message string) string {
 	return strings.ReplaceAll(output.Plain(strings.TrimRight(message, "\n")), "\n", "\n    | ")
 }
 
-// end shows each status of the revision until it is served. What counts is what the interface says
-// of the revision, whatever becomes of connections meanwhile.
+// end shows each status of the revision until it is served. Only the interface's answer about
+// the revision counts; broken connections do not matter.
 func (w *watching) end(ctx context.Context) error {
 	for {
 		var now revision
@@ -76,8 +77,8 @@ func (w *watching) end(ctx context.Context) error {
 	}
 }
 
-// tell shows the statuses that the revision has had since it was looked at last, each with how long
-// the one before took, or that its status has not changed.
+// tell shows the statuses that the revision has had since it was last read, each with the
+// duration of the previous status, or shows that the status has not changed.
 func (w *watching) tell() {
 	event := output.Event{Kind: output.KindWaiting, Deployment: w.found.ID, Revision: w.now.ID, Status: w.now.Status}
 	had := slices.SortedFunc(maps.Keys(w.now.Phases), func(a, b string) int { return w.now.Phases[a].Compare(w.now.Phases[b]) })
@@ -96,7 +97,7 @@ func (w *watching) tell() {
 	}
 }
 
-// between is how long it took from one status to another.
+// between returns how long it took from one status to another.
 func (w *watching) between(from, to string) (string, bool) {
 	began, ok := w.now.Phases[from]
 	ended, over := w.now.Phases[to]
@@ -118,16 +119,16 @@ func (w *watching) took() string {
 	return strings.Join(parts, ", ")
 }
 
-// failed shows the end of the log of the phase that failed, and says what to do.
+// failed shows the end of the log of the phase that failed, and gives advice.
 func (w *watching) failed(ctx context.Context) error {
 	failed := &failedError{revision: w.now, serves: "no revision serves", next: "slipway deployments show " + w.name}
 	if kind := logOf(w.now.Status); kind != "" {
 		failed.next = fmt.Sprintf("slipway explain %s, or slipway logs %[1]s --kind %s --revision %s", w.name, kind, w.now.ID)
 		var err error
-		if failed.explanation, err = w.api.explain(ctx, w.address); err != nil { // the revision has failed all the same
+		if failed.explanation, err = w.api.explain(ctx, w.address); err != nil { // the revision has failed anyway
 			failed.explanation = explanation{Log: []string{"the log cannot be read: " + err.Error()}}
 		}
-		// The message of a failure may end with what the log ends with.
+		// The message of a failure may end with the last line of the log.
 		if lines := failed.Log; len(lines) > 0 && !strings.Contains(w.now.Message, lines[len(lines)-1]) {
 			w.show(output.Event{Kind: output.KindLog, Name: kind + " log", Text: "its last lines", Lines: lines})
 		}
@@ -143,7 +144,7 @@ func (w *watching) failed(ctx context.Context) error {
 	return failed
 }
 
-// describe adds to a result what is known of a revision that failed.
+// describe adds the known facts about a failed revision to a result.
 func (w *watching) describe(result *output.Event) {
 	result.Reason, result.Message, result.Active = w.now.Reason, w.now.Message, w.found.Active
 	result.Next = w.next

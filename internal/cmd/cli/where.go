@@ -14,20 +14,20 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// whereHelp says where a command takes its server from.
+// whereHelp explains from where a command takes its server.
 const whereHelp = `
 
 The server is the first of these: the one of --data, --url or --context; $SLIPWAY_URL; $SLIPWAY_CONTEXT; the current
 context (slipway context use); the server of this machine that uses the directory .slipway.`
 
-// defaultData is the directory that a server of this machine uses unless it is told otherwise.
+// defaultData is the directory that a server of this machine uses by default.
 const defaultData = ".slipway"
 
-// Where says which server a command talks to.
+// Where determines the server of a command.
 type Where struct {
 	server        client.Server
 	data, context string
-	// From says where the server was found.
+	// From names the source of the server's address.
 	From string
 }
 
@@ -51,7 +51,7 @@ func ServerFlags(cmd *cobra.Command, server *client.Server) {
 	flags.StringVar(&server.Tenant, "tenant", "", "workspace id for --url ($SLIPWAY_TENANT_ID; default: the workspace of the key)")
 }
 
-// Exclusive refuses two flags that contradict each other.
+// Exclusive returns an error for two flags that contradict each other.
 func Exclusive(cmd *cobra.Command, one, other string) error {
 	if cmd.Flags().Changed(one) && cmd.Flags().Changed(other) {
 		return fmt.Errorf("--%s and --%s exclude each other", one, other)
@@ -59,8 +59,8 @@ func Exclusive(cmd *cobra.Command, one, other string) error {
 	return nil
 }
 
-// CompleteServer takes from the environment what the flags leave open, and says what is missing. No
-// server at all is for the command to judge.
+// CompleteServer takes the values that the flags leave open from the environment, and reports
+// missing values. If there is no server at all, the command decides what to do.
 func CompleteServer(server *client.Server) error {
 	server.URL = cmp.Or(server.URL, os.Getenv("SLIPWAY_URL"))
 	if server.URL == "" {
@@ -120,7 +120,7 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 	return w.local()
 }
 
-// local is the server of this machine that uses the data directory.
+// local returns the server of this machine that uses the data directory.
 func (w *Where) local() (client.Server, error) {
 	w.From = w.data
 	credentials, err := standalone.ReadCredentials(w.data)
@@ -130,7 +130,7 @@ func (w *Where) local() (client.Server, error) {
 	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, err
 }
 
-// kept is the server of a context.
+// kept returns the server of a context.
 func (w *Where) kept(name, by string) (client.Server, error) {
 	w.From = fmt.Sprintf("context %s (%s)", name, by)
 	contexts, err := readContexts()

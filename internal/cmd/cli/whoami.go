@@ -9,10 +9,10 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// workspacePath is where the interface shows the workspace of the credentials.
+// workspacePath is the path of the workspace of the credentials in the interface.
 const workspacePath = "/v2/workspaces/current"
 
-// workspace is the workspace of the credentials, and what they may do there.
+// workspace is the workspace of the credentials, and their permissions in it.
 type workspace struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -1,5 +1,5 @@
-// Package client speaks to a control plane and to the agent servers beside it, for programs of a
-// user: over HTTP only, with a key.
+// Package client talks to a control plane and to the agent servers beside it, for programs of
+// a user, only over HTTP and with a key.
 package client
 
 import (
@@ -20,20 +20,20 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// headerTimeout is longer than a server lets a waiting connection be silent.
+	// headerTimeout is longer than a server keeps a waiting connection silent.
 	headerTimeout = 30 * time.Second
-	// maxAnswer is the most that is read of an answer, or of one event.
+	// maxAnswer is how many bytes of an answer, or of one event, are read at most.
 	maxAnswer = 32 << 20
 )
 
-// Server says where a server is and who asks.
+// Server holds the address of a server and the caller's credentials.
 type Server struct {
 	URL    string
 	Key    string
 	Tenant string
 }
 
-// Client speaks to a control plane and to the agent servers beside it.
+// Client talks to a control plane and to the agent servers beside it.
 type Client struct {
 	server Server
 	http   *http.Client
@@ -51,7 +51,7 @@ func New(server Server) *Client {
 	return &Client{server: server, http: &http.Client{Transport: transport}}
 }
 
-// Address is where a path of the server is.
+// Address returns the URL of a path of the server.
 func (c *Client) Address(path string) string { return c.server.URL + path }
 
 // UnreachableError says that no server answered.
@@ -66,7 +66,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// startCommand is what starts a server at that address.
+// startCommand returns the command that starts a server at that address.
 func startCommand(base string) string {
 	if parsed, err := url.Parse(base); err == nil && parsed.Port() != "" {
 		return "slipway serve --listen " + parsed.Host
@@ -78,9 +78,9 @@ func startCommand(base string) string {
 type APIError struct {
 	Request string
 	Status  int
-	// Detail is what the server says, as a sentence.
+	// Detail is the server's explanation, as a sentence.
 	Detail string
-	// ID finds the request in the server's log.
+	// ID identifies the request in the server's log.
 	ID string
 }
 
@@ -88,19 +88,20 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("%s: %d %s: %s (request %s)", e.Request, e.Status, http.StatusText(e.Status), e.Detail, e.ID)
 }
 
-// IsNotFound tells whether the server answered that there is no such thing.
+// IsNotFound reports whether the server answered that the object does not exist.
 func IsNotFound(err error) bool {
 	answer, ok := errors.AsType[*APIError](err)
 	return ok && answer.Status == http.StatusNotFound
 }
 
-// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless out is
-// nil. The path is one of the server: the key goes to no other address, whoever names one.
+// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless
+// out is nil. The path is a path of the server: the key is never sent to another address, even
+// if a caller names another address.
 func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
 	return c.CallWith(ctx, method, path, body, out)
 }
 
-// CallWith is Call with further headers, names and values in turns.
+// CallWith is Call with further headers, which are alternating names and values.
 func (c *Client) CallWith(ctx context.Context, method, path string, body, out any, headers ...string) error {
 	response, err := c.Send(ctx, method, path, body, append(headers, "Accept", "application/json")...)
 	if err != nil {
@@ -120,8 +121,8 @@ func (c *Client) CallWith(ctx context.Context, method, path string, body, out an
 	return nil
 }
 
-// Send sends a request with further headers, names and values in turns, and returns an answer below
-// 300, whose body the caller closes.
+// Send sends a request with further headers, which are alternating names and values, and
+// returns an answer with a status below 300. The caller closes its body.
 func (c *Client) Send(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("%s is no path of the server %s", path, c.server.URL)
@@ -167,8 +168,8 @@ func (c *Client) request(ctx context.Context, method, address string, body any) 
 	return request, nil
 }
 
-// unreachable names the address that was tried. A request that ended with its context has that end
-// as its error.
+// unreachable names the address that was tried. A request that ended because of its context
+// returns the context's error.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -189,7 +190,8 @@ func readError(request string, response *http.Response) error {
 	return answer
 }
 
-// detailOf makes a sentence of an error's body: its detail, or the body itself where it has none.
+// detailOf makes a sentence of an error's body: its detail, or the body itself if it has no
+// detail.
 func detailOf(body []byte) string {
 	var failed struct {
 		Detail json.RawMessage `json:"detail"`
@@ -219,7 +221,7 @@ func detailOf(body []byte) string {
 	return strings.Join(listed, "; ")
 }
 
-// Stream is an answer that goes on.
+// Stream is an answer that consists of events.
 type Stream struct {
 	Header http.Header
 	events *sse.Reader
@@ -245,14 +247,14 @@ func (s *Stream) Next(ctx context.Context) (sse.Event, error) {
 	return event, err
 }
 
-// Close gives up what is left of the stream.
+// Close discards the rest of the stream.
 func (s *Stream) Close() error {
 	s.events.Release()
 	return s.body.Close()
 }
 
-// Put sends a body to an address that is itself the permission to do so: without the key, which is
-// nobody else's to know.
+// Put sends a body to an address that is itself the permission to do so: without the key,
+// which no other server may learn.
 func (c *Client) Put(ctx context.Context, address string, body io.Reader, size int64, headers map[string]string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, body)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// conversation is what the demo has seen of a thread.
+// conversation holds what the demo has seen of a thread.
 type conversation struct {
 	first, second *turn
 	messages      []output.Message
 }
 
-// check says what is not as it should be: the runs' ends, and the thread. The exact order of
-// messages is known of the example agent only; of others it is that both questions stand there in
-// order and the last of them is answered.
+// check returns the errors in the ends of the runs and in the thread. The exact order of
+// messages is known only for the example agent. For other agents, check requires both
+// questions in order, and an answer to the last question.
 func (c conversation) check(example bool) error {
 	problems := slices.Concat(c.checkRuns(), c.checkShown())
 	if example {
@@ -48,7 +48,7 @@ func (c conversation) checkRuns() []string {
 	return problems
 }
 
-// checkShown compares what was shown of the interrupted answer with what is kept of it.
+// checkShown compares the shown part of the interrupted answer with its stored part.
 func (c conversation) checkShown() []string {
 	var problems []string
 	for id, shown := range c.first.pieces {
@@ -65,7 +65,7 @@ func (c conversation) checkShown() []string {
 	return problems
 }
 
-// checkShapes compares the thread with that of the example agent.
+// checkShapes compares the thread with the thread of the example agent.
 func (c conversation) checkShapes() []string {
 	want := []string{output.Human, "ai tool call", output.Tool}
 	if len(c.first.pieces) > 0 {
@@ -78,7 +78,8 @@ func (c conversation) checkShapes() []string {
 	return c.checkQuestions()
 }
 
-// checkQuestions looks for both questions, once each and in order, and for an answer at the end.
+// checkQuestions looks for both questions, which must occur once each and in order, and for an
+// answer at the end.
 func (c conversation) checkQuestions() []string {
 	var asked []string
 	for _, message := range c.messages {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// cleanUp takes back what the demo has made. failed is why the demo ended early, if it did.
+// cleanUp removes everything that the demo has made. failed is the error that ended the demo
+// early, if there is one.
 func (d *demo) cleanUp(ctx context.Context, failed error) error {
 	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
@@ -28,8 +29,9 @@ func (d *demo) cleanUp(ctx context.Context, failed error) error {
 	return errors.Join(err, d.keepLog())
 }
 
-// withdraw asks for the end of a deployment that the demo could not delete itself. It is only shown
-// when that is not possible, because the demo has failed for a reason of its own then.
+// withdraw requests the deletion of a deployment that the demo could not delete itself. If
+// this fails, the error is only shown, because then the demo has already failed for another
+// reason.
 func (d *demo) withdraw(ctx context.Context) {
 	if d.deployment == "" {
 		return
@@ -45,7 +47,7 @@ func (d *demo) withdraw(ctx context.Context) {
 	d.show(output.Event{Kind: output.KindDeleted, Deployment: d.deployment, Text: "being deleted"})
 }
 
-// dropDirectory removes the demo's directory, unless it holds what is to be kept.
+// dropDirectory removes the demo's directory, unless it contains files that must be kept.
 func (d *demo) dropDirectory(failed error) error {
 	if d.dir == "" {
 		return nil
@@ -60,7 +62,7 @@ func (d *demo) dropDirectory(failed error) error {
 	return nil
 }
 
-// keepLog shows the end of the server's log, and keeps it alone of all that is in the demo's
+// keepLog shows the end of the server's log, and keeps only the log of all files in the demo's
 // directory.
 func (d *demo) keepLog() error {
 	lines, err := d.own.LastLog()

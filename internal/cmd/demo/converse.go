@@ -18,25 +18,25 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// Questions of the two runs.
+// The questions of the two runs.
 const (
 	firstQuestion  = "what's the weather in sf?"
 	secondQuestion = "what's the weather in nyc?"
 )
 
-// turn is a run as the demo saw it.
+// turn holds what the demo saw of a run.
 type turn struct {
 	number   int
 	question string
 	run      *runStream
 	status   string
-	// ended is when its stream ended.
+	// ended is the time when its stream ended.
 	ended time.Time
 	// tokens counts the pieces of answers that were shown.
 	tokens int
 	// pieces holds the text of the messages that were not complete when the stream ended, by id.
 	pieces map[string]string
-	// joined are the messages that join answered.
+	// joined holds the messages in the answer of join.
 	joined []output.Message
 }
 
@@ -72,7 +72,8 @@ func (d *demo) converse(ctx context.Context, agent string) error {
 	return seen.check(d.example)
 }
 
-// interrupt runs the first question, and the second one in the middle of the answer to the first.
+// interrupt runs the first question, and the second question in the middle of the answer to
+// the first.
 func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn) error {
 	if err := d.ask(ctx, thread, first); err != nil {
 		return err
@@ -118,8 +119,8 @@ func (d *demo) start(ctx context.Context, thread string, t *turn) (*runStream, e
 	})
 }
 
-// follow shows what a run streams until it ends. It calls enough, if that is not nil, when
-// InterruptAfter tokens have come, and fails when the run ends before.
+// follow shows the stream of a run until it ends. It calls enough, if enough is not nil, when
+// InterruptAfter tokens have come, and fails if the run ends before.
 func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
 	defer func() { err = errors.Join(err, t.run.Close()) }()
 	for {
@@ -183,7 +184,7 @@ func (d *demo) token(t *turn, data []byte) error {
 	return nil
 }
 
-// update shows the messages that a step has added, without the text that was shown as tokens.
+// update shows the messages that a step has added, except text that was shown as tokens.
 func (d *demo) update(t *turn, data []byte) error {
 	var nodes map[string]json.RawMessage
 	if err := json.Unmarshal(data, &nodes); err != nil {
@@ -194,7 +195,7 @@ func (d *demo) update(t *turn, data []byte) error {
 			Messages []output.Message `json:"messages"`
 		}
 		if json.Unmarshal(nodes[node], &delta) != nil {
-			continue // a node may update something else than messages
+			continue // a node may update other values than messages
 		}
 		for _, message := range delta.Messages {
 			d.added(t, message)

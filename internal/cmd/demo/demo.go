@@ -1,7 +1,7 @@
-// Package demo shows the main job through HTTP only, as a client of anybody's would do it: it
+// Package demo shows the main job only through HTTP, as any other client would do it: it
 // deploys an agent from a git repository, waits until it is served, lets it answer a question,
-// interrupts the answer with a second question, and checks that the thread reads as it should and
-// that nothing that was shown is lost.
+// interrupts the answer with a second question, and checks that the thread is correct and that
+// no shown text is lost.
 package demo
 
 import (
@@ -22,32 +22,33 @@ import (
 )
 
 const (
-	// pollInterval is how often something that is waited for is looked at.
+	// pollInterval is the interval between two reads of an object for which the demo waits.
 	pollInterval = 100 * time.Millisecond
-	// cleanUpLimit bounds what is done after a failure.
+	// cleanUpLimit limits the time for cleaning up after a failure.
 	cleanUpLimit = 10 * time.Second
 	// graph is the graph that the demo runs.
 	graph = "agent"
 )
 
-// Config says what to show and where.
+// Config defines the demo and its server.
 type Config struct {
-	// Server is the server to use. When its URL is empty, the one that uses the directory Data is,
-	// and when none does, Program is started as one, with a temporary directory if Data is empty.
+	// Server is the server to use. If its URL is empty, the demo uses the server that uses the
+	// directory Data. If there is no such server, the demo starts Program as a server, with a
+	// temporary directory if Data is empty.
 	Server  client.Server
 	Data    string
 	Program string
-	// Agent is the directory that a repository is made of. Repo, unless empty, is the URL of
-	// another repository, and Ref its branch or tag.
+	// Agent is the directory from which a repository is made. Repo, unless empty, is the URL
+	// of another repository, and Ref its branch or tag.
 	Agent string
 	Repo  string
 	Ref   string
-	// InterruptAfter is after how many tokens of the first answer the second question is asked. It
-	// must be at least 1.
+	// InterruptAfter is the number of tokens of the first answer after which the second
+	// question is asked. It must be at least 1.
 	InterruptAfter int
 	// WaitTimeout is how long the whole demo may wait for the server.
 	WaitTimeout time.Duration
-	// Keep leaves the deployment, and what a server that was started here has written.
+	// Keep leaves the deployment, and the files of a server that the demo started.
 	Keep     bool
 	Progress output.Teller
 }
@@ -56,20 +57,20 @@ type Config struct {
 type demo struct {
 	Config
 	began time.Time
-	// dir is a directory of the demo's own.
+	// dir is the demo's own directory.
 	dir    string
 	own    *local.Server
 	client *client.Client
-	// example is set when the agent is the example, of which the whole thread is known.
+	// example is set if the agent is the example agent, whose whole thread is known.
 	example bool
-	// waiting is what is going on at the server.
+	// waiting describes the current work of the server.
 	waiting string
-	// deployment is set while there is one to delete.
+	// deployment is set while there is a deployment to delete.
 	deployment string
 }
 
-// Run runs the demo. It leaves nothing behind unless Keep is set, but the log of a server that it
-// started if something failed.
+// Run runs the demo. Unless Keep is set, it leaves nothing behind except, if something failed,
+// the log of a server that it started.
 func Run(ctx context.Context, config Config) error {
 	d := &demo{Config: config, began: time.Now(), waiting: "the server is still starting"}
 	limited, cancel := context.WithTimeout(ctx, config.WaitTimeout)
@@ -94,7 +95,7 @@ func result(err error) output.Event {
 	return output.Event{Kind: output.KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
 }
 
-// show tells what happened.
+// show passes the event to the teller.
 func (d *demo) show(event output.Event) {
 	event.Time = time.Now()
 	event.Elapsed = event.Time.Sub(d.began).Round(time.Millisecond).Seconds()
@@ -125,7 +126,7 @@ func (d *demo) run(ctx context.Context) error {
 	return d.remove(ctx)
 }
 
-// findServer finds the server to use, or starts one.
+// findServer finds the server to use, or starts a server.
 func (d *demo) findServer(ctx context.Context) error {
 	server, started := d.Server, ""
 	if server.URL == "" && d.Data != "" {
@@ -157,7 +158,7 @@ func (d *demo) findServer(ctx context.Context) error {
 	return nil
 }
 
-// findRepository makes a repository of the agent, unless another is named.
+// findRepository makes a repository of the agent, unless the configuration names a repository.
 func (d *demo) findRepository(ctx context.Context) error {
 	if d.Repo == "" {
 		url, err := makeRepository(ctx, d.Agent, filepath.Join(d.dir, "repository"))
@@ -170,7 +171,7 @@ func (d *demo) findRepository(ctx context.Context) error {
 	return nil
 }
 
-// deployment and revision are what the control plane answers, as far as the demo reads it.
+// deployment and revision are the control plane's answers, as far as the demo reads them.
 type deployment struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -184,7 +185,7 @@ type revision struct {
 	Message string `json:"status_message"`
 }
 
-// failed tells whether the revision will never be served.
+// failed reports whether the revision will never be served.
 func (r revision) failed() bool {
 	return strings.Contains(r.Status, "FAILED") || r.Status == "SKIPPED" || r.Status == "INTERRUPTED"
 }
@@ -233,7 +234,7 @@ func (d *demo) awaitDeployed(ctx context.Context, created deployment) error {
 	})
 }
 
-// poll looks until it is done.
+// poll calls look until it reports that it is done.
 func (d *demo) poll(ctx context.Context, look func() (done bool, err error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

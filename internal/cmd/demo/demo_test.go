@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// record is a Progress that keeps the events.
+// record is a Teller that keeps the events.
 type record struct {
 	events []output.Event
 	shown  func(output.Event)
@@ -62,7 +62,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// What a server may get wrong, and the words that say so.
+// The errors that a server may make, and the texts that report them.
 func TestWrongThreads(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -181,7 +181,7 @@ func TestInterruptedByTheUser(t *testing.T) {
 	}
 }
 
-// What an agent or a repository says must not move the cursor, whoever looks.
+// The text of an agent or a repository must not move the cursor, for any reader.
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	s := example()
@@ -228,7 +228,7 @@ func TestJSONLines(t *testing.T) {
 	}
 }
 
-// All that is wrong with a request is told, with its place.
+// The output reports every error of a request, with its place.
 func TestRefusalsAreSentences(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

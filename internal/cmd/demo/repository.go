@@ -17,8 +17,8 @@ const branch = "main"
 // configFile is the agent's description at the root of its repository.
 const configFile = "framework.json"
 
-// makeRepository copies an agent's directory and commits it, as its developer would. It returns the
-// repository's URL.
+// makeRepository copies an agent's directory and commits it, as its developer would do. It
+// returns the repository's URL.
 func makeRepository(ctx context.Context, agent, dir string) (string, error) {
 	if _, err := os.Stat(filepath.Join(agent, configFile)); errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("there is no agent at %s (no %s): run this in a checkout of Slipway, or name a directory with --agent or a repository with --repo",
@@ -41,8 +41,8 @@ func makeRepository(ctx context.Context, agent, dir string) (string, error) {
 	return "file://" + filepath.ToSlash(dir), nil
 }
 
-// git runs git on the repository in dir, whatever the user's settings and the repository around the
-// working directory are.
+// git runs git on the repository in dir, independent of the user's settings and of a
+// repository around the working directory.
 func git(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
@@ -57,7 +57,7 @@ func git(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// withoutGit leaves git's own variables out, which name another repository when the demo is run
+// withoutGit removes git's own variables, which name another repository if the demo is run
 // from a hook.
 func withoutGit(environment []string) []string {
 	var kept []string

@@ -15,17 +15,17 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/demo"
 )
 
-// stub is a server that answers what a test tells it.
+// stub is a server whose answers a test sets.
 type stub struct {
-	// statuses are what reading the revision answers, one after the other and the last one again
-	// and again.
+	// statuses are the answers to reads of the revision, one after the other, and then always
+	// the last answer.
 	statuses []map[string]any
-	// tokens are streamed by run 1, which goes on until run 2 is asked for.
+	// tokens are streamed by run 1, which lasts until run 2 is requested.
 	tokens []string
-	// first is the status of run 1 in the end.
+	// first is the final status of run 1.
 	first string
-	// messages are the thread in the end, and joined what joining run 2 answers; messages when it
-	// is nil.
+	// messages are the final thread, and joined is the answer to joining run 2; if joined is
+	// nil, the answer is messages.
 	messages, joined []any
 	// undeletable makes deleting fail.
 	undeletable bool
@@ -37,7 +37,7 @@ type stub struct {
 	revision int
 }
 
-// example is a stub that does everything as it should.
+// example returns a stub that makes no errors.
 func example() *stub {
 	return &stub{
 		statuses: []map[string]any{{"status": "BUILDING"}, {"status": "BUILDING"}, {"status": "DEPLOYED"}},
@@ -144,7 +144,7 @@ func (s *stub) wasDeleted() bool {
 	return s.deleted
 }
 
-// stream streams run 1 to the first who asks, until the second asks and gets run 2.
+// stream streams run 1 to the first client, until the second client gets run 2.
 func (s *stub) stream(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Strategy string `json:"multitask_strategy"`

@@ -1,5 +1,5 @@
-// Package exit holds the exit codes of the command line, and the errors that have codes of their
-// own. Scripts rely on the codes.
+// Package exit holds the exit codes of the command line, and the errors that have their own
+// codes. Scripts rely on the codes.
 package exit
 
 import (
@@ -18,18 +18,18 @@ const (
 	Done        = 0
 	Failed      = 1   // the operation failed
 	Misused     = 2   // wrong usage: nothing was done
-	Credentials = 4   // no or bad credentials
-	Pending     = 8   // still going on when the time to wait was over
+	Credentials = 4   // missing or invalid credentials
+	Pending     = 8   // the operation was still under way when the time to wait was over
 	Interrupted = 130 // ended by the user
 )
 
-// UsageError is an error of the command line itself.
+// UsageError is an error in the use of the command line.
 type UsageError struct{ error }
 
-// Usage marks an error as one of the command line itself.
+// Usage marks an error as an error in the use of the command line.
 func Usage(err error) error { return UsageError{err} }
 
-// Usagef is Usage of an error that is made of words.
+// Usagef is Usage of an error with a formatted text.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // Arguments marks the errors of an argument check as wrong usage.
@@ -42,15 +42,15 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// CredentialsError is an error of the credentials, or of what they allow.
+// CredentialsError is an error of the credentials, or of their permissions.
 type CredentialsError struct{ error }
 
-// Refused marks an error as one of the credentials.
+// Refused marks an error as an error of the credentials.
 func Refused(err error) error { return CredentialsError{err} }
 
-// TimeoutError says that the time to wait ended while something was still going on.
+// TimeoutError says that the time to wait ended while an operation was still under way.
 type TimeoutError struct {
-	// Waiting is what was waited for.
+	// Waiting describes what the command waited for.
 	Waiting string
 	Limit   time.Duration
 }
@@ -62,7 +62,7 @@ func (e *TimeoutError) Error() string {
 // ErrInterrupted says that the user ended the command.
 var ErrInterrupted = errors.New("interrupted")
 
-// Code is the exit code of a command that ended with an error, or with nil.
+// Code returns the exit code of a command that ended with an error, or with nil.
 func Code(err error) int {
 	if err == nil {
 		return Done

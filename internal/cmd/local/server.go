@@ -1,5 +1,5 @@
-// Package local starts a server of this machine for a command that needs one, and finds one that
-// runs.
+// Package local starts a server on this machine for a command that needs a server, and finds a
+// running server.
 package local
 
 import (
@@ -21,11 +21,11 @@ import (
 const (
 	// startLimit is how long a server may take until it is ready.
 	startLimit = 30 * time.Second
-	// StopLimit is longer than a server lets running invocations go on.
+	// stopLimit is longer than the time that a stopping server gives to running invocations.
 	stopLimit = 20 * time.Second
-	// readyInterval is how often a server that starts is looked at.
+	// readyInterval is how often a starting server is checked.
 	readyInterval = 20 * time.Millisecond
-	// lastLines is how much of a server's log a failure shows.
+	// lastLines is how many lines of a server's log a failure shows.
 	lastLines = 40
 )
 
@@ -69,7 +69,8 @@ func (s *Server) start(program, listen, data, dir string) (err error) {
 	return err
 }
 
-// await waits until the server has written credentials of its own, which it does when it is ready.
+// await waits until the server has written its own credentials, which it does when it is
+// ready.
 func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("start server: it was not ready within %s", startLimit))
 	defer cancel()
@@ -103,10 +104,10 @@ func (s *Server) readCredentials(data string) error {
 	return nil
 }
 
-// Stop ends the server as a user would, and says if it did not end well.
+// Stop ends the server as a user would, and returns an error if it did not end normally.
 func (s *Server) Stop(ctx context.Context) error {
 	select {
-	case <-s.process.Done(): // it ended by itself, which the command has found out in its own way
+	case <-s.process.Done(): // it ended by itself, and the command has already noticed this
 		return s.close()
 	default:
 	}
@@ -118,7 +119,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(err, failed, s.close())
 }
 
-// close closes what is open once the process has ended.
+// close closes the open files after the process has ended.
 func (s *Server) close() error {
 	var errs []error
 	if s.registry != nil {
@@ -130,7 +131,8 @@ func (s *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// LastLog returns the end of the server's log, without the requests, which are the command's own.
+// LastLog returns the end of the server's log, without the lines about requests, which the
+// command itself sent.
 func (s *Server) LastLog() ([]string, error) {
 	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
@@ -142,7 +144,7 @@ func (s *Server) LastLog() ([]string, error) {
 	return lines[max(0, len(lines)-lastLines):], nil
 }
 
-// Running returns the server that uses the data directory, if one answers.
+// Running returns the server that uses the data directory, if such a server answers.
 func Running(ctx context.Context, data string) (client.Server, bool, error) {
 	credentials, err := standalone.ReadCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {

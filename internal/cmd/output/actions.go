@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// Actions tells what happens to GitHub Actions, too: logs fold away, a failure is an annotation,
-// and the job's summary says how it ended.
+// Actions also reports events to GitHub Actions: logs are folded, a failure is an annotation,
+// and the job's summary contains the result.
 type Actions struct {
 	Teller
 	commands io.Writer
-	// summary is the file of the job's summary; "" for none.
+	// summary is the file of the job's summary; "" if there is no such file.
 	summary string
 	phases  []string
 	err     error
 }
 
-// NewActions returns a Teller that writes the commands of a job beside what another tells.
+// NewActions returns a Teller that writes the commands of a job in addition to the output of
+// another Teller.
 func NewActions(teller Teller, commands io.Writer, summary string) *Actions {
 	return &Actions{Teller: teller, commands: commands, summary: summary}
 }
@@ -29,7 +30,7 @@ func NewActions(teller Teller, commands io.Writer, summary string) *Actions {
 func (a *Actions) Show(event Event) {
 	switch event.Kind {
 	case KindLog:
-		// A log is an agent's, whose lines must not be commands of the job.
+		// An agent writes the log, and its lines must not be commands of the job.
 		token := rand.Text()
 		a.write("::group::" + escaped(event.Name) + "\n::stop-commands::" + token + "\n")
 		a.Teller.Show(event)
@@ -46,7 +47,7 @@ func (a *Actions) Show(event Event) {
 	a.Teller.Show(event)
 }
 
-// summarize adds to the summary of the job. What an agent wrote stands there as text.
+// summarize adds to the summary of the job. Text from an agent is shown as plain text there.
 func (a *Actions) summarize(event Event) {
 	if a.summary == "" {
 		return
@@ -76,12 +77,12 @@ func (a *Actions) write(text string) {
 	a.err = errors.Join(a.err, err)
 }
 
-// escaped is a text as the data of a command.
+// escaped returns a text as the data of a command.
 func escaped(text string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
 }
 
-// property is a text as a property of a command.
+// property returns a text as a property of a command.
 func property(text string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escaped(text))
 }

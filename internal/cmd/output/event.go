@@ -7,23 +7,23 @@ const (
 	KindServer     = "server"     // url, text
 	KindRepository = "repository" // url, ref
 	KindDeployment = "deployment" // deployment_id, revision_id, name
-	KindStatus     = "status"     // revision_id, status: it changed, text: how long the last one took
+	KindStatus     = "status"     // revision_id, status: it changed, text: how long the previous status took
 	KindWaiting    = "waiting"    // status, text: nothing changed
 	KindThread     = "thread"     // thread_id, url
-	KindRun        = "run"        // run, text: a run is asked for with that question
+	KindRun        = "run"        // run, text: a run with that question is requested
 	KindToken      = "token"      // run, run_id, text: a piece of the answer
-	KindMessage    = "message"    // run, run_id, messages: what a step of the run added
+	KindMessage    = "message"    // run, run_id, messages: the messages that a step of the run added
 	KindRunEnd     = "run_end"    // run, run_id, status, text
 	KindState      = "state"      // thread_id, messages: the final thread
 	KindDeleted    = "deleted"    // deployment_id
 	KindKept       = "kept"       // text
 	KindLog        = "log"        // name: which log, text: where it is, lines: its last lines
-	KindUpload     = "upload"     // text: what is uploaded
-	KindNote       = "note"       // text: something that is worth knowing
+	KindUpload     = "upload"     // text: the uploaded files
+	KindNote       = "note"       // text: useful information
 	KindResult     = "result"     // status: succeeded or failed, text; the last event
 )
 
-// Event is something that a person, or a program that reads NDJSON, is told.
+// Event is a message for a person, or for a program that reads NDJSON.
 type Event struct {
 	Kind string    `json:"event"`
 	Time time.Time `json:"time"`
@@ -43,16 +43,17 @@ type Event struct {
 	Messages   []Message `json:"messages,omitempty"`
 	Lines      []string  `json:"lines,omitempty"`
 
-	// Of the result of a revision that failed: why, which revision serves, and what to do next.
+	// Members of the result of a failed revision: the reason, the revision that serves, and
+	// the next step.
 	Reason  string `json:"status_reason,omitempty"`
 	Message string `json:"status_message,omitempty"`
 	Active  string `json:"active_revision_id,omitempty"`
 	Next    string `json:"next,omitempty"`
 }
 
-// Teller is told everything that happens, in order and from one goroutine at a time.
+// Teller gets all events, in order and from one goroutine at a time.
 type Teller interface {
 	Show(event Event)
-	// Close ends what was shown and returns the first error of writing it.
+	// Close ends the output and returns the first error of writing it.
 	Close() error
 }

@@ -48,7 +48,7 @@ func (l *List) Print(w io.Writer, live bool, document any, header []string, rows
 	return nil
 }
 
-// Time is a time for people; that of a time that is not there is "".
+// Time formats a time for people; it returns "" for the zero time.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""

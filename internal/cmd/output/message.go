@@ -22,7 +22,7 @@ type Message struct {
 	Content   Content    `json:"content"`
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	Metadata  struct {
-		// Incomplete marks what was kept of a message whose writing was interrupted.
+		// Incomplete marks the stored part of a message whose writing was interrupted.
 		Incomplete bool `json:"incomplete,omitempty"`
 	} `json:"response_metadata,omitzero"`
 }
@@ -45,7 +45,7 @@ func (c ToolCall) String() string {
 // Content is the text of a message, which comes as a string or as a list of blocks.
 type Content string
 
-// UnmarshalJSON implements json.Unmarshaler. Blocks without text count for nothing.
+// UnmarshalJSON implements json.Unmarshaler. Blocks without text are ignored.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
@@ -66,7 +66,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Text is the message as a person reads it.
+// Text returns the message in the form for people.
 func (m Message) Text() string {
 	var parts []string
 	if text := strings.TrimSpace(string(m.Content)); text != "" {
@@ -81,7 +81,7 @@ func (m Message) Text() string {
 	return strings.Join(parts, " ")
 }
 
-// Shape says what kind of message it is, for comparison and for people.
+// Shape returns the kind of the message, for comparison and for people.
 func (m Message) Shape() string {
 	switch {
 	case len(m.ToolCalls) > 0:

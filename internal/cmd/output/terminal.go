@@ -7,8 +7,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Choose chooses how to tell what happens: lines are redrawn and coloured only for a person at a
-// terminal who has not asked otherwise.
+// Choose chooses the Teller: lines are redrawn and coloured only at a terminal, and only if
+// the user has not disabled this.
 func Choose(stdout, stderr io.Writer, asJSON bool) Teller {
 	if asJSON {
 		return NewJSON(stdout)
@@ -21,7 +21,7 @@ func Choose(stdout, stderr io.Writer, asJSON bool) Teller {
 	return text
 }
 
-// IsTerminal tells whether a person at a terminal reads what is written.
+// IsTerminal reports whether the writer writes to a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// quiet is how long a reader of appended lines is left without one.
+// quiet is how long a reader of appended lines stays without a new line.
 const quiet = 10 * time.Second
 
 // JSON writes each event as one line.
@@ -43,23 +43,25 @@ func (j *JSON) Close() error { return j.err }
 // Text writes for people: the final thread to one writer, everything else to the other.
 type Text struct {
 	data, progress io.Writer
-	// live redraws the line of what is being waited for; otherwise lines are only ever appended.
+	// live means that the line of the present status is redrawn; otherwise lines are only
+	// appended.
 	live   bool
 	colour bool
 
-	// open tells that the last line has not ended. Tokens of the run may be added to it, or it is
-	// redrawn.
+	// open means that the last line has not ended. Tokens of the run may be added to it, or it
+	// is redrawn.
 	open bool
 	run  int
-	// status is what is waited for, and since when. last is when the last line began.
+	// status is the status that is shown while the command waits, and since is when it began.
+	// last is when the last line began.
 	status string
 	since  time.Time
 	last   time.Time
 	err    error
 }
 
-// NewText returns a Teller for people. Only a live one moves the cursor, and only a coloured one
-// uses colours.
+// NewText returns a Teller for people. Only a live Teller moves the cursor, and only a
+// coloured Teller uses colours.
 func NewText(data, progress io.Writer, live, colour bool) *Text {
 	return &Text{data: data, progress: progress, live: live, colour: colour}
 }
@@ -86,7 +88,7 @@ func (t *Text) Show(event Event) {
 			t.write(t.progress, "    "+oneLine(line)+"\n")
 		}
 	case KindResult:
-		if event.Status == "succeeded" { // the error of a failed one is its caller's to print
+		if event.Status == "succeeded" { // if it failed, the caller prints the error
 			t.line(event, "result", t.paint(with(event.Status, event.Text)))
 			if event.URL != "" {
 				t.write(t.data, event.URL+"\n")
@@ -104,7 +106,7 @@ func (t *Text) Close() error {
 	return t.err
 }
 
-// words are the label and the text of an event that is one line.
+// words returns the label and the text of an event that is shown as one line.
 func words(e Event) (label, text string) {
 	switch e.Kind {
 	case KindServer:
@@ -126,7 +128,7 @@ func words(e Event) (label, text string) {
 	}
 }
 
-// with adds a remark, if there is one.
+// with adds a remark, if the remark is not empty.
 func with(text, remark string) string {
 	if remark == "" {
 		return text
@@ -145,7 +147,8 @@ func (t *Text) changed(event Event) {
 	}
 }
 
-// waiting redraws the line of the status, or appends one when there was none for long.
+// waiting redraws the line of the status, or appends a line if there was no line for a long
+// time.
 func (t *Text) waiting(event Event) {
 	text := fmt.Sprintf("%s for %.1fs", t.paint(t.status), event.Time.Sub(t.since).Seconds())
 	switch {
@@ -156,7 +159,7 @@ func (t *Text) waiting(event Event) {
 	}
 }
 
-// token adds to the line of the run's tokens, which it begins if there is none.
+// token adds to the line of the run's tokens. If there is no such line, token begins one.
 func (t *Text) token(event Event) {
 	if t.run != event.Run {
 		t.begin(event, runLabel(event.Run), fmt.Sprintf("%-4s ", AI))
@@ -200,7 +203,7 @@ const (
 	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
 	reset  = "\x1b[0m"
-	// home goes back to the beginning of the line, and wipe clears what is left of it.
+	// home moves to the beginning of the line, and wipe clears the rest of the line.
 	home = "\r"
 	wipe = "\x1b[K"
 )
@@ -209,7 +212,7 @@ var colours = map[string]string{
 	"DEPLOYED": green, "success": green, "succeeded": green, "interrupted": yellow, "error": red, "timeout": red,
 }
 
-// paint colours a text by its first word: what went well, what went wrong, what was interrupted.
+// paint colours a text by its first word: success, failure or interruption.
 func (t *Text) paint(text string) string {
 	if !t.colour {
 		return text
@@ -231,7 +234,7 @@ func (t *Text) write(to io.Writer, text string) {
 	t.err = errors.Join(t.err, err)
 }
 
-// Thread is a thread as a person reads it: a line for each message, with further lines of its text
+// Thread formats a thread for people: a line for each message, with further lines of its text
 // below.
 func Thread(messages []Message) string {
 	var text strings.Builder
@@ -245,7 +248,8 @@ func Thread(messages []Message) string {
 	return text.String()
 }
 
-// oneLine keeps a text within its line, and what an agent wrote from moving the cursor.
+// oneLine returns a text without line breaks, in which text from an agent cannot move the
+// cursor.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -259,7 +263,8 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// Plain is a text that moves no cursor, whatever an agent wrote. Its lines stay.
+// Plain returns a text that cannot move the cursor, even if an agent wrote it. Its line breaks
+// stay.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// told are some events, at seconds from the beginning.
+// told returns some events, at seconds from the beginning.
 func told() []output.Event {
 	events := []output.Event{
 		{Kind: output.KindServer, Elapsed: 0, URL: "http://server", Text: "started"},

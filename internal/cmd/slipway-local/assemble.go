@@ -41,11 +41,12 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// setupLimit is how long it may take until DynamoDB Local answers; the first time it is fetched.
+// setupLimit is how long it may take until DynamoDB Local answers; the first time, it is
+// fetched.
 const setupLimit = 3 * time.Minute
 
-// assemble starts the services and puts the functions over them, and the gateway over the
-// functions.
+// assemble starts the services, then the functions that use them, and then the gateway before
+// the functions.
 func (s *server) assemble(ctx context.Context) (err error) {
 	if err := s.readTemplate(); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	}
 	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": build.Version(), "SLIPWAY_AGENT_HOST_TOKEN": s.token}
 	s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = s.config.PrivateAddresses.String()
-	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes of this machine
+	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes on this machine
 	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
 	if err := s.offerTable(); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	return nil
 }
 
-// offerTable tells the functions where the table is.
+// offerTable gives the functions the address of the table.
 func (s *server) offerTable() error {
 	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
 	if s.table == nil {
@@ -107,7 +108,7 @@ func (s *server) offerTable() error {
 	return s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_DYNAMODB": s.table})
 }
 
-// offer serves handlers and tells the functions where.
+// offer serves handlers and gives the functions their addresses.
 func (s *server) offer(handlers map[string]http.Handler) error {
 	for variable, handler := range handlers {
 		if s.calls != nil && strings.HasPrefix(variable, "AWS_ENDPOINT_URL_") {
@@ -147,12 +148,13 @@ func (s *server) bootstrap(f template.Function) string {
 	return filepath.Join(s.config.Build, filepath.Base(f.CodeURI), "bootstrap")
 }
 
-// said is what the template says to all functions.
+// said returns the value of a variable that the template sets for all functions.
 func (s *server) said(variable string) string {
 	return s.stack.Functions["Runner"].Environment[variable]
 }
 
-// openTable starts DynamoDB Local, unless one runs already, and makes the table if it is not there.
+// openTable starts DynamoDB Local, unless it runs already, and makes the table if it does not
+// exist.
 func (s *server) openTable(ctx context.Context) error {
 	s.endpoint = s.config.DynamoDB
 	if s.endpoint == "" {
@@ -189,8 +191,8 @@ func (s *server) openTable(ctx context.Context) error {
 	return err
 }
 
-// openCalls begins to record what functions ask of AWS. The table has the name that it would have
-// without a flag, so that the records of several servers are alike.
+// openCalls begins to record the functions' calls to AWS. In the record, the table has its
+// default name, so that the records of several servers are comparable.
 func (s *server) openCalls() (err error) {
 	if s.config.RecordCalls == "" {
 		return nil
@@ -202,7 +204,7 @@ func (s *server) openCalls() (err error) {
 	return err
 }
 
-// openAgents makes the place where agents are built and run.
+// openAgents makes the agent host, which builds and runs agents.
 func (s *server) openAgents(key *keyfile.Key) error {
 	log := s.config.Log
 	program, err := os.Executable()
@@ -218,7 +220,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	}
 	if s.builder, err = buildlocal.New(buildlocal.Config{
 		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log,
-		// The stack is on the machine of its only user.
+		// The stack runs on the machine of its only user.
 		Networks: s.config.PrivateAddresses, LocalRepositories: true, OperatorSSH: true, Connect: []string{program, standalone.ConnectCommand},
 	}); err != nil {
 		return err
@@ -239,14 +241,14 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	return err
 }
 
-// openFunctions makes what calls functions, and what functions call while they are called. Nothing
-// runs before this returns.
+// openFunctions makes the callers of functions, and the services that functions call during an
+// invocation. Nothing runs before it returns.
 func (s *server) openFunctions() (err error) {
 	if s.workflows, err = sqlite.Open(s.path("workflows.db"), sqlite.WithLogger(s.config.Log)); err != nil {
 		return err
 	}
-	// The engine calls the functions, and the functions call the engine, of which they must know
-	// the address.
+	// The engine calls the functions, and the functions call the engine, so they must know its
+	// address.
 	tasks := map[string]workflow.TaskFunc{}
 	substitutions := map[string]string{}
 	var definitions string
@@ -295,8 +297,8 @@ func (s *server) platformConfig() lambda.Config {
 	return config
 }
 
-// functionEnvironment is what the template declares for a function, with what this machine has to
-// say. As with other local tools, only variables that are declared can be set.
+// functionEnvironment returns the environment that the template declares for a function, with
+// the values of this machine. As with other local tools, only declared variables can be set.
 func (s *server) functionEnvironment(f template.Function) map[string]string {
 	environment := maps.Clone(f.Environment)
 	for _, said := range []map[string]string{s.environment, s.urls} {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// newConnect makes the command that ssh gets its connections from while a server clones a
+// newConnect makes the command from which ssh gets its connections while a server clones a
 // repository.
 func newConnect() *cobra.Command {
 	return &cobra.Command{

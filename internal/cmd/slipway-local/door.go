@@ -7,8 +7,9 @@ import (
 	"net/url"
 )
 
-// door is what clients talk to where SAM serves the API. It adds nothing to what SAM answers, and
-// takes the streaming routes from it: SAM would wait for the end of the stream and then answer 502.
+// door is the server for clients if SAM serves the API. It does not change SAM's answers, but
+// it serves the streaming routes itself: SAM would wait for the end of the stream and then
+// answer 502.
 type door struct {
 	streams             func(*http.Request) bool
 	streaming, buffered http.Handler
@@ -23,7 +24,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.buffered.ServeHTTP(w, r)
 }
 
-// newProxy hands requests to a server as they are.
+// newProxy passes requests to a server unchanged.
 func newProxy(target string, log *slog.Logger) (http.Handler, error) {
 	address, err := url.Parse(target)
 	if err != nil {
@@ -39,8 +40,8 @@ func newProxy(target string, log *slog.Logger) (http.Handler, error) {
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A server that closes the request's body when the answer begins would have the proxy cut
-		// it short, as in package agenthost.
+		// A server that closes the request's body when the answer begins would make the proxy
+		// cut the answer short, as in package agenthost.
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			log.WarnContext(r.Context(), "proxy without full duplex", "error", err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// echo answers with its name and with what has reached it.
+// echo starts a server that answers with its name and with the request that reached it.
 func echo(t *testing.T, name string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func echo(t *testing.T, name string) *httptest.Server {
 	return server
 }
 
-// newDoor is a door of the project's template over two servers.
+// newDoor starts a door of the project's template before two servers.
 func newDoor(t *testing.T, streaming, buffered string) *httptest.Server {
 	t.Helper()
 	read, err := template.Load("../../../template.yaml")
@@ -86,7 +86,7 @@ func TestDoorSendsStreamsPastSAM(t *testing.T) {
 		}
 		sent := path
 		if strings.Contains(path, ";") {
-			sent, _, _ = strings.Cut(path, "?") // a query that cannot be read is not handed on
+			sent, _, _ = strings.Cut(path, "?") // a query that cannot be parsed is not passed on
 		}
 		if got, want := response.Header.Get("X-Seen"), strings.Join([]string{method, host, sent, "key", "identity"}, " "); got != want {
 			t.Errorf("%s: the server has seen %q, want %q", target, got, want)
@@ -141,8 +141,8 @@ func TestDoorSaysThatSAMIsGone(t *testing.T) {
 	}
 }
 
-// TestContainersHaveAnotherNameForThisMachine checks what containers are told, and that only
-// variables are set that the template declares.
+// TestContainersHaveAnotherNameForThisMachine checks the environment of containers, and that
+// only variables are set that the template declares.
 func TestContainersHaveAnotherNameForThisMachine(t *testing.T) {
 	t.Parallel()
 	s := &server{

@@ -13,15 +13,16 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// What an operator would have made in Secrets Manager: the GitHub App, and its webhook secrets.
+// The secrets that an operator would make in Secrets Manager: the GitHub App, and its webhook
+// secrets.
 const (
 	secretARN        = "arn:aws:secretsmanager:" + region + ":" + account + ":secret:" + stackName
 	gitHubAppARN     = secretARN + "-github-app"
 	gitHubWebhookARN = secretARN + "-github-webhook"
 )
 
-// offerGitHub lets functions read the GitHub App, if there is one. What is wrong with it is found
-// now, not by the first who needs it.
+// offerGitHub lets functions read the GitHub App, if there is an App. Errors in it are found
+// now, not when it is first used.
 func (s *server) offerGitHub() error {
 	if s.config.GitHubApp == "" {
 		return nil
@@ -37,7 +38,7 @@ func (s *server) offerGitHub() error {
 	if _, err := push.ParseSecrets(text); err != nil {
 		return fmt.Errorf("%s: %w", s.config.GitHubApp, err)
 	}
-	// Both are read from an object with other members.
+	// Both are read from an object that also has other members.
 	secrets, err := secretsmanager.New(secretsmanager.Config{
 		Secrets: map[string]string{gitHubAppARN: string(text), gitHubWebhookARN: string(text)}, Log: s.config.Log,
 	})
@@ -51,8 +52,8 @@ func (s *server) offerGitHub() error {
 	return s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets})
 }
 
-// processEnvironment is a function's environment as a process: whom this machine trusts, such as a
-// GitHub of its own, that trusts too.
+// processEnvironment returns the environment of a function that runs as a process: the
+// function also trusts the servers that this machine trusts, such as its own GitHub.
 func (s *server) processEnvironment(f template.Function) map[string]string {
 	environment := s.functionEnvironment(f)
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {

@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// testConfig is that of a server on this project with nothing built.
+// testConfig returns the config of a server for this project, with no built functions.
 func testConfig(t *testing.T) config {
 	t.Helper()
 	c := config{
@@ -87,8 +87,8 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// TestTasksFailByName checks that Retry and Catch see what the function, or the platform, calls a
-// failure.
+// TestTasksFailByName checks that Retry and Catch see the error name that the function, or the
+// platform, gives to a failure.
 func TestTasksFailByName(t *testing.T) {
 	t.Parallel()
 	functions, err := lambda.New(lambda.Config{
@@ -102,7 +102,7 @@ func TestTasksFailByName(t *testing.T) {
 	must(t, functions.Close(context.Background()))
 }
 
-// builtNothing is a directory in which each function has a bootstrap that is empty.
+// builtNothing returns a directory in which each function has an empty bootstrap.
 func builtNothing(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that say what
-// they can read of the server's files. What they print last is told with their failure. Where the
-// kernel has no means to keep it from them, they can read all.
+// TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that
+// print which of the server's files they can read. Their last output is shown with their
+// failure. If the kernel cannot protect the files from them, they can read all files.
 func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	t.Parallel()
 	s := &server{config: testConfig(t)}
@@ -51,7 +51,7 @@ func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	wantKept(t, "the agent", status.Message)
 }
 
-// wantKept checks what a program has said that reads its own file and the server's.
+// wantKept checks the output of a program that reads its own file and the server's files.
 func wantKept(t *testing.T, who, said string) {
 	t.Helper()
 	for words, want := range map[string]bool{

@@ -8,13 +8,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// Exit codes; they are those of the command slipway.
+// Exit codes. They are the same as the exit codes of the command slipway.
 const (
 	exitFailed = 1 // the operation failed
 	exitUsage  = 2 // wrong usage: nothing was done
 )
 
-// usageError is an error of the command line itself.
+// usageError is an error in the use of the command line.
 type usageError struct{ error }
 
 func exitCode(err error) int {

@@ -31,7 +31,8 @@ func newSAM() *cobra.Command {
 	return newServe(&cobra.Command{Use: "sam", Short: "Serve the stack with its functions under sam local", Long: samLong}, config{Containers: true})
 }
 
-// installContainers makes sure of SAM and finds the address at which containers reach services.
+// installContainers makes sure that SAM is installed, and finds the address at which
+// containers reach services.
 func (s *server) installContainers(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, installLimit)
 	defer cancel()
@@ -42,8 +43,8 @@ func (s *server) installContainers(ctx context.Context) (err error) {
 	return err
 }
 
-// openContainers puts SAM before the functions. What it cannot serve stays with the functions that
-// are processes.
+// openContainers puts SAM before the functions. Requests that SAM cannot serve go to the
+// functions that are processes.
 func (s *server) openContainers(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, samLimit)
 	defer cancel()
@@ -68,8 +69,8 @@ func (s *server) openContainers(ctx context.Context) (err error) {
 	return nil
 }
 
-// containerEnvironment is a function's environment in a container, from which this machine has
-// another name.
+// containerEnvironment returns a function's environment in a container, in which this machine
+// has another name.
 func (s *server) containerEnvironment(environment map[string]string) (map[string]string, error) {
 	environment = maps.Clone(environment)
 	for variable, address := range s.urls {

@@ -20,9 +20,9 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
-// TestSAM shows the main job under SAM, and that nothing is left of it: neither when the server is
-// asked to end nor, after the next start, when it was killed. It needs Docker, Python, Java and
-// Maven.
+// TestSAM runs the main job under SAM, and checks that no containers are left, neither after
+// the server is asked to end nor, if it was killed, after the next start. It needs Docker,
+// Python, Java and Maven.
 func TestSAM(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
@@ -37,10 +37,11 @@ func TestSAM(t *testing.T) {
 	first, c := p.start(t, "sam")
 	want(c, "/ok", "", http.StatusOK, `"ok":true`)
 	want(c, "/v2/deployments", c.APIKey, http.StatusOK, `"resources":[]`)
-	// These are SAM's own, which knows no gateway responses; the door leaves them as they are.
+	// These answers are SAM's own, because SAM does not support gateway responses; the door
+	// does not change them.
 	want(c, "/v2/deployments", c.APIKey+"x", http.StatusBadGateway, `{"message":"Internal server error"}`)
 	want(c, "/no/such/path", c.APIKey, http.StatusForbidden, `{"message":"Missing Authentication Token"}`)
-	// A stream comes past SAM.
+	// A stream bypasses SAM.
 	want(c, "/d/x/threads/y/runs/z/stream", c.APIKey+"x", http.StatusUnauthorized, `"detail"`)
 	var told bytes.Buffer
 	err := demo.Run(t.Context(), demo.Config{
@@ -69,7 +70,7 @@ func TestSAM(t *testing.T) {
 	}
 }
 
-// containers lists those of the server.
+// containers lists the containers of the server.
 func (p *program) containers(t *testing.T) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

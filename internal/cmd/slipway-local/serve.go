@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stopGrace is how long running invocations may go on when the server stops.
+// stopGrace is how long running invocations may continue when the server stops.
 const stopGrace = 10 * time.Second
 
 // newServe makes a command that serves the stack in the foreground.
@@ -64,7 +64,7 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	return cmd
 }
 
-// terminal is the writer if a person looks at it: a key is nothing for a file of logs.
+// terminal returns the writer if it is a terminal: a key must not be written to a log file.
 func terminal(w io.Writer) io.Writer {
 	if file, ok := w.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
@@ -74,7 +74,7 @@ func terminal(w io.Writer) io.Writer {
 	return io.Discard
 }
 
-// complete makes the paths absolute, since other programs get them.
+// complete makes the paths absolute, because other programs get them.
 func (c *config) complete() error {
 	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 {
 		return errors.New("a duration must not be negative")

@@ -33,46 +33,46 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// Names of the place where the stack is; ARNs are made of them.
+// Names of the stack's region and account; ARNs are made of them.
 const (
 	region    = "us-east-1"
 	account   = "000000000000"
 	stackName = "slipway"
 )
 
-// config says where the server listens, what it serves and where it keeps everything.
+// config holds the server's address, the served project and the place of its data.
 type config struct {
 	Listen, Data, BaseURL string
-	// Root is the project's directory, Build has the functions.
+	// Root is the project's directory, Build is the directory of the functions.
 	Root, Build string
-	// DynamoDB is the URL of one that runs already; Table is the table's name.
+	// DynamoDB is the URL of a DynamoDB that runs already; Table is the table's name.
 	DynamoDB, Table string
 	ReadyLimit      time.Duration
 	DrainLimit      time.Duration
 	Reconcile       time.Duration
 	// GitHubApp is the file with the stack's GitHub App, as integration.ParseApp and
-	// push.ParseSecrets read it; "" is none.
+	// push.ParseSecrets read it; "" if there is no App.
 	GitHubApp string
-	// PrivateAddresses are the networks that repositories, OAuth providers, webhooks and the agents
-	// of listeners may have addresses of although these are not public.
+	// PrivateAddresses are the networks that are not public but may contain addresses of
+	// repositories, OAuth providers, webhooks and the agents of listeners.
 	PrivateAddresses outbound.Networks
-	// Quotas bound what each workspace may have.
+	// Quotas are the limits of each workspace.
 	Quotas quota.Limits
 	// Parameters replace the defaults of the template's parameters.
 	Parameters map[string]string
 	// IndexLag is how far the indexes of the table are behind its writes.
 	IndexLag time.Duration
-	// RecordCalls is the file that gets the calls which functions make to the services of AWS; ""
-	// is none.
+	// RecordCalls is the file in which the functions' calls to AWS services are recorded; ""
+	// records nothing.
 	RecordCalls string
-	// Containers says that functions run under SAM, as far as it can run them.
+	// Containers says that functions run under SAM, as far as SAM can run them.
 	Containers bool
-	// Terminal gets what a person needs to reach the server, Output what happens.
+	// Terminal gets the data that a person needs to reach the server, Output gets the log.
 	Terminal, Output io.Writer
 	Log              *slog.Logger
 }
 
-// server is the stack on one machine. Everything that it keeps is in one data directory:
+// server is the stack on one machine. All its data is in one data directory:
 //
 //	dynamodb/           the table
 //	workflows.db        the executions of state machines
@@ -95,8 +95,8 @@ type server struct {
 	registry *child.Registry
 	dynamodb *dynamodb.Server
 	endpoint string
-	// table stands in front of DynamoDB where its indexes are behind or its calls are recorded;
-	// calls is nil where they are not.
+	// table is a proxy in front of DynamoDB if the indexes are behind or the calls are
+	// recorded; calls is nil if they are not recorded.
 	table     *dynamodb.Lagging
 	calls     *iam.Recorder
 	workflows *sqlite.Table
@@ -108,13 +108,13 @@ type server struct {
 	token     string
 	functions *lambda.Platform
 	gateway   *apigateway.Gateway
-	// containers are the functions under SAM, nil where all are processes.
+	// containers are the functions under SAM, nil if all functions are processes.
 	containers *sam.Stack
 	// host is the address that services listen on.
 	host     string
 	services []*service
-	// environment is what functions are told about this machine, over what the template says; urls
-	// are its services.
+	// environment holds the functions' variables for this machine, which override the
+	// template's values; urls are the addresses of its services.
 	environment, urls map[string]string
 	// front answers clients, tasks calls the functions of workflows and timers.
 	front http.Handler
@@ -145,8 +145,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	return s.assemble(ctx)
 }
 
-// addressURL is the URL of a listening address; one that listens everywhere is reached on the
-// loopback interface.
+// addressURL returns the URL of a listening address; an address that listens on all interfaces
+// is reached on the loopback interface.
 func addressURL(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
@@ -157,8 +157,8 @@ func addressURL(addr net.Addr) string {
 
 func (s *server) path(name string) string { return filepath.Join(s.config.Data, name) }
 
-// serve serves until ctx ends, then stops: no new work, running invocations get some time, what is
-// not done by then goes on at the next start.
+// serve serves until ctx ends, then stops: it accepts no new work and gives running
+// invocations some time; work that is not done by then continues at the next start.
 func (s *server) serve(ctx context.Context) error {
 	httpServer := &http.Server{
 		Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
@@ -185,8 +185,8 @@ func (s *server) serve(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- httpServer.Shutdown(grace) }()
 	s.engine.Close(grace)
-	// Runs that could end have ended. Who still waits for one is cut off with the function that
-	// waits.
+	// Runs that could end have ended. A client that still waits for a run is disconnected
+	// together with its waiting function.
 	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
 		err = errors.Join(err, shutdown)
 	}
@@ -217,11 +217,11 @@ func (s *server) await(ctx context.Context, served <-chan error) error {
 	}
 }
 
-// start brings back what an earlier process left, and writes the credentials, which tell that the
-// server is ready.
+// start restores the work that an earlier process left, and writes the credentials, which show
+// that the server is ready.
 func (s *server) start(ctx context.Context) error {
 	if err := s.agents.Restore(ctx); err != nil {
-		// One release that cannot be restored must not keep the others down.
+		// A release that cannot be restored must not prevent the other releases from running.
 		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
 	}
 	if err := s.engine.Resume(ctx); err != nil {
@@ -239,8 +239,8 @@ func (s *server) start(ctx context.Context) error {
 	return err
 }
 
-// close lets go of everything, in the order in which one needs the other. It is safe on a server
-// that was opened in part.
+// close closes everything, in the order of the dependencies. It is safe for a server that was
+// only partly opened.
 func (s *server) close(ctx context.Context) error {
 	var errs []error
 	if s.listener != nil {
@@ -285,7 +285,7 @@ func (s *server) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// closeTable lets go of the table, and of what stands in front of it.
+// closeTable closes the table, and the proxies in front of it.
 func (s *server) closeTable(ctx context.Context) error {
 	var errs []error
 	if s.table != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestServer serves the project's template with its functions; it needs Java and Maven for DynamoDB
-// Local. What a client does with such a server is in package e2e.
+// TestServer serves the project's template with its functions; it needs Java and Maven for
+// DynamoDB Local. Package e2e tests the use of such a server by clients.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)

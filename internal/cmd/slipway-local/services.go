@@ -21,15 +21,15 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
-// service is a server that only the functions of this machine, and what runs in its containers,
-// talk to.
+// service is a server for the functions of this machine, including the functions in its
+// containers, and for no other clients.
 type service struct {
 	http *http.Server
 	url  string
 }
 
-// listen serves a handler on a port of the host. The time to answer is not limited: an invocation
-// of an agent takes as long as it does.
+// listen serves a handler on a port of the host. The time to answer is not limited: an
+// invocation of an agent may take any time.
 func listen(handler http.Handler, host string, log *slog.Logger) (*service, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
@@ -46,8 +46,8 @@ func listen(handler http.Handler, host string, log *slog.Logger) (*service, erro
 	return s, nil
 }
 
-// invoker calls functions by name or ARN, as processes or as containers. A *lambda.FunctionError is
-// the function's.
+// invoker calls functions by name or ARN, as processes or as containers. A
+// *lambda.FunctionError is an error of the function.
 type invoker interface {
 	Invoke(ctx context.Context, function string, payload []byte) ([]byte, error)
 }
@@ -64,7 +64,7 @@ func invoke(ctx context.Context, functions invoker, name string, input json.RawM
 	return output, err
 }
 
-// scheduledEvent is what EventBridge sends for a rate.
+// scheduledEvent is the event that EventBridge sends for a rate.
 const scheduledEvent = `{"version":"0","id":"0","detail-type":"Scheduled Event","source":"aws.events","account":"` + account +
 	`","time":"1970-01-01T00:00:00Z","region":"` + region + `","resources":[],"detail":{}}`
 
@@ -87,8 +87,8 @@ func every(ctx context.Context, functions invoker, name string, interval time.Du
 	}
 }
 
-// credentials returns those of the first workspace. On the first start it makes a workspace and a
-// key, with the adapters that the functions use.
+// credentials returns the credentials of the first workspace. On the first start it makes a
+// workspace and a key, with the adapters that the functions use.
 func credentials(ctx context.Context, data string, environment map[string]string, log *slog.Logger) (standalone.Credentials, error) {
 	c, err := standalone.ReadCredentials(data)
 	if !errors.Is(err, fs.ErrNotExist) {

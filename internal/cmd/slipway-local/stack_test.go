@@ -19,10 +19,11 @@ import (
 
 const patience = 3 * time.Minute
 
-// program is this command and the functions, built from this tree, as a user starts it.
+// program is this command with the functions, built from this tree, in the way in which a user
+// starts it.
 type program struct {
 	root, bin, data string
-	// address is where it listens from the second start on.
+	// address is the address on which it listens from the second start on.
 	address  string
 	registry *child.Registry
 }
@@ -38,7 +39,7 @@ func newProgram(t *testing.T) *program {
 		dir := filepath.Dir(source)
 		build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(p.bin, filepath.Base(dir), "bootstrap"), ".")
 		build.Dir = dir
-		build.Env = append(os.Environ(), "CGO_ENABLED=0") // there is no libc in a container
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // a container has no libc
 		output, err := build.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, output)

@@ -1,8 +1,8 @@
-// Command slipway-recipe says how a commit, or a tarball that it unpacks, becomes an image, for the
-// script that CodeBuild runs: it reads the framework configuration file of a tree, writes the
-// Dockerfile and what that needs into a directory, and prints the rest as JSON. It runs nothing of
-// the repository. Trouble that the repository is to blame for is part of what it prints; any other
-// ends it with an error.
+// Command slipway-recipe determines how a commit, or a tarball that it unpacks, becomes an
+// image. The script that CodeBuild runs uses it. It reads the framework configuration file of
+// a tree, writes the Dockerfile and the files that the Dockerfile needs into a directory, and
+// prints the rest as JSON. It runs no code of the repository. An error in the repository is
+// part of its output; any other error ends it with an error.
 package main
 
 import (
@@ -22,25 +22,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
-// answer is what is printed.
+// answer is the printed output.
 type answer struct {
-	// Failure is why there is no recipe.
+	// Failure is the reason why there is no recipe.
 	Failure *build.Failure `json:"failure,omitempty"`
-	// Build is the argument list of the command that is to be run in Dir of the tree before the
-	// image is built, Text what to call it; null when there is none.
+	// Build is the argument list of the command that must be run in Dir of the tree before the
+	// image is built, Text is its description; null if there is no command.
 	Build  []string `json:"build"`
 	Text   string   `json:"text"`
 	Dir    string   `json:"dir"`
 	Graphs []string `json:"graphs"`
-	// Descriptions are those of graphs.
+	// Descriptions are the descriptions of graphs.
 	Descriptions map[string]string `json:"descriptions"`
 	// Commit is the commit's id, or the digest of the tarball.
 	Commit string `json:"commit"`
-	// Record is what the image is made with, apart from the image.
+	// Record describes how the image is made; the image itself is not in it.
 	Record build.Record `json:"record"`
 	// Remarks go to the log.
 	Remarks []string `json:"remarks"`
-	// Steps are those of the Dockerfile.
+	// Steps are the steps of the Dockerfile.
 	Steps []dockerfile.Step `json:"steps"`
 }
 

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// sayAgent is an agent whose answer is the file words beside it, which must be there when it is
-// started. Asked to wait, it writes the answer and goes on with it until it is interrupted; asked
-// to fail, it fails. What it prints and how it fails would move the cursor.
+// sayAgent is an agent whose answer is the file words beside it, which must exist when the
+// agent starts. If it is asked to wait, it writes the answer and continues it until it is
+// interrupted; if it is asked to fail, it fails. Its output and its failure contain text that
+// would move the cursor.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {

@@ -71,7 +71,7 @@ func newAuditList() *cobra.Command {
 	return cmd
 }
 
-// entries reads as many pages as the limit takes.
+// entries reads as many pages as the limit needs.
 func (r *records) entries(ctx context.Context, workspaceID string, limit int) ([]audit.Entry, error) {
 	const page = 500
 	var all []audit.Entry

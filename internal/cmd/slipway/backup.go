@@ -39,7 +39,7 @@ func newBackup() *cobra.Command {
 	return cmd
 }
 
-// writeWhole writes a file that is there only when all of it is.
+// writeWhole writes a file that appears under its name only when it is complete.
 func writeWhole(name string, write func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only this user can read it
 	if err != nil {
@@ -94,7 +94,7 @@ func newRestore() *cobra.Command {
 	return cmd
 }
 
-// restored says what was restored, and what is left to do.
+// restored prints what was restored, and the remaining steps.
 func restored(w io.Writer, manifest standalone.Manifest, data string) error {
 	text := fmt.Sprintf("restored the data of %s, which slipway %s wrote at %s\n",
 		manifest.Data, manifest.Version, manifest.Taken.Format(time.RFC3339))

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// addBounds adds the flags that bound what tenants take of the machine.
+// addBounds adds the flags that limit the tenants' use of the machine.
 func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 	flags.Var((*keepFree)(&config.KeepFree), "keep-free",
 		"how much of the disk of the data directory is kept free, as 2GiB, 10% or 0: below that, what adds data is refused (default 5%, at most 512MiB)")
@@ -26,7 +26,7 @@ func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 		"how many connections are held at a time, a quarter of them without a key (default: half of the limit of open files, at most 16384)")
 }
 
-// count is a flag with a number that is not 0.
+// count is a flag value: a number that is not 0.
 type count int64
 
 // Set implements pflag.Value.
@@ -39,7 +39,7 @@ func (c *count) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value. What is not set has no text, since the usage names the default.
+// String implements pflag.Value. A zero value has no text, because the usage names the default.
 func (c *count) String() string {
 	if *c == 0 {
 		return ""
@@ -50,7 +50,7 @@ func (c *count) String() string {
 // Type implements pflag.Value.
 func (c *count) Type() string { return "number" }
 
-// connections is a flag with how many connections are held.
+// connections is a flag value: the number of held connections.
 type connections inbound.Limits
 
 // Set implements pflag.Value.
@@ -72,7 +72,7 @@ func (c *connections) String() string {
 // Type implements pflag.Value.
 func (c *connections) Type() string { return "number" }
 
-// bytes is a flag with a number of bytes.
+// bytes is a flag value: a number of bytes.
 type bytes int64
 
 var errBytes = errors.New("want a number of bytes, such as 512MiB or 2GiB")
@@ -87,7 +87,7 @@ func (b *bytes) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value. What is not set has no text, since the usage names the default.
+// String implements pflag.Value. A zero value has no text, because the usage names the default.
 func (b *bytes) String() string {
 	if *b == 0 {
 		return ""
@@ -98,7 +98,7 @@ func (b *bytes) String() string {
 // Type implements pflag.Value.
 func (b *bytes) Type() string { return "bytes" }
 
-// keepFree is a flag with what is kept free of a disk.
+// keepFree is a flag value: the space of a disk that is kept free.
 type keepFree disk.Keep
 
 var errKeep = errors.New("want a number of bytes, such as 2GiB, or a share of the disk, such as 10%, or 0")

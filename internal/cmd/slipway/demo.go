@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// exampleAgent is where a checkout has the example.
+// exampleAgent is the path of the example in a checkout.
 var exampleAgent = filepath.Join("infra", "examples", "weather")
 
 const demoLong = `Deploy an agent from a git repository through the HTTP interface, wait until it is served, ask it a question,
@@ -59,7 +59,8 @@ func newDemo() *cobra.Command {
 	return cmd
 }
 
-// completeDemo takes from the environment what the flags leave open, and says what is missing.
+// completeDemo takes the values that the flags leave open from the environment, and reports
+// missing values.
 func completeDemo(config *demo.Config) error {
 	if config.InterruptAfter < 1 {
 		return fmt.Errorf("--interrupt-after must be at least 1, not %d", config.InterruptAfter)

@@ -27,20 +27,20 @@ answer is that for the user who asks: ask as the user who runs the server.
 
 The exit code is 1 when a server could not start here, or could not clone repositories.`
 
-// versionLimit is how long a program may take to say its version.
+// versionLimit is how long a program may take to print its version.
 const versionLimit = 10 * time.Second
 
-// finding is one thing that doctor has looked at.
+// finding is the result of one check of doctor.
 type finding struct {
 	What string `json:"what"`
 	OK   bool   `json:"ok"`
-	// Needed tells that no server works without it.
+	// Needed means that no server works without it.
 	Needed bool   `json:"needed"`
 	Found  string `json:"found"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// examination is what doctor prints as JSON.
+// examination is the JSON output of doctor.
 type examination struct {
 	Findings []finding `json:"findings"`
 	Gaps     []string  `json:"gaps"`
@@ -87,7 +87,7 @@ func newDoctor() *cobra.Command {
 	return cmd
 }
 
-// examine looks at everything, one after the other.
+// examine makes all checks, one after the other.
 func examine(ctx context.Context, data, listen string) []finding {
 	return []finding{
 		program(ctx, "git", "2.0", "install git", true),
@@ -101,7 +101,7 @@ func examine(ctx context.Context, data, listen string) []finding {
 
 var version = regexp.MustCompile(`(\d+)\.(\d+)`)
 
-// program looks for a program of a version or a newer one.
+// program looks for a program with at least the given version.
 func program(ctx context.Context, name, least, remedy string, needed bool) finding {
 	f := finding{What: name, Needed: needed, Remedy: remedy}
 	path, err := exec.LookPath(name)
@@ -123,7 +123,7 @@ func program(ctx context.Context, name, least, remedy string, needed bool) findi
 	return f
 }
 
-// older compares two versions; one that is not there is older.
+// older reports whether a version is older than another version; a missing version is older.
 func older(found, least []string) bool {
 	if found == nil {
 		return true
@@ -138,7 +138,7 @@ func older(found, least []string) bool {
 	return false
 }
 
-// address tries to listen. An address that the server of the data directory has is as it should be.
+// address tries to listen. An address that the server of the data directory uses is fine.
 func address(listen, data string) finding {
 	f := finding{What: "address " + listen, OK: true, Needed: true, Found: "free"}
 	listener, err := net.Listen("tcp", listen)
@@ -156,7 +156,7 @@ func address(listen, data string) finding {
 	return f
 }
 
-// directory tries to write where the data would be.
+// directory tries to write to the place of the data.
 func directory(data string) finding {
 	f := finding{What: "directory " + data, OK: true, Needed: true, Found: "can be written to"}
 	at := data

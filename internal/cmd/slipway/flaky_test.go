@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// flaky puts a proxy before the server of the data directory and sets $FLAKY to its address, and
-// $KEY. It drops every other stream, and of the other requests every fifth: in turns before the
-// server gets it, and when the server has answered.
+// flaky puts a proxy before the server of the data directory and sets $FLAKY to its address,
+// and $KEY. It drops every second stream and every fifth other request: in turns before the
+// server gets the request, and after the server has answered.
 func flaky(ts *testscript.TestScript, _ bool, _ []string) {
 	credentials, err := standalone.ReadCredentials(dataDirectory(ts))
 	ts.Check(err)

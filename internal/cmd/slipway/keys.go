@@ -73,7 +73,8 @@ func workspaceFlag(cmd *cobra.Command, in *string) {
 	cmd.Flags().StringVar(in, "workspace", "", "id or name of the workspace (may be left out when there is only one)")
 }
 
-// deadline is the end of a duration that begins now. Days may be given, which Go has none of.
+// deadline returns the end of a duration that begins now. The duration may be in days, which
+// Go does not support.
 func deadline(expires string) (time.Time, error) {
 	if expires == "" {
 		return time.Time{}, nil
@@ -164,7 +165,7 @@ func newKeysRevoke() *cobra.Command {
 	return cmd
 }
 
-// revoke revokes a key in the workspace that is named, or in the one that has it.
+// revoke revokes a key in the named workspace, or in the workspace that has the key.
 func (r *records) revoke(ctx context.Context, in, keyID string) (workspace.Workspace, error) {
 	var candidates []workspace.Workspace
 	var err error

@@ -1,7 +1,7 @@
-// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server, `slipway
-// deploy` and the other commands of package cli are clients of a server, `slipway demo` shows the
-// main job against one, and `slipway workspaces`, `members`, `trust`, `keys`, `secrets` and `audit`
-// say who may use a server or a stack, and look after its keys.
+// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server,
+// `slipway deploy` and the other commands of package cli are clients of a server, `slipway
+// demo` shows the main job on a server, and `slipway workspaces`, `members`, `trust`, `keys`,
+// `secrets` and `audit` manage the access to a server or a stack, and its keys.
 package main
 
 import (
@@ -26,7 +26,7 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	// An error may quote what an agent said, which must not move the cursor.
+	// An error may quote an agent's text, which must not move the cursor.
 	fmt.Fprintln(os.Stderr, "slipway: "+output.Plain(err.Error()))
 	return exit.Code(err)
 }

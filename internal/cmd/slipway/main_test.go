@@ -34,10 +34,11 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"slipway": main, "sayagent": sayAgent})
 }
 
-// TestScripts runs the command line as its users do. Beside testscript's own commands, a script may
-// use those below. It finds in $URL a server that counts requests and answers 401 to all but GET
-// /ok, in $BUSY an address that is taken, in $AGENT the example agent, already built, and in $SMALL
-// a directory that names its program, which is quick to upload.
+// TestScripts runs the command line as its users do. Beside testscript's own commands, a
+// script may use the commands below. It finds in $URL a server that counts requests and
+// answers 401 to all requests except GET /ok, in $BUSY an address that is taken, in $AGENT the
+// example agent, already built, and in $SMALL a directory that names its program, which is
+// quick to upload.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	agent := buildAgent(t)
@@ -84,7 +85,7 @@ func TestScripts(t *testing.T) {
 // requestsKey is the key of the counter among a script's values.
 type requestsKey struct{}
 
-// buildAgent builds the example once for all scripts, which then need not wait for it.
+// buildAgent builds the example once for all scripts, so that no script waits for a build.
 func buildAgent(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +102,7 @@ func buildAgent(t *testing.T) string {
 	return dir
 }
 
-// describe makes a directory that of an agent.
+// describe makes a directory the directory of an agent.
 func describe(t *testing.T, dir, start string) {
 	t.Helper()
 	config := fmt.Sprintf(`{"graphs": {"agent": "./agent.go:agent"}, "start": %q}`, start)
@@ -192,12 +193,12 @@ func ndjson(ts *testscript.TestScript, _ bool, kinds []string) {
 	}
 }
 
-// keep takes what the last command printed as the value of a variable: keep NAME.
+// keep stores the output of the last command in a variable: keep NAME.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
 }
 
-// keyid finds the id of the key of a name in a JSON list of keys: keyid VARIABLE name.
+// keyid finds the id of the key with a name in a JSON list of keys: keyid VARIABLE name.
 func keyid(ts *testscript.TestScript, _ bool, args []string) {
 	var list []struct{ ID, Name string }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
@@ -220,7 +221,8 @@ func credentials(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("key"), []byte(found.APIKey+"\n"), 0o600))
 }
 
-// dataDirectory is that of a script's server: data, or the one that servers use by themselves.
+// dataDirectory returns the data directory of a script's server: data, or the default
+// directory of servers.
 func dataDirectory(ts *testscript.TestScript) string {
 	if data := ts.MkAbs("data"); isDirectory(data) {
 		return data
@@ -301,7 +303,7 @@ func answers(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// threadID takes the id of the thread that a chat names as the value of $THREAD.
+// threadID sets $THREAD to the id of the thread that a chat names.
 func threadID(ts *testscript.TestScript, _ bool, _ []string) {
 	found := regexp.MustCompile(`thread ([0-9a-f-]{36})`).FindStringSubmatch(ts.Getenv("SCREEN"))
 	if found == nil {
@@ -310,8 +312,8 @@ func threadID(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("THREAD", found[1])
 }
 
-// kept checks that the text of the thread's interrupted answer, as the interface has it, is what
-// the screen showed before its mark.
+// kept checks that the text of the thread's interrupted answer, as the interface returns it,
+// equals the text that the screen showed before its mark.
 func kept(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(ts.Exec("slipway", "threads", "show", "say", ts.Getenv("THREAD")))
 	found := regexp.MustCompile(`(?m)^ai +(I have.*) \[interrupted: incomplete\]$`).FindStringSubmatch(ts.ReadFile("stdout"))
@@ -320,7 +322,7 @@ func kept(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// threadOf takes the id of the thread of the last command's events as the value of $THREAD.
+// threadOf sets $THREAD to the id of the thread of the last command's events.
 func threadOf(ts *testscript.TestScript, _ bool, _ []string) {
 	found := regexp.MustCompile(`"thread_id":"([^"]+)"`).FindStringSubmatch(ts.ReadFile("stdout"))
 	if found == nil {
@@ -329,7 +331,7 @@ func threadOf(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("THREAD", found[1])
 }
 
-// runOf takes the id of the first run that the last command lists as the value of $RUN.
+// runOf sets $RUN to the id of the first run that the last command lists.
 func runOf(ts *testscript.TestScript, _ bool, _ []string) {
 	found := regexp.MustCompile(`"run_id": "([^"]+)"`).FindStringSubmatch(ts.ReadFile("stdout"))
 	if found == nil {
@@ -338,7 +340,8 @@ func runOf(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("RUN", found[1])
 }
 
-// describeAgent makes a directory that of the agent that says what the file words has.
+// describeAgent makes a directory the directory of the agent that answers with the content of
+// the file words.
 func describeAgent(ts *testscript.TestScript, _ bool, args []string) {
 	program, err := exec.LookPath("sayagent")
 	ts.Check(err)

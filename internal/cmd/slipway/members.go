@@ -147,7 +147,7 @@ func newMembersRemove() *cobra.Command {
 	return cmd
 }
 
-// memberID is the id of the member whose id or email address it is.
+// memberID returns the id of the member with the given id or email address.
 func memberID(member string) string {
 	if strings.Contains(member, "@") {
 		return workspace.MemberID(member, "")

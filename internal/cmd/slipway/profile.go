@@ -7,8 +7,8 @@ import (
 	"runtime/pprof"
 )
 
-// profile runs work while what the processor does is written to the file, in the form of `go tool
-// pprof`; without a file it only runs it.
+// profile runs work and writes a processor profile to the file, in the form of `go tool
+// pprof`; without a file it only runs work.
 func profile(file string, work func() error) error {
 	if file == "" {
 		return work()

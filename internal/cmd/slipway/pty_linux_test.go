@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a terminal that a test types at.
+// terminal is a terminal in which a test types.
 type terminal struct {
 	keys *os.File
 	mu   sync.Mutex
@@ -42,7 +42,7 @@ func newTerminal() (keys, end *os.File, err error) {
 	return keys, end, err
 }
 
-// watch keeps what appears, until the other end is closed.
+// watch keeps the output, until the other end is closed.
 func (t *terminal) watch(done chan<- struct{}) {
 	defer close(done)
 	part := make([]byte, 4096)
@@ -63,9 +63,9 @@ func (t *terminal) screen() string {
 	return t.seen.String()
 }
 
-// typed runs a command at a terminal: typed FILE command... Each line of the file waits for a text
-// to appear after the one before (expect REGEXP), or types (type TEXT, as Go writes strings). What
-// appeared becomes the value of $SCREEN.
+// typed runs a command at a terminal: typed FILE command... Each line of the file waits for a
+// text that follows the previous text (expect REGEXP), or types (type TEXT, as Go writes
+// strings). The output becomes the value of $SCREEN.
 func typed(ts *testscript.TestScript, _ bool, args []string) {
 	keys, end, err := newTerminal()
 	ts.Check(err)

@@ -32,12 +32,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// placeHelp says what the commands on records work with.
+// placeHelp explains on which records the commands work.
 const placeHelp = `
 This works on the records themselves: those in a data directory (--data), also while a server uses it, or those in the
 table of an AWS stack (--table, --kms-key), with the AWS credentials of whoever runs it. It needs no API key.`
 
-// place is where records are.
+// place is the place of the records.
 type place struct {
 	data               string
 	table, key, region string
@@ -52,7 +52,7 @@ func (p *place) flags(cmd *cobra.Command) {
 	flags.StringVar(&p.region, "region", "", "AWS region of the stack (default: that of your AWS configuration)")
 }
 
-// complete takes from the environment what the flags leave open.
+// complete takes the values that the flags leave open from the environment.
 func (p *place) complete(cmd *cobra.Command) error {
 	if err := cli.Exclusive(cmd, "data", "table"); err != nil {
 		return exit.Usage(err)
@@ -73,11 +73,11 @@ type records struct {
 	rules      *trust.Store
 	audit      *audit.Store
 	table      table.Table
-	// hasher returns what API keys are stored by; the commands that make none need not have it.
+	// hasher returns the hasher for API keys; commands that make no keys need no hasher.
 	hasher func(context.Context) (secret.Hasher, error)
-	// rotate makes a new key, which seals from then on.
+	// rotate makes a new key, which is used for sealing from then on.
 	rotate func(context.Context) error
-	// data is the table of a data directory; nil for a stack's.
+	// data is the table of a data directory; nil for a stack.
 	data  *sqlite.Table
 	close func() error
 }
@@ -100,7 +100,7 @@ func (p *place) with(cmd *cobra.Command, use func(context.Context, *records) err
 	return explain(errors.Join(use(audit.By(cmd.Context(), audit.Actor{Subject: operator()}), r), r.close()))
 }
 
-// in is with of one workspace, by its id or name.
+// in is with, for one workspace, which is given by its id or name.
 func (p *place) in(cmd *cobra.Command, idOrName string, use func(context.Context, *records, workspace.Workspace) error) error {
 	return p.with(cmd, func(ctx context.Context, r *records) error {
 		w, err := r.workspace(ctx, idOrName)
@@ -111,7 +111,8 @@ func (p *place) in(cmd *cobra.Command, idOrName string, use func(context.Context
 	})
 }
 
-// operator is who the audit log says it was: there are no credentials to tell.
+// operator returns the name of the operator for the audit log: there are no credentials that
+// contain it.
 func operator() string {
 	if current, err := user.Current(); err == nil {
 		return current.Username + " (command line)"
@@ -119,7 +120,7 @@ func operator() string {
 	return "command line"
 }
 
-// openData opens the records of a data directory, and makes none where there are none.
+// openData opens the records of a data directory, and returns an error if there are none.
 func (p *place) openData(ctx context.Context) (*records, error) {
 	database := filepath.Join(p.data, standalone.DatabaseFile)
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +191,7 @@ func (p *place) openStack(ctx context.Context) (*records, error) {
 	}, nil
 }
 
-// denied are the errors of AWS that say so.
+// denied holds the AWS error codes for a denied request.
 var denied = map[string]bool{
 	"AccessDeniedException": true, "UnrecognizedClientException": true, "ExpiredTokenException": true, "InvalidSignatureException": true,
 	"MissingAuthenticationTokenException": true, "InvalidClientTokenId": true,
@@ -207,12 +208,13 @@ func explain(err error) error {
 	return err
 }
 
-// keys are the API keys. A command that makes none needs no hasher, nor the KMS key.
+// keys are the API keys. A command that makes no keys needs neither a hasher nor the KMS key.
 func (r *records) keys(hasher secret.Hasher) *apikey.Store {
 	return apikey.NewStore(r.table, hasher, clock.System)
 }
 
-// workspace returns the workspace of an id or a name. It may be left out when there is only one.
+// workspace returns the workspace with an id or a name. The argument may be "" if there is
+// only one workspace.
 func (r *records) workspace(ctx context.Context, idOrName string) (workspace.Workspace, error) {
 	if idOrName != "" {
 		return r.workspaces.Find(ctx, idOrName)

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the reference of the command line")
 
-// TestReference compares the reference with the commands, of which it is made.
+// TestReference compares the reference with the commands from which it is made.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -35,7 +35,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// reference writes what a command and those below it say of themselves.
+// reference writes the help of a command and of its subcommands.
 func reference(text *strings.Builder, cmd *cobra.Command) {
 	if cmd.Runnable() || cmd.IsAdditionalHelpTopicCommand() {
 		fmt.Fprintf(text, "\n## %s\n\n%s\n", cmd.CommandPath(), cmd.Short+".")

@@ -56,12 +56,13 @@ func newServe() *cobra.Command {
 				level = slog.LevelDebug
 			}
 			if os.Getenv("GOGC") == "" {
-				// The heap is small, so that collecting it less often costs a few MiB and saves a
-				// tenth of the processor's time.
+				// The heap is small, so collecting it less often costs a few MiB and saves a
+				// tenth of the processor time.
 				debug.SetGCPercent(300)
 			}
 			if os.Getenv("GOMEMLIMIT") == "" {
-				// From here on it is collected more often: what is bounded is held, not what was.
+				// From here on it is collected more often, so that the heap holds the bounded
+				// live data and little garbage.
 				debug.SetMemoryLimit(2 * config.MemoryBound())
 			}
 			config.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
@@ -119,7 +120,7 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// takeTokens adds the issuers whose tokens the server takes.
+// takeTokens adds the issuers whose tokens the server accepts.
 func takeTokens(config *standalone.Config, programs, people []string) error {
 	trusted, err := oidc.ParseIssuers(programs, false)
 	if err != nil {

@@ -66,8 +66,8 @@ func TestStack(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "keep": keep, "keyid": keyid,
-			// authorized asks as the stack's authorizer does: authorized key role, without a role
-			// for a key that is no good.
+			// authorized checks a key as the stack's authorizer does: authorized key role,
+			// without a role for an invalid key.
 			"authorized": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(authorized(environment, args[0], strings.Join(args[1:], "")))
 			},

@@ -12,7 +12,7 @@ import (
 	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 )
 
-// remedies say what a person can do when a server does not start.
+// remedies holds the advice for a person when a server does not start.
 var remedies = []struct {
 	cause  error
 	remedy string
@@ -27,7 +27,7 @@ var remedies = []struct {
 	{builddocker.ErrNoEngine, "start Docker, or serve without --build-images"},
 }
 
-// advised adds to an error what can be done.
+// advised adds advice to an error.
 func advised(err error) error {
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
@@ -37,7 +37,7 @@ func advised(err error) error {
 	return err
 }
 
-// greet says where the server is, and how to deploy to it.
+// greet prints the address of the server, and how to deploy to it.
 func greet(w io.Writer, program, base, data string) error {
 	more := ""
 	if data != ".slipway" {

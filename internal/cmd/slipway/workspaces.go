@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// group is a command that only holds others.
+// group returns a command that only has subcommands.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: exit.Arguments(cobra.NoArgs),

@@ -8,17 +8,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// Agents knows the agents of deployments by the tokens that they are invoked with.
+// Agents identifies the agents of deployments by the tokens with which they are invoked.
 type Agents struct {
 	Store *Store
-	// Hasher returns the key that the tokens are derived from, which some places read when they are
-	// asked first.
+	// Hasher returns the key that the tokens are derived from. In some places the key is read
+	// at the first call.
 	Hasher func(context.Context) (secret.Hasher, error)
 }
 
-// Admit tells whether a token is that of an agent of the deployment: of the revision that serves,
-// of the one before that still finishes its runs, or of the one in flight. It takes as long for a
-// token that nearly is one.
+// Admit reports whether a token belongs to an agent of the deployment: to the revision that
+// serves, to the previous revision that still finishes its runs, or to the revision in flight.
+// A token that is almost right takes as long to check as any other token.
 func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) {
 	d, err := a.Store.Head(ctx, ref)
 	if fault.Is(err, fault.NotFound) {

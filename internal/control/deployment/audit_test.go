@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// TestChangesAreInTheAuditLog makes each kind of change, and some that are refused or change
-// nothing.
+// TestChangesAreInTheAuditLog makes each kind of change, and some requests that are refused or
+// change nothing.
 func TestChangesAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

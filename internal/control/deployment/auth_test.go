@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// TestARevisionThatBeginsOrEndsItsOwnAuthenticationGetsNoCanary: until it is promoted, the agent
-// server would serve it under the rules of another.
+// TestARevisionThatBeginsOrEndsItsOwnAuthenticationGetsNoCanary: until the revision is
+// promoted, the agent server would serve it under the rules of another revision.
 func TestARevisionThatBeginsOrEndsItsOwnAuthenticationGetsNoCanary(t *testing.T) {
 	t.Parallel()
 	percent := 10

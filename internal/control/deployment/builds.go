@@ -15,18 +15,19 @@ import (
 const (
 	// removedAtOnce bounds the builds that one ForgetBuilds removes.
 	removedAtOnce = 20
-	// buildPage is how many revisions are read at a time, buildPages how often at most: a build
-	// that is further back than that stays until its deployment is deleted.
+	// buildPage is how many revisions are read at a time, buildPages how many pages are read
+	// at most: a build that is further back stays until its deployment is deleted.
 	buildPage, buildPages = 50, 4
 )
 
-// ForgetBuilds hands remove the builds that only revisions beside the newest deployed ones have,
-// oldest first, so many at a time. Such a revision can still be deployed again: its commit is built
-// anew. One whose removal failed holds up no other, and is handed to remove the next time. If the
-// deployment got a revision meanwhile, it returns record.ErrLost.
+// ForgetBuilds calls remove for the builds that only revisions other than the newest deployed
+// revisions have, oldest first, up to removedAtOnce at a time. Such a revision can still be
+// deployed again: its commit is built anew. If the removal of a build fails, the other builds
+// are still removed, and remove is called for the failed build the next time. If the
+// deployment got a revision meanwhile, ForgetBuilds returns record.ErrLost.
 func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remove func(ctx context.Context, revision string) error) error {
 	if d.Source.IsImage() {
-		return nil // nothing is built
+		return nil // there are no builds
 	}
 	found, err := s.readBuilds(ctx, d, newest)
 	if err != nil {
@@ -44,8 +45,9 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	return errors.Join(failures...)
 }
 
-// readBuilds reads what revisions have from the newest back until as many in a row have nothing as
-// are kept: one that was deployed again is no further than that from the one that it was made from.
+// readBuilds reads the builds of revisions from the newest back. It stops when newest deployed
+// revisions in a row have no build, because a revision that was deployed again is no further
+// than that from the revision that it was made from.
 func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
 	query := keys.Revisions(d.Workspace, d.Deployment)
 	query.Reverse, query.Limit = true, buildPage
@@ -66,21 +68,22 @@ func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (build
 	return found, nil
 }
 
-// builds is what a deployment's revisions have, read from the newest back.
+// builds holds the builds of a deployment's revisions, read from the newest back.
 type builds struct {
 	deployment Deployment
-	// newest is of how many deployed revisions the builds are needed, deployed how many were read.
+	// newest is the number of deployed revisions whose builds are needed, deployed the number
+	// of deployed revisions that were read.
 	newest, deployed int
-	// needed are the artifacts that have to stay: revisions that were deployed again have the build
-	// of the first.
+	// needed are the artifacts that must stay: revisions that were deployed again have the
+	// build of the first revision.
 	needed map[string]bool
-	// images are those of the revisions that need theirs.
+	// images are the images of the revisions that need their images.
 	images []string
-	// old are the revisions with builds beside the newest, gone is how many deployed ones without
-	// came behind the last of them.
+	// old are the revisions with builds that are not among the newest. gone is the number of
+	// deployed revisions without a build that were read after the last of them.
 	old  []revision.Revision
 	gone int
-	// complete tells that no revision further back has anything.
+	// complete is set if no revision further back has a build.
 	complete bool
 }
 
@@ -116,13 +119,13 @@ func (b *builds) read(items []*table.Item) error {
 	return nil
 }
 
-// serves tells whether requests may go to the revision, now or after a rollback.
+// serves reports whether requests may go to the revision, now or after a rollback.
 func (b *builds) serves(r revision.Revision) bool {
 	return r.Revision == b.deployment.Active || r.Revision == b.deployment.Previous
 }
 
-// artifactOf tells revisions apart that have builds of their own. An image is one even where
-// nothing has resolved its name.
+// artifactOf returns a text that distinguishes revisions with different builds. For a revision
+// with an image it is the image, even where the image's name has not been resolved.
 func artifactOf(r revision.Revision) string {
 	if image := r.Image(); image != "" {
 		return image

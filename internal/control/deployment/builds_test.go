@@ -38,8 +38,8 @@ func (f *fixture) deployNext(t *testing.T, ref deployment.Ref) string {
 	return r.Revision
 }
 
-// TestOldBuildsAreFoundWithoutReadingAllRevisions keeps the builds of three deployed revisions, of
-// many.
+// TestOldBuildsAreFoundWithoutReadingAllRevisions keeps the builds of three of many deployed
+// revisions.
 func TestOldBuildsAreFoundWithoutReadingAllRevisions(t *testing.T) {
 	t.Parallel()
 	const kept, page = 3, 50
@@ -72,7 +72,7 @@ func TestOldBuildsAreFoundWithoutReadingAllRevisions(t *testing.T) {
 		t.Errorf("removed (-want +got):\n%s", diff)
 	}
 
-	// One that cannot be removed holds up no other, and is found again.
+	// A build that cannot be removed does not hold up the other builds, and is found again.
 	removed, broken = nil, ids[len(ids)-kept]
 	for range 2 {
 		ids = append(ids, f.deployNext(t, ref))
@@ -88,7 +88,7 @@ func TestOldBuildsAreFoundWithoutReadingAllRevisions(t *testing.T) {
 		t.Errorf("removed %v (%v), want %s too", removed, err, ids[len(ids)-kept-2])
 	}
 
-	// Behind many that were overtaken, the old ones are found still.
+	// The old builds are still found behind many overtaken revisions.
 	removed = nil
 	f.patch(t, ref, again)
 	for range page + 10 {
@@ -101,7 +101,7 @@ func TestOldBuildsAreFoundWithoutReadingAllRevisions(t *testing.T) {
 	}
 }
 
-// TestAnImageHasNoBuild: there is nothing to look for.
+// TestAnImageHasNoBuild: there is no build to look for.
 func TestAnImageHasNoBuild(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

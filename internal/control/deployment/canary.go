@@ -14,18 +14,18 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// canaryTime is how long a canary lasts where its deployment does not say.
+// canaryTime is how long a canary lasts if its deployment does not say.
 const canaryTime = 5 * time.Minute
 
-// Serving returns the release that serves a thread of the deployment, or what belongs to none; it
-// implements runner.Deployments.
+// Serving returns the release that serves a thread of the deployment, or a run without a
+// thread; it implements runner.Deployments.
 func (s *Store) Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error) {
 	release, _, err := s.ServingSince(ctx, workspace, deployment, thread)
 	return release, err
 }
 
-// ServingSince is Serving that tells the newest restart whose end was told, "" before the first; it
-// implements runner.Deployments.
+// ServingSince is Serving that also returns the newest restart whose end was told, "" before
+// the first restart; it implements runner.Deployments.
 func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error) {
 	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err == nil {
@@ -44,13 +44,13 @@ func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread 
 	return compute.Ref(d.Revision(serving)), d.newestRestart(), nil
 }
 
-// tries tells whether a thread is among those that the canary serves. It is so for the whole of a
-// canary, and the next canary has other threads.
+// tries reports whether the canary serves a thread. The answer is the same during the whole
+// canary; the next canary serves other threads.
 func (d Deployment) tries(thread string) bool {
 	if d.Canary == 0 || thread == "" {
 		return false
 	}
-	sum := sha256.Sum256([]byte(d.Slot + "/" + thread)) // ids are alike, and a weaker hash of them is, too
+	sum := sha256.Sum256([]byte(d.Slot + "/" + thread)) // ids are similar, and so are weaker hashes of them
 	return binary.BigEndian.Uint64(sum[:])%100 < uint64(d.Canary)
 }
 
@@ -62,9 +62,10 @@ func (d Deployment) CanaryTime() time.Duration {
 	return time.Duration(*d.CanarySeconds) * time.Second
 }
 
-// WantsCanary tells whether a revision is to serve a share of the threads before it is promoted.
-// One that was deployed before needs no trial: who goes back is in a hurry. One that begins or ends
-// the repository's own authentication gets no trial: it would serve under the rules of another.
+// WantsCanary reports whether a revision must serve a share of the threads before it is
+// promoted. A revision that was deployed before needs no trial: a user who goes back is in a
+// hurry. A revision that begins or ends the repository's own authentication gets no trial: it
+// would serve under the rules of another revision.
 func (d Deployment) WantsCanary(r revision.Revision) bool {
 	if d.Auth != (r.Artifact.Auth != "") {
 		return false
@@ -72,8 +73,8 @@ func (d Deployment) WantsCanary(r revision.Revision) bool {
 	return d.CanaryPercent != nil && *d.CanaryPercent > 0 && d.Active != "" && !d.Remote() && !r.Again
 }
 
-// BeginCanary has the revision that holds the slot serve its share of the threads. It changes
-// nothing that clients are shown of the deployment.
+// BeginCanary makes the revision that holds the slot serve its share of the threads. It
+// changes nothing that clients see of the deployment.
 func (s *Store) BeginCanary(ctx context.Context, d Deployment, r revision.Revision) error {
 	begun := r.Trying(s.now(), *d.CanaryPercent)
 	return s.commit(ctx, d, d.told(begun), begun.Write, d.sharing(*d.CanaryPercent))
@@ -88,8 +89,8 @@ func (d Deployment) sharing(percent int) table.Update {
 	return table.Update{Key: d.Key(), Set: table.Attrs{attrCanary: int64(percent)}, If: d.unchanged()}
 }
 
-// stillTries is the condition that a canary did not end since the deployment was read: that changes
-// no version, and once it is so its release may be removed.
+// stillTries is the condition that a canary did not end since the deployment was read. The end
+// of a canary does not change the version, and after it the canary's release may be removed.
 func (d Deployment) stillTries() table.Cond {
 	if d.Canary == 0 {
 		return table.Cond{}
@@ -120,8 +121,8 @@ func (s *Store) PromoteCanary(ctx context.Context, ref revision.Ref) (revision.R
 	return r, err
 }
 
-// canary checks that there can be one. At a listener there is none: it reports when it likes, which
-// may be long after the canary is over.
+// canary checks that the deployment can have a canary. A deployment at a listener cannot have
+// a canary: the listener reports when it likes, which may be long after the canary is over.
 func (r *rules) canary(spec Spec) {
 	if spec.CanaryPercent != nil && *spec.CanaryPercent > 0 && spec.SourceConfig.ListenerID != nil {
 		r.breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")

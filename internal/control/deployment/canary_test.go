@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// try makes a second revision that is a canary of so many percent, and returns the one that is
-// active.
+// try makes a second revision that is a canary of the given percent, and returns the active
+// revision and the canary.
 func (f *fixture) try(t *testing.T, percent int) (active, canary revision.Revision) {
 	t.Helper()
 	request := fromGit("weather")
@@ -27,8 +27,8 @@ func (f *fixture) try(t *testing.T, percent int) (active, canary revision.Revisi
 	return active, f.revision(t, d.Ref, r.Revision)
 }
 
-// TestTheShareOfACanary is about as large as was asked for, and made of whole threads: each has the
-// same release whenever it is asked for.
+// TestTheShareOfACanary checks that the share is about as large as requested, and consists of
+// whole threads: each thread has the same release at every request.
 func TestTheShareOfACanary(t *testing.T) {
 	t.Parallel()
 	const threads = 2000
@@ -60,7 +60,7 @@ func TestTheShareOfACanary(t *testing.T) {
 	}
 }
 
-// serving is the revision that serves a thread.
+// serving returns the revision that serves a thread.
 func (f *fixture) serving(t *testing.T, deploymentID, thread string) string {
 	t.Helper()
 	release, err := f.Serving(t.Context(), workspace, deploymentID, thread)
@@ -70,7 +70,7 @@ func (f *fixture) serving(t *testing.T, deploymentID, thread string) string {
 	return release.Revision
 }
 
-// TestEachCanaryHasOtherThreads so that nobody is always the one who tries.
+// TestEachCanaryHasOtherThreads: a thread must not be in every canary.
 func TestEachCanaryHasOtherThreads(t *testing.T) {
 	t.Parallel()
 	f, other := setUp(t), setUp(t)
@@ -88,8 +88,8 @@ func TestEachCanaryHasOtherThreads(t *testing.T) {
 	}
 }
 
-// TestACanaryChangesNothingThatIsShown of the deployment, so that who has read it may still change
-// it.
+// TestACanaryChangesNothingThatIsShown of the deployment, so that a client that has read the
+// deployment can still change it.
 func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	t.Parallel()
 	request := fromGit("weather")
@@ -117,8 +117,8 @@ func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	}
 }
 
-// TestNoCanaryIsPromotedThatIsAboutToFail, also when that is decided while it is asked for: its
-// release is being removed.
+// TestNoCanaryIsPromotedThatIsAboutToFail, also when its failure is noted during the request
+// for the promotion: its release is being removed.
 func TestNoCanaryIsPromotedThatIsAboutToFail(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *fixture, deployment.Deployment, revision.Revision) error{
@@ -151,7 +151,7 @@ func TestNoCanaryIsPromotedThatIsAboutToFail(t *testing.T) {
 	}
 }
 
-// TestNoCanaryAtAListener is refused by its name.
+// TestNoCanaryAtAListener checks that the fault names the field.
 func TestNoCanaryAtAListener(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -13,16 +13,17 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Alarm is the compute.Alarm of deployments: that the agent which serves has ended is an event.
+// Alarm is the compute.Alarm of deployments: it records an event when the agent that serves
+// has ended.
 func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Status) {
 	if err := s.crashed(ctx, ref, status); err != nil {
 		s.log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
 	}
 }
 
-// crashed notes an end of a revision's agent. Only the first of a series is an event: the series
-// lasts until the agent has Recovered, or another revision takes its place. What becomes of a
-// revision that does not serve is told by its rollout.
+// crashed notes an end of a revision's agent. Only the first end of a series is an event: the
+// series lasts until the agent has Recovered, or another revision takes its place. The rollout
+// of a revision that does not serve tells what becomes of that revision.
 func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Status) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
@@ -45,8 +46,8 @@ func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Sta
 	})
 }
 
-// Recovered notes that the agent which serves has not ended for a while. One that ended meanwhile
-// has not recovered.
+// Recovered notes that the agent which serves has not ended for a while. An agent that ended
+// meanwhile has not recovered.
 func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 	since := clock.Format(d.Crashed)
 	recovered := d.ofAgent(event.AgentRecovered, "", fmt.Sprintf("The agent is healthy, and has not ended since %s.", since))

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// ofAgents are the events that tell of agents: type, revision, reason and message.
+// ofAgents returns the events about agents: type, revision, reason and message.
 func (f *fixture) ofAgents(t *testing.T, ref deployment.Ref) (found [][4]string) {
 	t.Helper()
 	all, err := f.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
@@ -36,7 +36,7 @@ func (f *fixture) wantOfAgents(t *testing.T, ref deployment.Ref, want ...[4]stri
 	}
 }
 
-// ended is what a target says of an agent.
+// ended is a target's status of an agent that has ended.
 func ended(message string) compute.Status {
 	return compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: message}
 }
@@ -53,7 +53,7 @@ func TestOnlyTheFirstEndOfASeriesIsTold(t *testing.T) {
 	first := f.promote(t, ref).Revision
 	version, updated := f.get(t, ref).Version(), f.get(t, ref).Updated
 	var all sync.WaitGroup
-	for range 8 { // the replicas that a release has
+	for range 8 { // the replicas of a release
 		all.Go(func() { f.alarm(t, ref, first, "the agent exited with code 9") })
 	}
 	all.Wait()
@@ -68,7 +68,7 @@ func TestOnlyTheFirstEndOfASeriesIsTold(t *testing.T) {
 		t.Errorf("%d deployments are looked after, want the one that may recover", len(due))
 	}
 
-	// What was read before it ended once more has not recovered.
+	// The deployment as it was read before the agent ended once more has not recovered.
 	f.alarm(t, ref, first, "the agent exited with code 11")
 	seeRecovered := func(d deployment.Deployment) {
 		t.Helper()
@@ -100,7 +100,7 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 	f.promote(t, ref)
 	f.wantOfAgents(t, ref)
 
-	// While another one is on its way, the lease of its rollout is not put off.
+	// While another revision is in flight, the lease of its rollout is not put off.
 	f.patch(t, ref, again)
 	second := f.get(t, ref).Latest
 	f.clock.move(59 * time.Second)
@@ -110,7 +110,7 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 		t.Errorf("%d deployments are looked after, want the one whose rollout is overdue", len(due))
 	}
 	f.wantOfAgents(t, ref, [4]string{"agent.crashed", first, "AGENT_ENDED", "it ended"})
-	// The one that is promoted has not crashed.
+	// The revision that is promoted has not crashed.
 	f.promote(t, ref)
 	if d := f.get(t, ref); !d.Crashed.IsZero() || d.Active != second {
 		t.Errorf("got %+v", d)

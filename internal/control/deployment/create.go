@@ -17,10 +17,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Note returns a write that a deployment is made or changed together with, or not at all.
+// Note returns a write that must be in the same transaction as the creation or change of a
+// deployment.
 type Note = record.Note[Deployment]
 
-// NewDeployment is the request to create one.
+// NewDeployment is the request to create a deployment.
 type NewDeployment struct {
 	Workspace      string
 	Name           string
@@ -28,8 +29,8 @@ type NewDeployment struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	Secrets        []Secret
-	// SecretReferences name secrets of the workspace, or those of the cluster where a listener runs
-	// the deployment.
+	// SecretReferences name secrets of the workspace or, if a listener runs the deployment,
+	// secrets of the cluster.
 	SecretReferences []compute.SecretReference
 	AutoRollback     *bool
 	ReadinessTimeout *int
@@ -43,9 +44,9 @@ type NewDeployment struct {
 }
 
 // Create creates a deployment with its tracing project and its first revision, and starts the
-// rollout. One whose source is yet to be uploaded or pushed gets its first revision when that was
-// done. A request that breaks a rule is a fault.Invalid, a name that is taken a fault.Conflict;
-// nothing is half created.
+// rollout. If the source will be uploaded or pushed later, the first revision is created after
+// the upload or push. A request that breaks a rule is a fault.Invalid, a name that is taken a
+// fault.Conflict; no part of a failed creation remains.
 func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
 	now := s.now()
 	d := s.draft(request, now)
@@ -65,9 +66,9 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	})
 }
 
-// creation returns what creates a deployment. Only a name that is taken is a conflict: if the
-// project, the listener, the integration or a secret has changed since it was read, the race is
-// lost.
+// creation returns the writes that create a deployment. Only a name that is taken is a
+// conflict: if the project, the listener, the integration or a secret has changed since it was
+// read, the race is lost.
 func (s *Store) creation(ctx context.Context, d Deployment, request NewDeployment, now time.Time) (Deployment, record.Outbox, error) {
 	var o record.Outbox
 	project, err := s.claimProject(ctx, &d, now)
@@ -76,7 +77,7 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	}
 	others, err := s.attach(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
 	if err != nil || request.ValidateOnly {
-		return d, o, err // the project is free when the name is: they change owners together
+		return d, o, err // the project is free when the name is free: they change owners together
 	}
 	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, 1)
 	if err != nil {
@@ -99,8 +100,8 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	return d, o, err
 }
 
-// roomForBuild refuses a revision that is to be built when the workspace's files take all the disk
-// that they may.
+// roomForBuild refuses a revision that needs a build when the workspace's files already use
+// their whole disk quota.
 func (s *Store) roomForBuild(ctx context.Context, d Deployment) error {
 	if d.Remote() || d.Source != revision.GitHub && d.Source != revision.InternalSource {
 		return nil
@@ -108,7 +109,7 @@ func (s *Store) roomForBuild(ctx context.Context, d Deployment) error {
 	return s.files.Room(ctx, d.Workspace)
 }
 
-// attach returns the writes that note a new deployment with what it needs of others: its place at a
+// attach returns the writes that connect a new deployment with other resources: its place at a
 // listener, its repository, and secrets of the workspace.
 func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
 	place, err := s.settle(ctx, d, namespace, now)
@@ -123,7 +124,7 @@ func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now
 	return slices.Concat(place, repository, references), err
 }
 
-// draft is the deployment that is asked for.
+// draft is the deployment that the request describes.
 func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 	d := Deployment{
 		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
@@ -143,8 +144,8 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 	return d
 }
 
-// check applies the rules to a deployment as it would be after a request that names an image, or
-// nil.
+// check applies the rules to a deployment as it would be after a request that names an image,
+// or, if image is nil, names no image.
 func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
 	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// sameDeployment compares what deployments show, not how often they changed.
+// sameDeployment compares the members that deployments show, not the number of their changes.
 var sameDeployment = cmpopts.IgnoreUnexported(deployment.Deployment{})
 
 func TestCreateMakesADeploymentWithItsFirstRevision(t *testing.T) {
@@ -69,8 +69,8 @@ func TestCreateMakesATracingProjectOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestARefusedCreateLeavesNothing checks that no list shows it, that its name is free, and that
-// nothing was started.
+// TestARefusedCreateLeavesNothing checks that no list shows the deployment, that its name is
+// free, and that no workflow was started.
 func TestARefusedCreateLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -82,7 +82,7 @@ func TestARefusedCreateLeavesNothing(t *testing.T) {
 	f.wantNothing(t, "weather")
 }
 
-// wantNothing checks that the workspace has no deployments, and none half made.
+// wantNothing checks that the workspace has no deployments, and no partly created deployments.
 func (f *fixture) wantNothing(t *testing.T, name string) {
 	t.Helper()
 	found, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
@@ -118,8 +118,8 @@ func TestANameBelongsToOneDeploymentOfAWorkspace(t *testing.T) {
 	}
 }
 
-// TestCreatesOfOneNameRace lets 20 requests for a name meet: one wins, and what the others made is
-// nowhere.
+// TestCreatesOfOneNameRace sends 20 concurrent requests for a name: one wins, and nothing of
+// the other requests is stored.
 func TestCreatesOfOneNameRace(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -146,9 +146,9 @@ func TestCreatesOfOneNameRace(t *testing.T) {
 	}
 }
 
-// TestACreateThatIsStoredSucceeds checks that an engine that refuses does not fail the request:
-// reconcile starts the rollout later, and the client must not be told to try again with a name that
-// is taken by now.
+// TestACreateThatIsStoredSucceeds checks that an engine that refuses does not fail the
+// request: reconcile starts the rollout later, and the client must not be told to try again
+// with a name that is already taken.
 func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -168,8 +168,8 @@ func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeavesDoesNotHoldUpTheRollout cuts the request off between the write and the start
-// of the workflow.
+// TestAClientThatLeavesDoesNotHoldUpTheRollout ends the request between the write and the
+// start of the workflow.
 func TestAClientThatLeavesDoesNotHoldUpTheRollout(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -186,7 +186,7 @@ func TestAClientThatLeavesDoesNotHoldUpTheRollout(t *testing.T) {
 	}
 }
 
-// afterWrite is a table after each of whose transactions something happens.
+// afterWrite is a table that calls a function after each of its transactions.
 type afterWrite struct {
 	table.Table
 	happen func()

@@ -29,8 +29,8 @@ type Deletion struct {
 	Expect Versions
 }
 
-// Delete takes a deployment out of its workspace's list, frees its name and starts the teardown.
-// Deleting it again does nothing more than to end its recovery window, if it has one.
+// Delete takes a deployment out of its workspace's list, frees its name and starts the
+// teardown. Deleting it again only ends its recovery window, if it has a recovery window.
 func (s *Store) Delete(ctx context.Context, ref Ref) error { return s.DeleteAs(ctx, ref, Deletion{}) }
 
 // DeleteAs deletes a deployment in one of several ways.
@@ -54,7 +54,7 @@ func (s *Store) DeleteAs(ctx context.Context, ref Ref, how Deletion) error {
 	})
 }
 
-// deletion returns what deletes a deployment that lives.
+// deletion returns the writes that delete a deployment that lives.
 func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (record.Outbox, error) {
 	now := s.now()
 	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, -1)
@@ -82,8 +82,9 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 	return o, err
 }
 
-// deleteAgain returns what a deletion asks for and the one before has not done. The teardown is
-// started in any case: one that goes on finds nothing to do, or erases what is kept elsewhere.
+// deleteAgain returns the writes that a deletion asks for and that the previous deletion has
+// not done. It starts the teardown in any case: a teardown that goes on finds nothing to do,
+// or erases data that is kept elsewhere.
 func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o record.Outbox, err error) {
 	if how.TracingProject {
 		if err := s.eraseProject(ctx, d); err != nil {
@@ -93,8 +94,8 @@ func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o 
 	now := s.now()
 	set, stopped := table.Attrs{}, d
 	if how.Force {
-		// The records of the releases stay until the teardown is done, which finds the releases by
-		// them.
+		// The records of the releases stay until the teardown is done, because the teardown
+		// finds the releases by these records.
 		how.Window, set[attrForced] = 0, true
 		o.Add(d.leave()...)
 	}

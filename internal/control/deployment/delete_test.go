@@ -115,8 +115,8 @@ func TestARolloutDoesNotWriteToADeletedDeployment(t *testing.T) {
 	}
 }
 
-// TestErasingGoesPageByPage erases a deployment of several pages; each revision is forgotten before
-// it is erased.
+// TestErasingGoesPageByPage erases a deployment of several pages; each revision is passed to
+// forget before it is erased.
 func TestErasingGoesPageByPage(t *testing.T) {
 	t.Parallel()
 	const n = 60

@@ -14,16 +14,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Status is how far a deployment is.
+// Status is the state of a deployment.
 type Status string
 
 const (
-	// AwaitingDatabase: created. The first rollout provisions what it needs.
+	// AwaitingDatabase: created. The first rollout provisions the things that the deployment
+	// needs.
 	AwaitingDatabase Status = "AWAITING_DATABASE"
-	// Ready: provisioned. It says nothing about its revisions.
+	// Ready: provisioned. This status says nothing about the deployment's revisions.
 	Ready Status = "READY"
-	// AwaitingDelete: deleted. The teardown stops it at once and erases it, after its recovery
-	// window where it has one.
+	// AwaitingDelete: deleted. The teardown stops the deployment at once and erases it, after
+	// its recovery window if it has a recovery window.
 	AwaitingDelete Status = "AWAITING_DELETE"
 )
 
@@ -40,8 +41,8 @@ func (r Ref) Revision(id string) revision.Ref {
 	return revision.Ref{Workspace: r.Workspace, Deployment: r.Deployment, Revision: id}
 }
 
-// SourceConfig is the interface's SourceConfig without what is derived from other things. A nil
-// member is null.
+// SourceConfig is the interface's SourceConfig without the members that are derived from other
+// data. A nil member is null.
 type SourceConfig struct {
 	IntegrationID  *string         `json:"integration_id,omitempty"`
 	RepoURL        *string         `json:"repo_url,omitempty"`
@@ -66,33 +67,33 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
-// Spec is what a deployment was asked to be.
+// Spec is the user's request for a deployment.
 type Spec struct {
 	Name           string          `json:"name"`
 	Source         revision.Source `json:"source"`
 	SourceConfig   SourceConfig    `json:"source_config"`
 	RevisionConfig revision.Config `json:"source_revision_config"`
-	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are
-	// none.
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there
+	// are no such values.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a
-	// listener runs the releases.
+	// SecretReferences are variables whose values are kept in secrets of the workspace or, if
+	// a listener runs the releases, in secrets of its cluster.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
-	// AutoRollback asks that the revision before takes the place of one that does not stay healthy;
-	// nil asks for nothing.
+	// AutoRollback asks that the previous revision replaces a revision that does not stay
+	// healthy; nil does not ask for it.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
-	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit
-	// of what runs it.
+	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the
+	// limit of the target that runs it.
 	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
 	// CanaryPercent is how many percent of the threads a release serves on trial before it is
-	// promoted; nil and 0 for none. CanarySeconds is for how long, nil for the default.
+	// promoted; nil and 0 for no trial. CanarySeconds is for how long, nil for the default.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 	CanarySeconds *int `json:"canary_seconds,omitempty"`
-	// DisplayName is what people call it; nil when that is its name.
+	// DisplayName is the name that people use for it; nil when that is its name.
 	DisplayName *string `json:"display_name,omitempty"`
-	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a
-	// database of its own, nil for none.
+	// ComputeTier is the size of each replica, nil when the type defines it; DatabaseTier is
+	// the tier of a database of the deployment's own, nil if it has no such database.
 	ComputeTier  *string `json:"compute_tier,omitempty"`
 	DatabaseTier *string `json:"database_tier,omitempty"`
 	// TracingProject is the id of the tracing project.
@@ -105,60 +106,65 @@ type Deployment struct {
 	Spec
 	Created, Updated time.Time
 	Status           Status
-	// Latest is the newest revision, Active the one that serves, "" before the first was promoted.
+	// Latest is the newest revision. Active is the revision that serves, "" before the first
+	// revision was promoted.
 	Latest, Active string
-	// Slot is the revision in flight, or the last that was; Busy says that it is in flight.
+	// Slot is the revision in flight, or the last revision that was in flight; Busy says that
+	// it is in flight.
 	Slot string
 	Busy bool
-	// Next is the newest revision that waits for the slot, "" when none does.
+	// Next is the newest revision that waits for the slot, "" when no revision waits.
 	Next string
 	// Retiring is the revision that was active before, until its release was removed.
 	Retiring string
-	// Previous is the revision that was active before the one that is, "" before the second was
-	// promoted.
+	// Previous is the revision that was active before the present active revision, "" before
+	// the second revision was promoted.
 	Previous string
-	// CommitSHA is the commit that the newest revision was built from, "" before.
+	// CommitSHA is the commit that the newest revision was built from, "" before the build.
 	CommitSHA string
-	// ImageVersion is the version of the agent server that the newest revision was made for, ""
-	// when that is not known.
+	// ImageVersion is the version of the agent server that the newest revision was made for,
+	// "" when the version is not known.
 	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
-	// Descriptions are what the active revision's configuration file says of them.
+	// Descriptions are the descriptions of the graphs in the active revision's configuration
+	// file.
 	Descriptions map[string]string
-	// Auth says that the active revision has its repository's own authentication, which the agent
-	// server asks about every request.
+	// Auth is set if the active revision has its repository's own authentication, which the
+	// agent server asks about every request.
 	Auth bool
-	// Settings are what the active revision's configuration file asks of the agent server.
+	// Settings are the settings that the active revision's configuration file requests from
+	// the agent server.
 	Settings build.Settings
-	// Forced says that it was deleted by force: only the teardown still sees it.
+	// Forced is set if the deployment was deleted by force: only the teardown still sees it.
 	Forced bool
-	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered
-	// since.
+	// Crashed is when the agent that serves ended last; zero when the agent did not end, or
+	// has recovered since.
 	Crashed time.Time
-	// Canary is how many percent of the threads the revision in the slot serves, 0 while it serves
-	// none.
+	// Canary is how many percent of the threads the revision in the slot serves, 0 while it
+	// serves no threads.
 	Canary int
-	// Teardown is the number of the newest teardown, 0 before the first deletion: only that one
-	// does anything.
+	// Teardown is the number of the newest teardown, 0 before the first deletion: only the
+	// newest teardown does anything.
 	Teardown int
-	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has none.
-	// Stopped says that nothing of it runs any more; Purging that it cannot be undeleted any more,
-	// whatever the time.
+	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has no
+	// recovery window. Stopped says that nothing of the deployment runs any more; Purging that
+	// it cannot be undeleted any more, whatever the time.
 	PurgeAt          time.Time
 	Stopped, Purging bool
-	// Leftover are revisions of before a deletion that was undone. Their releases go before
-	// anything is deployed.
+	// Leftover are revisions from before a deletion that was undone. Their releases are
+	// removed before anything is deployed.
 	Leftover []string
-	// watched is what the stored deployment says about pushes.
+	// watched is the stored deployment's settings for pushes.
 	watched push.Watch
-	// referred is what the stored deployment refers to.
+	// referred are the references of the stored deployment.
 	referred []compute.SecretReference
-	// restarts are the newest restarts whose ends were told, the last one last.
+	// restarts are the newest restarts whose ends were told, the newest at the end.
 	restarts string
 	// event is the newest event of the deployment.
 	event string
-	// version counts the changes; writes are made under the condition that it is the one read.
+	// version counts the changes; writes are made under the condition that the version is the
+	// version that was read.
 	version int64
 }
 
@@ -240,7 +246,8 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	return d, r.Err()
 }
 
-// leftoverOf is nil when there are none, as it is in a deployment that was just made.
+// leftoverOf returns nil when there are no leftover revisions, as in a deployment that was
+// just created.
 func leftoverOf(item *table.Item) []string {
 	if left := item.Text(attrLeftover); left != "" {
 		return strings.Fields(left)
@@ -248,8 +255,8 @@ func leftoverOf(item *table.Item) []string {
 	return nil
 }
 
-// change returns a write of the deployment under the condition that nobody changed it since it was
-// read.
+// change returns a write of the deployment under the condition that nobody changed it since it
+// was read.
 func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 	return record.Change(d.Key(), now, set, d.unchanged())
 }
@@ -257,8 +264,8 @@ func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 // unchanged is the condition that nobody changed the deployment since it was read.
 func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
 
-// untold is the condition that nothing was told of the deployment since it was read: that its agent
-// has crashed or recovered changes no version.
+// untold is the condition that no event was told of the deployment since it was read: a crash
+// or recovery of its agent does not change the version.
 func (d Deployment) untold() table.Cond {
 	if d.event == "" {
 		return table.Cond{}
@@ -266,7 +273,8 @@ func (d Deployment) untold() table.Cond {
 	return table.Equals(attrEvent, d.event)
 }
 
-// ReadyLimit is how long a release may take to become healthy, 0 for the limit of what runs it.
+// ReadyLimit is how long a release may take to become healthy, 0 for the limit of the target
+// that runs it.
 func (d Deployment) ReadyLimit() time.Duration {
 	if d.ReadinessTimeout == nil {
 		return 0
@@ -274,7 +282,7 @@ func (d Deployment) ReadyLimit() time.Duration {
 	return time.Duration(*d.ReadinessTimeout) * time.Second
 }
 
-// revisionSpec is what a revision made now is made from.
+// revisionSpec is the spec of a revision that is created now.
 func (d Deployment) revisionSpec() revision.Spec {
 	return revision.Spec{
 		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL, IntegrationID: d.SourceConfig.IntegrationID,

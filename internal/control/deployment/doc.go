@@ -1,29 +1,33 @@
-// Package deployment holds what a team asked to run: deployments, the rules that a request must
-// keep, and the slot through which their revisions go one at a time.
+// Package deployment holds the deployments that teams asked to run, the rules that a request
+// must keep, and the slot through which the revisions of a deployment go one at a time.
 //
-// A create, and each PATCH that asks for it, makes a revision. The first takes the deployment's
-// rollout slot; while the slot is taken newer ones are QUEUED. When the slot frees, the newest of
-// them takes it and the others are SKIPPED. latest_revision_id moves at once, active_revision_id
-// when a revision is promoted.
+// A create, and each PATCH that asks for it, makes a revision. The first revision takes the
+// deployment's rollout slot; while the slot is taken, newer revisions are QUEUED. When the
+// slot becomes free, the newest queued revision takes it and the other queued revisions are
+// SKIPPED. latest_revision_id changes at once, active_revision_id when a revision is promoted.
 //
-// A revision that is cancelled is INTERRUPTED at once. When it holds the slot, its rollout takes
-// away what it began and then passes the slot on; when it waits, the newest of those before it has
-// its place. A deployed revision can be deployed again: as a new one, which has its build.
+// A revision that is cancelled is INTERRUPTED at once. If it holds the slot, its rollout
+// removes what it began and then passes the slot on. If it waits, the newest of the older
+// waiting revisions takes its place. A deployed revision can be deployed again: as a new
+// revision, which has the same build.
 //
-// A revision that is healthy may be a canary before it is promoted (canary.go): the deployment,
-// which is read for each run anyhow, says how many percent of the threads it serves.
+// A revision that is healthy may be a canary before it is promoted (canary.go): the
+// deployment, which is read for each run anyway, says how many percent of the threads the
+// canary serves.
 //
-// Variables of a deployment may have their values in secrets of the workspace (reference.go), which
-// are read when an agent is started, and in logs are hidden as its own are.
+// Variables of a deployment may have their values in secrets of the workspace (reference.go).
+// These values are read when an agent is started, and are hidden in logs like the deployment's
+// own secrets.
 //
-// The tracing project of a deployment has its name and is made in the same transaction. It outlives
-// the deployment unless it is deleted with it, and belongs to the next one of the name.
+// The tracing project of a deployment has the deployment's name and is created in the same
+// transaction. It outlives the deployment, unless it is deleted together with the deployment,
+// and belongs to the next deployment of that name.
 //
-// A deleted deployment may have a recovery window (undelete.go): it is stopped at once like any
-// other, but what it has is kept until the window is over, and it can be undeleted until then. Each
-// deletion has a teardown of its own, by number, so that one of before does nothing to a deployment
-// that lives again.
+// A deleted deployment may have a recovery window (undelete.go): it is stopped at once like
+// any other deleted deployment, but its data is kept until the window is over, and it can be
+// undeleted until then. Each deletion has its own numbered teardown, so that an earlier
+// teardown does nothing to a deployment that lives again.
 //
-// Every change of a deployment is written under the condition that nobody changed it since it was
-// read, so that two PATCHes that meet are both kept.
+// Every change of a deployment is written under the condition that nobody changed it since it
+// was read, so that of two concurrent PATCHes both are kept.
 package deployment

@@ -28,8 +28,9 @@ var logOf = map[revision.Status]revisionlog.Kind{
 	revision.BuildFailed: revisionlog.Build, revision.DeployFailed: revisionlog.Deploy,
 }
 
-// Explain says why a revision failed. A revision that has not failed is a fault.Conflict. Without
-// logs, or where the log cannot be read, the revision's message alone explains it.
+// Explain says why a revision failed. A revision that has not failed is a fault.Conflict. If
+// there are no logs, or the log cannot be read, the revision's message alone explains the
+// failure.
 func (s *Store) Explain(ctx context.Context, ref revision.Ref, logs *Logs) (Explanation, error) {
 	d, r, err := s.GetRevision(ctx, ref)
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// builtImages begins the names of images that the platform has built itself, as the engine spells
-// them.
+// builtImages is the prefix of the names of images that the platform has built itself, as the
+// engine spells them.
 const builtImages = "docker.io/slipway/"
 
-// checkImages refuses names of images that no registry could have, and those by which an engine
-// would find what belongs to somebody else: by an id, among what the platform has built, or in the
-// repository of another deployment. image is the one that the request names, nil for none.
+// checkImages refuses names of images that no registry could have, and names by which an
+// engine would find an image that belongs to another party: by an id, among the images that
+// the platform has built, or in the repository of another deployment. image is the image that
+// the request names, nil if it names no image.
 func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) error {
 	own, err := s.ownRepository(ctx, d)
 	if err != nil {
@@ -52,10 +53,10 @@ func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) er
 	return nil
 }
 
-// ownNames says which images of the platform's registry are a deployment's own.
+// ownNames says which images of the platform's registry belong to a deployment.
 type ownNames struct {
-	// all begins the names of all deployments' images, "" where the platform has no registry;
-	// repository is the deployment's own.
+	// all is the prefix of the names of all deployments' images, "" if the platform has no
+	// registry; repository is the deployment's own repository.
 	all, repository string
 }
 
@@ -71,7 +72,7 @@ func (s *Store) ownRepository(ctx context.Context, d Deployment) (ownNames, erro
 	return ownNames{all, repository}, nil
 }
 
-// wrong says what keeps an image from being used, "" for nothing.
+// wrong says why an image may not be used, "" if it may be used.
 func (n ownNames) wrong(image string) string {
 	if strings.HasPrefix(image, "sha256:") {
 		return "An image is named by its repository, with a tag or a digest, not by the id that an engine has for it"

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// TestAttackImagesThatBelongToOthers names images that no registry has, and those of other
+// TestAttackImagesThatBelongToOthers names images that no registry has, and images of other
 // deployments, as the image of a deployment, of an init container and of a sidecar.
 func TestAttackImagesThatBelongToOthers(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestAttackImagesThatWerePushedForOthers(t *testing.T) {
 	wantImage(t, f, request, "image_uri", image, true)
 }
 
-// wantImage wants a request to be taken, or to be refused as unprocessable at the field.
+// wantImage checks that a request is accepted, or is refused as unprocessable at the field.
 func wantImage(t *testing.T, f *fixture, request deployment.NewDeployment, field, image string, good bool) {
 	t.Helper()
 	request.ValidateOnly = true
@@ -85,7 +85,7 @@ func wantImage(t *testing.T, f *fixture, request deployment.NewDeployment, field
 	}
 }
 
-// refusedAt tells whether an error says that a field has the wrong shape.
+// refusedAt reports whether an error says that a field has the wrong shape.
 func refusedAt(err error, field string) bool {
 	refused, ok := errors.AsType[*fault.Error](err)
 	if !ok {

@@ -17,11 +17,12 @@ func (r Ref) Images() registry.Ref {
 	return registry.Ref{Workspace: r.Workspace, Deployment: r.Deployment}
 }
 
-// errNoRegistry is what clients are told that want to push where there is nothing to push to.
+// errNoRegistry is the answer to clients that want to push where there is no registry to push
+// to.
 var errNoRegistry = fault.New(fault.Invalid, "This server takes no images, as it has no registry for them. Deploy from sources (internal_source), from a git repository (github), or "+
 	"from an image of a registry of your own (external_docker).")
 
-// PushToken lets a client push images for a deployment that is made from such.
+// PushToken allows a client to push images for a deployment that is made from pushed images.
 func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
@@ -61,9 +62,10 @@ func (s *Store) ownImage(ctx context.Context, d Deployment, image *string) error
 	return nil
 }
 
-// KeepImages hands keep the images that revisions need: of those in flight, of the newest deployed
-// ones and of what serves. Those that are not among them can be deployed again no more, until they
-// are pushed again. If the deployment got a revision meanwhile, it returns record.ErrLost.
+// KeepImages calls keep with the images that revisions need: the images of revisions in
+// flight, of the newest deployed revisions and of the revisions that serve. Revisions with
+// other images cannot be deployed again, until these images are pushed again. If the
+// deployment got a revision meanwhile, KeepImages returns record.ErrLost.
 func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep func(ctx context.Context, images []string) error) error {
 	found, err := s.readBuilds(ctx, d, newest)
 	if err != nil || !found.complete {
@@ -85,8 +87,8 @@ func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep f
 	return errors.Join(failures...)
 }
 
-// markForgotten keeps anything from being made from the build of a revision, unless the deployment
-// got another revision meanwhile.
+// markForgotten prevents that anything is made from the build of a revision, unless the
+// deployment got another revision meanwhile.
 func (s *Store) markForgotten(ctx context.Context, d Deployment, r revision.Revision) error {
 	if r.Forgotten {
 		return nil

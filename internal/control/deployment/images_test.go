@@ -12,15 +12,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// pushes is a registry that takes everything.
+// pushes is a registry that accepts everything.
 type pushes struct{ registry.Registry }
 
 const pushedTo = "registry.test/images"
 
 func (pushes) Repository(context.Context, registry.Ref) (string, error) { return pushedTo, nil }
 
-// TestImagesAreKeptUntilAllIsKnown keeps the images of three deployed revisions, of many: as long
-// as it is not known what older revisions have, no image goes.
+// TestImagesAreKeptUntilAllIsKnown keeps the images of three of many deployed revisions: as
+// long as the images of older revisions are not known, no image is removed.
 func TestImagesAreKeptUntilAllIsKnown(t *testing.T) {
 	t.Parallel()
 	const newest, page = 3, 50

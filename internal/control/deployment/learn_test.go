@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestReadingSeesWhatChangesWithoutTheVersion reads a deployment before and after its graphs are
-// learned, which does not change its version.
+// TestReadingSeesWhatChangesWithoutTheVersion reads a deployment before and after its graphs
+// are learned. This does not change its version.
 func TestReadingSeesWhatChangesWithoutTheVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -16,9 +16,9 @@ const (
 	settingTimeout = "BG_JOB_TIMEOUT_SECS"
 )
 
-// RunLimits returns the bounds that a release's environment sets: how many runs it works on at a
-// time, over all its replicas, and how long each may take. 0 stands for what is not set, or is no
-// positive number.
+// RunLimits returns the limits that a release's environment sets: how many runs it works on at
+// a time, over all its replicas, and how long each run may take. 0 stands for a limit that is
+// not set, or is not a positive number.
 func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error) {
 	d, r, err := s.GetRevision(ctx, revision.Ref(release))
 	if err != nil {
@@ -46,5 +46,5 @@ func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (jobs int, t
 	return jobs, timeout, nil
 }
 
-// maxTimeout is the longest that a run may be given.
+// maxTimeout is the longest timeout of a run.
 const maxTimeout = 365 * 24 * time.Hour

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestRunLimits are for all replicas that there may be, so that no run waits while one more replica
-// could be had for it.
+// TestRunLimits checks that the limits count all replicas that a release may have, so that no
+// run waits while one more replica could be started for it.
 func TestRunLimits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -14,20 +14,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Window and Page are how parts of lists are asked for and answered.
+// Window is how a client asks for a part of a list, Page is the answer.
 type (
 	Window      = record.Window
 	Page[T any] = record.Page[T]
 )
 
-// mostMisses is how many items that a filter does not let through one request reads. There is no
-// index by what filters ask for: lists of a workspace are short, and an index would cost each write
-// of a deployment another one. Whoever has more than that gets a short page, whose cursor goes on.
+// mostMisses is the largest number of items rejected by the filter that one request reads.
+// There is no index by the members of a filter: lists of a workspace are short, and an index
+// would cost each write of a deployment another write. A request that meets more such items
+// gets a short page, whose cursor continues the list.
 const mostMisses = 5000
 
-// Filter says which deployments to list. Zero members ask for nothing.
+// Filter says which deployments to list. Zero members do not filter.
 type Filter struct {
-	// Name is the whole name, NameContains a part of it; capitals make no difference to that.
+	// Name is the whole name, NameContains a part of it; NameContains ignores case.
 	Name           string
 	NameContains   string
 	Statuses       []Status
@@ -35,10 +36,11 @@ type Filter struct {
 	DeploymentType string
 	// IDs, when not nil, are the deployments to choose from.
 	IDs []string
-	// Remote asks for those that a listener runs, or for the others.
+	// Remote, if true, asks for the deployments that a listener runs, if false, for the other
+	// deployments.
 	Remote *bool
-	// Tagged asks for those that have one of some tags, Agent for those of some agent of a
-	// registry. Deployments have none.
+	// Tagged asks for deployments that have one of some tags, Agent for deployments of some
+	// agent of a registry. Deployments have neither tags nor such agents.
 	Tagged, Agent bool
 }
 
@@ -70,7 +72,7 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 	return found, nil
 }
 
-// RevisionFilter says which revisions to list. Zero members ask for nothing.
+// RevisionFilter says which revisions to list. Zero members do not filter.
 type RevisionFilter struct {
 	Statuses []revision.Status
 	Remote   *bool
@@ -111,7 +113,8 @@ func (s *Store) queried(query table.Query) source {
 	}
 }
 
-// named is a source of deployments by their ids, in the order of the list and with its cursors.
+// named is a source that reads deployments by their ids, in the order of the list and with its
+// cursors.
 func (s *Store) named(workspace string, ids []string) source {
 	return func(ctx context.Context, cursor string, _ int) (table.Page, error) {
 		query := keys.DeploymentList(workspace)
@@ -142,8 +145,8 @@ func (s *Store) named(workspace string, ids []string) source {
 	}
 }
 
-// collect reads a window of what matches. It reads on from the item where it stopped, so that
-// nothing is read twice, and no more than it needs.
+// collect reads a window of the matching items. It continues at the item where it stopped, so
+// that it reads nothing twice, and no more than it needs.
 func collect[T any](ctx context.Context, from source, query table.Query, window Window, decode func(*table.Item) (T, bool, error)) (Page[T], error) {
 	query.Cursor = window.Cursor
 	if _, err := query.Place(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestARequestReadsSoMuchInVainOnly looks for what is at the end of a long list: the request gives
-// up before, and the cursor of its page goes on from there.
+// TestARequestReadsSoMuchInVainOnly searches for an item at the end of a long list: the
+// request stops before the item, and the cursor of its page continues from there.
 func TestARequestReadsSoMuchInVainOnly(t *testing.T) {
 	t.Parallel()
 	const n = 2*mostMisses + 10

@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// logChunk is how many lines are looked at in one piece.
+	// logChunk is the number of lines that are examined at a time.
 	logChunk = 1000
-	// searchLimit is how long a request looks for lines unless told otherwise.
+	// searchLimit is how long a request looks for lines unless SearchLimit is set.
 	searchLimit = 5 * time.Second
 )
 
-// Logs reads and keeps the output of the deployments' revisions. Nobody is shown a secret of the
-// deployment: its secrets are hidden before anything is compared with a line, so that a search does
-// not find them either.
+// Logs reads and keeps the output of the deployments' revisions. No reader sees a secret of
+// the deployment: its secrets are hidden before anything is compared with a line, so that a
+// search does not find them either.
 type Logs struct {
 	Deployments *Store
 	Reader      revisionlog.Reader
-	// Appender takes what listeners hand in.
+	// Appender takes the lines that listeners hand in.
 	Appender revisionlog.Appender
 	Now      clock.Clock
-	// SearchLimit is how long a request looks for lines that suit its filter, before it answers
-	// with those that it has (5 s).
+	// SearchLimit is how long a request looks for lines that match its filter, before it
+	// answers with the lines that it has found (5 s).
 	SearchLimit time.Duration
 }
 
-// LogFilter says which lines are wanted; what is zero wants all.
+// LogFilter says which lines are wanted; a zero member matches all lines.
 type LogFilter struct {
-	// Query is a part of the message, whatever the case.
+	// Query is a part of the message; case does not matter.
 	Query string
-	// Level is the least serious one.
+	// Level is the least serious level.
 	Level revisionlog.Level
-	// Run is the id of a run that the message names.
+	// Run is the id of a run; the message must contain it.
 	Run string
 	// From and To bound the times.
 	From, To time.Time
@@ -52,13 +52,13 @@ func (f LogFilter) suits(line revisionlog.Line) bool {
 		(f.Query == "" || strings.Contains(strings.ToLower(line.Message), strings.ToLower(f.Query)))
 }
 
-// all tells that lines need not be looked at.
+// all reports whether the filter matches all lines without a look at their text.
 func (f LogFilter) all() bool { return f.Query == "" && f.Level == "" && f.Run == "" }
 
 // LogWindow is the part of a log that a request asks for.
 type LogWindow struct {
-	// Backward begins with the newest line, After is the ID of the line to go on behind, Limit the
-	// most lines to return.
+	// Backward begins with the newest line. After is the ID of the line after which the page
+	// begins. Limit is the largest number of lines to return.
 	Backward bool
 	After    string
 	Limit    int
@@ -67,8 +67,8 @@ type LogWindow struct {
 // LogPage is a part of a log.
 type LogPage struct {
 	Lines []revisionlog.Line
-	// Next is the After of the page that follows, "" when there is none. A page that has one may
-	// have fewer lines than its limit, or none.
+	// Next is the After of the next page, "" when there is no next page. A page that has a
+	// next page may have fewer lines than its limit, or no lines.
 	Next string
 }
 
@@ -81,7 +81,7 @@ func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind
 	return l.read(ctx, d, r, kind, filter, window)
 }
 
-// read is Read of a revision that was just read.
+// read is Read for a revision that was just read.
 func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
 	hidden, err := l.hidden(ctx, d, r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind
 	}
 }
 
-// page reads lines, with the fault of a position that is none.
+// page reads lines, and returns a fault for a position that is not valid.
 func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	page, err := l.Reader.Read(ctx, log, query)
 	if errors.Is(err, revisionlog.ErrPosition) {
@@ -127,11 +127,11 @@ func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.
 	return page, err
 }
 
-// Follow hands on the lines of a revision's log as they come, from behind the line After, until no
-// more will come. It returns the revision as it is then.
+// Follow passes on the lines of a revision's log as they come, beginning after the line After,
+// until no more lines will come. It returns the revision as it is then.
 func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, after string, send func([]revisionlog.Line) error) (revision.Revision, error) {
 	log := revisionlog.Log{Revision: ref.Revision, Kind: kind}
-	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(owner(ref).Key()) // which skips queued revisions
+	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(owner(ref).Key()) // a change of the deployment skips queued revisions
 	defer lines.Stop()
 	defer statuses.Stop()
 	defer passed.Stop()
@@ -159,7 +159,7 @@ func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Ki
 	}
 }
 
-// follower is somebody's way through a log.
+// follower is a reader's position in a log.
 type follower struct {
 	*Logs
 	log    revisionlog.Log
@@ -170,12 +170,12 @@ type follower struct {
 	deployment Deployment
 	revision   revision.Revision
 	hidden     *revisionlog.Secrets
-	// live tells that the program prints on, or may yet.
+	// live is set if the program still prints, or may print later.
 	live bool
 }
 
-// look reads how the revision is. One that is erased while it is followed is as it was, and prints
-// no more.
+// look reads the state of the revision. If the revision is erased while it is followed, its
+// last state stays, and it prints no more.
 func (f *follower) look(ctx context.Context, ref revision.Ref) error {
 	d, r, err := f.Deployments.GetRevision(ctx, ref)
 	if fault.Is(err, fault.NotFound) && f.hidden != nil {
@@ -192,7 +192,7 @@ func (f *follower) look(ctx context.Context, ref revision.Ref) error {
 	return nil
 }
 
-// hide reads which values nobody is shown.
+// hide reads the values that no reader may see.
 func (f *follower) hide(ctx context.Context) error {
 	hidden, err := f.Logs.hidden(ctx, f.deployment, f.revision)
 	if err == nil {
@@ -201,7 +201,7 @@ func (f *follower) hide(ctx context.Context) error {
 	return err
 }
 
-// prints tells whether a log of a revision may still grow.
+// prints reports whether a log of a revision may still grow.
 func prints(d Deployment, r revision.Revision, kind revisionlog.Kind) bool {
 	built := r.Status == revision.AwaitingDeploy || r.Status == revision.Deploying
 	switch {
@@ -214,12 +214,13 @@ func prints(d Deployment, r revision.Revision, kind revisionlog.Kind) bool {
 	}
 }
 
-// over tells that nothing will come any more that is not there yet.
+// over reports whether no further lines will come.
 func (f *follower) over() bool {
 	return !f.live && !f.Now().Before(f.revision.Updated.Add(f.Reader.Lag()))
 }
 
-// drain sends what is there. Lines that may still get company before them wait for it.
+// drain sends the available lines. If other lines may still come before a line, that line
+// waits.
 func (f *follower) drain(ctx context.Context) error {
 	query := revisionlog.Query{After: f.after, Limit: logChunk}
 	if lag := f.Reader.Lag(); lag > 0 {
@@ -230,7 +231,7 @@ func (f *follower) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // whose values change while the agent prints
+		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // the values of secrets change while the agent prints
 			if err := f.hide(ctx); err != nil {
 				return err
 			}
@@ -253,8 +254,8 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// hidden are the values that nobody is shown: the revision's secrets, also those that its
-// references have had, the credentials of its repository, and some more.
+// hidden returns the values that no reader may see: the revision's secrets, also the earlier
+// values of its references, the credentials of its repository, and the values in more.
 func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
 	values, err := l.Deployments.everReferred(ctx, d, r)
 	if err != nil {
@@ -281,8 +282,9 @@ func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, mo
 
 func owner(ref revision.Ref) Ref { return Ref{Workspace: ref.Workspace, Deployment: ref.Deployment} }
 
-// LoggedRevision is whose log is meant where only a deployment is named: that of its newest
-// revision for builds, of the one that serves for agents, or of the newest as long as none does.
+// LoggedRevision returns the revision whose log is meant where only a deployment is named: the
+// newest revision for builds; for agents the revision that serves, or the newest revision as
+// long as no revision serves.
 func (l *Logs) LoggedRevision(ctx context.Context, ref Ref, kind revisionlog.Kind) (revision.Ref, error) {
 	d, err := l.Deployments.Head(ctx, ref)
 	if err != nil {

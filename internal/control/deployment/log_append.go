@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// Append adds what an agent at a listener has printed to the log of its revision, without the
-// values that no log may hold. What the listener may not hand in is refused; what comes from a
-// deployment that is being deleted is not kept any more.
+// Append adds the output of an agent at a listener to the log of its revision, without the
+// values that no log may contain. Output that the listener may not hand in is refused; output
+// from a deployment that is being deleted is not kept any more.
 func (l *Logs) Append(ctx context.Context, session listener.Session, output listener.Output) error {
 	token, err := l.Deployments.listeners.Admit(ctx, session, output)
 	if err != nil {

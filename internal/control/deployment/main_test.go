@@ -24,8 +24,8 @@ import (
 // workspace is the tenant of the tests that need only one.
 const workspace = "0197a000-0000-7000-8000-000000000001"
 
-// fixture is a store on a SQLite file, with an engine that records what is started and a clock that
-// the test moves.
+// fixture is a store on a SQLite file, with an engine that records the started workflows and a
+// clock that the test moves.
 type fixture struct {
 	*deployment.Store
 	dir          string
@@ -57,8 +57,8 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// movingClock is a clock that goes on by a microsecond each time it is read, so that what happens
-// later has a later time.
+// movingClock is a clock that goes on by a microsecond each time it is read, so that later
+// events have later times.
 type movingClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -77,14 +77,14 @@ func (c *movingClock) move(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// started is one execution that was asked for.
+// started is one execution that the store requested.
 type started struct {
 	Machine workflow.Machine
 	Name    string
 	Input   string
 }
 
-// engine is a workflow.Engine that starts nothing and remembers what it was asked for.
+// engine is a workflow.Engine that starts nothing and records the requests.
 type engine struct {
 	mu      sync.Mutex
 	starts  []started
@@ -172,7 +172,7 @@ func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision
 	return r
 }
 
-// revisions are all of a deployment's, newest first.
+// revisions returns all revisions of a deployment, newest first.
 func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
 	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
@@ -182,7 +182,7 @@ func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revisio
 	return found.Items
 }
 
-// overdue are the deployments that reconcile looks after at a time.
+// overdue returns the deployments that reconcile looks after at a time.
 func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Deployment) {
 	t.Helper()
 	err := f.Overdue(t.Context(), dueBy, func(_ context.Context, d deployment.Deployment) error {
@@ -195,7 +195,7 @@ func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Dep
 	return found
 }
 
-// stored is every byte that the table has on disk.
+// stored returns every byte that the table has on disk.
 func (f *fixture) stored(t *testing.T) []byte {
 	t.Helper()
 	var all []byte

@@ -11,12 +11,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// skipped is how many revisions are written at a time: each with its event, and that with what it
-// is sent by.
+// skipped is how many revisions are written at a time: each with its event, and the items that
+// deliver the event.
 const skipped = 6
 
-// Skip writes down that the revisions which the one in the slot has overtaken are SKIPPED. They
-// read so since the slot was passed on; what this adds are their events. It may be repeated.
+// Skip writes that the revisions which the revision in the slot has overtaken are SKIPPED.
+// Readers have seen this status since the slot was passed on; Skip adds their events. It may
+// be repeated.
 func (s *Store) Skip(ctx context.Context, ref Ref, slot string) (err error) {
 	for before := slot; before != "" && err == nil; {
 		before, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (string, record.Outbox, error) {
@@ -26,8 +27,8 @@ func (s *Store) Skip(ctx context.Context, ref Ref, slot string) (err error) {
 	return err
 }
 
-// skip writes the newest revisions that are older than another one, and returns the oldest of them,
-// "" when no more are left.
+// skip writes the newest revisions that are older than a given revision, and returns the
+// oldest of them, "" when no more revisions are left.
 func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest string, o record.Outbox, err error) {
 	d, err := s.Get(ctx, ref)
 	if fault.Is(err, fault.NotFound) || err == nil && (d.Slot != slot || d.Status == AwaitingDelete) {

@@ -26,7 +26,7 @@ type Patch struct {
 	RevisionConfig revision.Config
 	// Secrets replaces all secrets when not nil; empty removes them.
 	Secrets *[]Secret
-	// SecretReferences replaces all of them when not nil; empty removes them.
+	// SecretReferences replaces all references when not nil; empty removes them.
 	SecretReferences *[]compute.SecretReference
 	AutoRollback     *bool
 	ReadinessTimeout *int
@@ -35,25 +35,27 @@ type Patch struct {
 	DisplayName      *string
 	// ComputeTier and DatabaseTier make a revision.
 	ComputeTier, DatabaseTier *string
-	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
+	// AgentURL is the URL that reads show as custom_url while no custom_url is set. If a
+	// client sends it back, it changes nothing.
 	AgentURL string
-	// Revise makes a revision whatever the request holds.
+	// Revise makes a revision independent of the members of the request.
 	Revise bool
-	// ValidateOnly asks what the deployment would be, and changes nothing.
+	// ValidateOnly asks how the deployment would be after the patch, and changes nothing.
 	ValidateOnly bool
 	// Expect are the versions that the patch was made for.
 	Expect Versions
-	// Notes are written together with the change, also where it changes nothing.
+	// Notes are written together with the change, also if the patch changes nothing.
 	Notes []Note
 }
 
-// Redacted stands for the value of a secret that is not shown. Sent back, it means the value that
-// the secret has.
+// Redacted stands for the value of a secret that is not shown. If a client sends it back, it
+// means the present value of the secret.
 const Redacted = "[redacted]"
 
-// Patch changes a deployment and makes a revision when the request has a value for the revision's
-// configuration, the secrets or the resource specification, and there is something to make it from.
-// A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
+// Patch changes a deployment and makes a revision when the request has a value for the
+// revision's configuration, the secrets or the resource specification, and there is a source
+// to make it from. A broken rule, or another value for an immutable member, is a fault.Invalid
+// and changes nothing.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		d, o, err := s.patch(ctx, ref, patch)
@@ -64,7 +66,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 	})
 }
 
-// patch returns the deployment after a patch, and what stores it.
+// patch returns the deployment after a patch, and the writes that store it.
 func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, record.Outbox, error) {
 	var o record.Outbox
 	d, err := s.Get(ctx, ref)
@@ -117,7 +119,7 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	replace(&d.CanaryPercent, p.CanaryPercent)
 	replace(&d.CanarySeconds, p.CanarySeconds)
 	replace(&d.DisplayName, p.DisplayName)
-	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same, perhaps with other credentials
+	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same URL, perhaps with other credentials
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
 	d.setURL(p.SourceConfig.CustomURL, p.AgentURL)
 	replace(&c.InstallCommand, p.SourceConfig.InstallCommand)
@@ -154,8 +156,8 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	return d, s.sealSecrets(ctx, &d, secrets)
 }
 
-// secretsAfter returns the secrets that the deployment has after the patch. Those that it has
-// already are opened only where another member of it has to fit them.
+// secretsAfter returns the secrets that the deployment has after the patch. The secrets that
+// it already has are opened only where another member of the deployment must fit them.
 func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secret, error) {
 	switch {
 	case p.Secrets != nil:
@@ -167,8 +169,8 @@ func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secr
 	}
 }
 
-// unredacted returns the secrets that were sent, with the values that those have whose values were
-// not shown.
+// unredacted returns the secrets that were sent. Secrets whose values were not shown have
+// their present values.
 func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]Secret, error) {
 	secrets := slices.Clone(sent)
 	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
@@ -196,8 +198,8 @@ func replace[T any](field **T, value *T) {
 	}
 }
 
-// setURL takes the custom_url of a request. Empty text takes away the one that there is; what reads
-// show while there is none, sent back, sets none.
+// setURL sets the custom_url of a request. An empty text removes the present custom_url. The
+// URL that reads show while there is no custom_url does not set one when it is sent back.
 func (d *Deployment) setURL(sent *string, shown string) {
 	c := &d.SourceConfig
 	switch {
@@ -209,7 +211,7 @@ func (d *Deployment) setURL(sent *string, shown string) {
 	}
 }
 
-// immutables refuses another value for what cannot be changed; the same value passes.
+// immutables refuses another value for a member that cannot be changed; the same value passes.
 func (p Patch) immutables(d Deployment) error {
 	r := new(rules)
 	fixed(r, "name", &d.Name, p.Name)
@@ -246,7 +248,7 @@ func fixed[T comparable](r *rules, field string, present, value *T) {
 	}
 }
 
-// planned is the deployment as write would leave it.
+// planned returns the deployment as write would leave it.
 func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	d.Updated = s.now()
 	if makeRevision {
@@ -261,7 +263,7 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	return d
 }
 
-// begins is the first status of the deployment's newest revision.
+// begins returns the first status of the deployment's newest revision.
 func (d Deployment) begins() revision.Status {
 	if d.Slot == d.Latest {
 		return revision.Creating
@@ -269,8 +271,8 @@ func (d Deployment) begins() revision.Status {
 	return revision.Queued
 }
 
-// Made returns the revision that was made by the change which returned the deployment, as it was
-// then.
+// Made returns the revision that was created by the change which returned the deployment, in
+// its state at that time.
 func (d Deployment) Made() revision.Revision {
 	return revision.Made(d.Revision(d.Latest), d.revisionSpec(), d.begins(), d.Updated)
 }
@@ -278,16 +280,17 @@ func (d Deployment) Made() revision.Revision {
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
-// write returns what stores a changed deployment. With put it has a new revision, which takes the
-// slot or is queued behind the revision in flight. The audit log says what was done besides.
+// write returns the writes that store a changed deployment. With put, the deployment has a new
+// revision, which takes the slot or is queued behind the revision in flight. done is the
+// entry's text in the audit log.
 func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, record.Outbox, error) {
 	return s.writeWith(ctx, d, put, besides{
 		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done),
 	})
 }
 
-// besides is what belongs to a change of a deployment: its event, its entry in the audit log, other
-// writes, and what is not of the Spec.
+// besides holds the other parts of a change of a deployment: its event, its entry in the audit
+// log, other writes, and attributes that are not part of the Spec.
 type besides struct {
 	event     event.Type
 	entry     audit.Entry

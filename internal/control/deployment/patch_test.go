@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// TestWhatMakesARevision asks of each member whether a value of it does.
+// TestWhatMakesARevision checks for each member whether a value of it makes a revision.
 func TestWhatMakesARevision(t *testing.T) {
 	t.Parallel()
 	type (
@@ -90,7 +90,7 @@ func TestAPatchChangesWhatItNamesOnly(t *testing.T) {
 	}
 }
 
-// TestAResourceSpecIsReplacedWhole checks that nothing of the one before is left.
+// TestAResourceSpecIsReplacedWhole checks that nothing of the previous ResourceSpec is left.
 func TestAResourceSpecIsReplacedWhole(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -104,7 +104,8 @@ func TestAResourceSpecIsReplacedWhole(t *testing.T) {
 	}
 }
 
-// TestImmutableMembers sends each with another value, with the one it has, and where none was.
+// TestImmutableMembers sends each member with another value, with its present value, and with
+// a value where there was no value.
 func TestImmutableMembers(t *testing.T) {
 	t.Parallel()
 	type patch = deployment.Patch
@@ -170,7 +171,7 @@ func TestAllImmutableMembersAreToldAtOnce(t *testing.T) {
 	wantInvalid(t, err, "name cannot be changed. source cannot be changed.")
 }
 
-// TestRulesHoldForTheStateAfterAPatch combines what is stored with what is sent.
+// TestRulesHoldForTheStateAfterAPatch combines stored values with values of the request.
 func TestRulesHoldForTheStateAfterAPatch(t *testing.T) {
 	t.Parallel()
 	const tagged = "source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (refs/tags/v1)."
@@ -209,7 +210,8 @@ func TestMembersOfTheOtherSourceAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheDerivedAddressMayBeSentBack checks that a client may send what it has read.
+// TestTheDerivedAddressMayBeSentBack checks that a client may send back the address that it
+// has read.
 func TestTheDerivedAddressMayBeSentBack(t *testing.T) {
 	t.Parallel()
 	const derived = "https://slipway.test/d/1"
@@ -240,8 +242,8 @@ func TestAPatchOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestPatchesThatMeetAreAllKept lets 50 PATCHes of one deployment race, half of which make a
-// revision.
+// TestPatchesThatMeetAreAllKept sends 50 concurrent PATCHes of one deployment, half of which
+// make a revision.
 func TestPatchesThatMeetAreAllKept(t *testing.T) {
 	t.Parallel()
 	const n = 50

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Remote tells whether a listener runs the deployment's releases.
+// Remote reports whether a listener runs the deployment's releases.
 func (d Deployment) Remote() bool { return d.SourceConfig.ListenerID != nil }
 
 // Namespace is where the listener of a Remote deployment runs its releases. It is stored even when
@@ -22,8 +22,8 @@ func (c *ListenerConfig) namespace() string {
 	return *c.K8sNamespace
 }
 
-// supported checks that what a deployment asks for in its ResourceSpec can be had where it runs. A
-// listener says so itself, when it runs it.
+// supported checks that the place where a deployment runs supports its ResourceSpec. A
+// listener reports this itself, when it runs the deployment.
 func (s *Store) supported(d Deployment, secrets []Secret) error {
 	if s.unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
 		return nil
@@ -39,9 +39,9 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	return r.err()
 }
 
-// settle finds the place that is asked for a deployment which a listener is to run, notes its
-// namespace on the deployment, and returns the writes that take the place; none for all other
-// deployments.
+// settle finds the requested place for a deployment that runs at a listener, notes its
+// namespace on the deployment, and returns the writes that take the place; no writes for all
+// other deployments.
 func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
 	if !d.Remote() {
 		return nil, nil
@@ -54,8 +54,8 @@ func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now
 	return place.Use(d.Deployment, now), nil
 }
 
-// leave returns the writes that give up what the deployment has taken: its place at a listener, and
-// its integration.
+// leave returns the writes that give up the deployment's place at a listener, and its
+// integration.
 func (d Deployment) leave() []table.Write {
 	writes := d.release()
 	if d.Remote() {

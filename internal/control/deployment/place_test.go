@@ -22,8 +22,8 @@ func (f *fixture) newListener(t *testing.T, computeID string, namespaces ...stri
 	return l
 }
 
-// at is a request to create a deployment that a listener runs; namespace "" leaves it to the
-// listener.
+// at is a request to create a deployment that a listener runs; with an empty namespace the
+// listener chooses the namespace.
 func at(l listener.Listener, name, namespace string) deployment.NewDeployment {
 	r := fromImage(name)
 	r.SourceConfig.ListenerID = &l.Listener
@@ -33,8 +33,8 @@ func at(l listener.Listener, name, namespace string) deployment.NewDeployment {
 	return r
 }
 
-// TestADeploymentTakesItsPlace holds its listener and namespace from its creation until the last of
-// it is erased.
+// TestADeploymentTakesItsPlace checks that the deployment holds its listener and namespace
+// from its creation until its last part is erased.
 func TestADeploymentTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -74,8 +74,8 @@ func TestADeploymentTakesItsPlace(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatChangesMeanwhile changes the listener between the look at it and the creation of a
-// deployment there.
+// TestAPlaceThatChangesMeanwhile changes the listener between the check of the place and the
+// creation of a deployment there.
 func TestAPlaceThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestAPlaceThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// interrupted is a table whose first transaction comes after something else.
+// interrupted is a table that calls a function before its first transaction.
 type interrupted struct {
 	table.Table
 

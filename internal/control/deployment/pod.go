@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// pod is the part of a ResourceSpec whose members must fit together, as Kubernetes would refuse it
-// otherwise. The shape of each was checked before.
+// pod is the part of a ResourceSpec whose members must fit together, because otherwise
+// Kubernetes would refuse it. The shape of each member was checked before.
 type pod struct {
 	Volumes        []named     `json:"volumes"`
 	VolumeMounts   []named     `json:"volume_mounts"`
@@ -32,8 +32,8 @@ type variable struct {
 	ValueFrom json.RawMessage `json:"valueFrom"`
 }
 
-// checkPod reports what does not fit together in a ResourceSpec, as problems of the request's
-// shape.
+// checkPod reports members of a ResourceSpec that do not fit together, as problems of the
+// request's shape.
 func checkPod(resourceSpec json.RawMessage) error {
 	if len(resourceSpec) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func checkPod(resourceSpec json.RawMessage) error {
 	return nil
 }
 
-// at is a place in a request's ResourceSpec.
+// at is the path of a member in a request's ResourceSpec.
 func at(members ...any) []any {
 	return append([]any{"body", "source_config", "resource_spec"}, members...)
 }

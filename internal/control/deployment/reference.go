@@ -15,11 +15,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// WorkspaceSecrets are the secrets of workspaces, to which deployments that no listener runs may
-// refer.
+// WorkspaceSecrets are the secrets of workspaces. Deployments that no listener runs may refer
+// to them.
 func (s *Store) WorkspaceSecrets() *workspacesecret.Store { return s.secrets }
 
-// secretNames are the names of the secrets that are referred to, each once.
+// secretNames returns the names of the secrets that the references name, each name once.
 func secretNames(references []compute.SecretReference) []string {
 	names := make([]string, len(references))
 	for i, reference := range references {
@@ -29,9 +29,9 @@ func secretNames(references []compute.SecretReference) []string {
 	return slices.Compact(names)
 }
 
-// refer checks what a deployment that is about to be written refers to and did not before, and
-// returns the writes that note it with those secrets, for the same transaction. A secret or a key
-// that is not there is a fault.Invalid that names the field.
+// refer checks the references that are new in a deployment which is about to be written, and
+// returns the writes that note the deployment with those secrets, for the same transaction. A
+// secret or a key that does not exist is a fault.Invalid that names the field.
 func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table.Write, error) {
 	added := slices.DeleteFunc(slices.Clone(d.SecretReferences), func(reference compute.SecretReference) bool {
 		return slices.ContainsFunc(d.referred, func(before compute.SecretReference) bool {
@@ -67,8 +67,8 @@ func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table
 	return writes, nil
 }
 
-// referredKeys implements workspacesecret.Config: it looks at the deployment, and at each of its
-// revisions that runs, or that may without anybody asking for it.
+// referredKeys implements workspacesecret.Config: it reads the deployment, and each of its
+// revisions that runs, or that may run later without a request.
 func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name string) ([]string, error) {
 	d, err := s.Get(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err != nil || d.Remote() {
@@ -92,13 +92,14 @@ func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name st
 	return slices.Compact(found), nil
 }
 
-// restartsLimit is how long RestartUsers begins restarts for: who asks for them is answered within
-// 29 s on AWS.
+// restartsLimit is how long RestartUsers begins restarts: on AWS the caller must get an answer
+// within 29 s.
 const restartsLimit = 15 * time.Second
 
 // RestartUsers restarts the deployments whose agents have the value of one of some keys of a
-// secret, and hands each to tell, with the error of one that could not be. Those that it comes to
-// too late have a fault.Unavailable, whether they use the secret or not.
+// secret, and calls tell for each of these deployments, with the error if it could not be
+// restarted. A deployment for which there is no time left has a fault.Unavailable, whether it
+// uses the secret or not.
 func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, tell func(deployment string, err error)) error {
 	if len(changed) == 0 {
 		return nil
@@ -131,9 +132,10 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 	return nil
 }
 
-// runsWith tells whether the agents that a restart would start anew refer to one of some keys of a
-// secret: those that serve, and those of a release that was handed to its compute target. One that
-// was not yet is made of what there is by then.
+// runsWith reports whether the agents that a restart would start anew refer to one of some
+// keys of a secret: the agents that serve, and the agents of a release that was handed to its
+// compute target. A release that was not handed over yet will get the values of that later
+// time.
 func (s *Store) runsWith(ctx context.Context, d Deployment, name string, changed []string) (bool, error) {
 	revisions, err := s.live(ctx, d)
 	return slices.ContainsFunc(revisions, func(r revision.Revision) bool {
@@ -144,7 +146,7 @@ func (s *Store) runsWith(ctx context.Context, d Deployment, name string, changed
 	}), err
 }
 
-// live returns the revisions that run, that wait, or that an automatic rollback goes back to.
+// live returns the revisions that run, that wait, or to which an automatic rollback goes back.
 func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, error) {
 	ids := []string{d.Active, d.Previous, d.Retiring}
 	if d.Busy {
@@ -164,7 +166,7 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 			return nil, fmt.Errorf("get revisions: %w", err)
 		}
 	}
-	if d.Next != "" { // when it is cancelled, one that waits behind it has its place
+	if d.Next != "" { // when it is cancelled, an older waiting revision takes its place
 		query := keys.Revisions(d.Workspace, d.Deployment)
 		query.Cursor = query.CursorAfter(table.Place{Sort: d.Revision(d.Slot).Key().SK, Key: d.Revision(d.Slot).Key()})
 		waiting, err := table.AllItems(ctx, s.table, query)
@@ -187,16 +189,17 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 	return revisions, nil
 }
 
-// ReasonSecretsTooLarge: what secrets hold by now is more than an agent can be given.
+// ReasonSecretsTooLarge: the present values of the secrets are larger than the limit for an
+// agent.
 const ReasonSecretsTooLarge = "SECRETS_TOO_LARGE"
 
-// StartError says why an agent cannot be started, for a person to mend.
+// StartError says why an agent cannot be started. A person can correct the cause.
 type StartError struct{ Reason, Message string }
 
 func (e *StartError) Error() string { return e.Message }
 
-// AgentSecrets opens all secrets that the agent of a revision is given now. What people have to
-// mend is a *StartError.
+// AgentSecrets opens all secrets that the agent of a revision is given now. A problem that
+// people must correct is a *StartError.
 func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.presentSecrets(ctx, d, r)
 	if err != nil || len(r.SecretReferences) == 0 {
@@ -213,9 +216,10 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 	return secrets, nil
 }
 
-// presentSecrets opens a revision's own secrets, and the values that those which it refers to have
-// now, unless a listener finds these in its cluster. They may have grown too large for another
-// agent since the present one was given them. One that is gone is a *StartError.
+// presentSecrets opens a revision's own secrets, and the present values of the secrets that it
+// refers to, unless a listener finds these values in its cluster. The values may have become
+// too large for a new agent since the present agent got its values. A value that is gone is a
+// *StartError.
 func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.Secrets(ctx, owner(r.Ref), r.Secrets)
 	if err != nil || d.Remote() || len(r.SecretReferences) == 0 {
@@ -236,7 +240,8 @@ func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Rev
 	return secrets, nil
 }
 
-// everReferred are all values that the secrets have, and have had, to which a revision refers.
+// everReferred returns all values that the secrets to which a revision refers have, and have
+// had.
 func (s *Store) everReferred(ctx context.Context, d Deployment, r revision.Revision) ([]string, error) {
 	if d.Remote() || len(r.SecretReferences) == 0 {
 		return nil, nil

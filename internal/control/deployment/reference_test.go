@@ -41,7 +41,7 @@ func (f *fixture) rotate(t *testing.T, name, key, value string) {
 	}
 }
 
-// to is a reference, as "VARIABLE name key".
+// to makes references from texts "VARIABLE name key".
 func to(texts ...string) []compute.SecretReference {
 	var references []compute.SecretReference
 	for _, text := range texts {
@@ -56,7 +56,7 @@ func referring(request deployment.NewDeployment, texts ...string) deployment.New
 	return request
 }
 
-// given are the secrets that the agent of a deployment's newest revision is given.
+// given returns the secrets that the agent of a deployment's newest revision is given.
 func (f *fixture) given(t *testing.T, ref deployment.Ref) ([]deployment.Secret, error) {
 	t.Helper()
 	d := f.get(t, ref)
@@ -74,8 +74,8 @@ func (f *fixture) wantGiven(t *testing.T, ref deployment.Ref, want ...deployment
 	}
 }
 
-// TestAnAgentIsGivenWhatItRefersTo, whatever its source, as it is when it is asked for; at a
-// listener it is the cluster that has them.
+// TestAnAgentIsGivenWhatItRefersTo checks that an agent of any source gets the values at the
+// time of the request. If a listener runs it, the cluster has the values.
 func TestAnAgentIsGivenWhatItRefersTo(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -100,8 +100,8 @@ func TestAnAgentIsGivenWhatItRefersTo(t *testing.T) {
 	f.wantNowhere(t, "planted")
 }
 
-// TestReferencesThatAreRefused names the field, when a deployment is created, when it is changed
-// and when it is only asked what would be.
+// TestReferencesThatAreRefused checks that the fault names the field, when a deployment is
+// created, when it is changed and when the request only validates.
 func TestReferencesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -131,7 +131,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	f.create(t, fromGit("refused")) // whose name is free
+	f.create(t, fromGit("refused")) // the name is free
 	if got := f.get(t, present.Ref); got.Version() != present.Version() {
 		t.Error("the deployment was changed")
 	}
@@ -142,7 +142,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 	}
 }
 
-// users are the deployments that refer to a secret, each with the keys.
+// users returns the deployments that refer to a secret, each with the keys.
 func (f *fixture) users(t *testing.T, name string) map[string][]string {
 	t.Helper()
 	found, err := f.WorkspaceSecrets().Users(t.Context(), named(name))
@@ -163,7 +163,7 @@ func (f *fixture) wantUsers(t *testing.T, name string, want map[string][]string)
 	}
 }
 
-// TestASecretIsUsedAsLongAsARevisionMayNeedIt follows a reference that was taken away through the
+// TestASecretIsUsedAsLongAsARevisionMayNeedIt follows a removed reference through the
 // revisions that still have it.
 func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	t.Parallel()
@@ -178,17 +178,17 @@ func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 		references := to(texts...)
 		f.patch(t, d.Ref, deployment.Patch{SecretReferences: &references})
 	}
-	refer("KEY search b") // is in flight
-	refer("KEY search c") // waits
-	refer()               // waits before it
+	refer("KEY search b") // this revision is in flight
+	refer("KEY search c") // this revision waits
+	refer()               // this revision waits ahead of it
 	f.wantUsers(t, "search", map[string][]string{id: {"a", "b", "c"}})
 	f.promote(t, d.Ref)
-	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // of what is to be retired, and of what is active
+	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // a: the revision that will be retired, b: the active revision
 	present := f.get(t, d.Ref)
 	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
 		t.Fatal(err)
 	}
-	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // to which a rollback may go
+	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // a: a rollback may go to the revision
 	f.promote(t, d.Ref)
 	present = f.get(t, d.Ref)
 	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
@@ -209,7 +209,8 @@ func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	f.wantGiven(t, d.Ref, deployment.Secret{Name: "KEY", Value: "new"})
 }
 
-// TestErasingADeploymentLeavesNoNote also of secrets that it referred to before it had a revision.
+// TestErasingADeploymentLeavesNoNote also checks secrets that the deployment referred to
+// before it had a revision.
 func TestErasingADeploymentLeavesNoNote(t *testing.T) {
 	t.Parallel()
 	f, _, d := uploading(t)
@@ -254,8 +255,8 @@ func (f *fixture) wantNoItems(t *testing.T, queries ...table.Query) {
 	}
 }
 
-// TestADeletionMeetsADeploymentThatRefersToTheSecret, as it is created or changed: one of them is
-// refused.
+// TestADeletionMeetsADeploymentThatRefersToTheSecret, while the deployment is created or
+// changed: one of the two requests is refused.
 func TestADeletionMeetsADeploymentThatRefersToTheSecret(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -285,7 +286,7 @@ func TestADeletionMeetsADeploymentThatRefersToTheSecret(t *testing.T) {
 	}
 }
 
-// TestSecretsThatAnAgentCannotBeGiven are for a person to mend.
+// TestSecretsThatAnAgentCannotBeGiven checks problems that a person must correct.
 func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -311,7 +312,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	if _, err := f.given(t, d.Ref); err != nil {
 		t.Error(err)
 	}
-	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil { // which nothing but a restored table can bring about
+	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil { // only a restored table can cause this
 		t.Fatal(err)
 	}
 	wantUnusable(revision.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
@@ -320,8 +321,8 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	}
 }
 
-// TestRestartsEndInTime has each restart of those who use a secret take long. Those that are not
-// reached are told of, and left as they are.
+// TestRestartsEndInTime makes each restart of a deployment that uses a secret take long. The
+// deployments that are not reached are told, and left as they are.
 func TestRestartsEndInTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,16 +12,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Integrations knows what repositories may be cloned with. *integration.Service is one.
+// Integrations knows the integrations with which repositories may be cloned.
+// *integration.Service is an implementation.
 type Integrations interface {
-	// Check tells whether a repository may be cloned with an integration; a rule that is broken is
-	// a fault.Invalid. use returns the writes that note a deployment with it, for the transaction
-	// that creates the deployment. When their conditions fail, Check is to be asked again.
+	// Check reports whether a repository may be cloned with an integration; a broken rule is a
+	// fault.Invalid. use returns the writes that note a deployment with the integration, for
+	// the transaction that creates the deployment. When their conditions fail, the caller must
+	// call Check again.
 	Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error)
 }
 
-// connect returns the writes that connect a new deployment with its repository: the integration
-// that it is cloned with, and pushes to its branch.
+// connect returns the writes that connect a new deployment with its repository: with the
+// integration that clones the repository, and with pushes to its branch.
 func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]table.Write, error) {
 	var writes []table.Write
 	if watch := d.watch(); watch.BuildOnPush {
@@ -41,7 +43,7 @@ func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]tab
 	return append(writes, use(d.Deployment, now)...), nil
 }
 
-// unwatch returns the writes after which pushes build the deployment no more.
+// unwatch returns the writes after which pushes do not build the deployment any more.
 func (d Deployment) unwatch(now time.Time) []table.Write {
 	watch := d.watch()
 	if !watch.BuildOnPush {
@@ -51,8 +53,9 @@ func (d Deployment) unwatch(now time.Time) []table.Write {
 	return []table.Write{watch.Write(now)}
 }
 
-// release returns the writes that take the note from the integration that the deployment is cloned
-// with. One that can be undeleted keeps it, so that the integration stays.
+// release returns the writes that remove the note from the integration with which the
+// deployment is cloned. A deployment that can be undeleted keeps the note, so that the
+// integration stays.
 func (d Deployment) release() []table.Write {
 	if named := d.SourceConfig.IntegrationID; named != nil {
 		return []table.Write{table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)}}
@@ -60,7 +63,7 @@ func (d Deployment) release() []table.Write {
 	return nil
 }
 
-// watch is what the deployment says about pushes.
+// watch returns the deployment's settings for pushes.
 func (d Deployment) watch() push.Watch {
 	c := d.SourceConfig
 	w := push.Watch{Workspace: d.Workspace, Deployment: d.Deployment, BuildOnPush: c.BuildOnPush != nil && *c.BuildOnPush}
@@ -73,7 +76,7 @@ func (d Deployment) watch() push.Watch {
 	return w
 }
 
-// Exists tells whether there is a deployment.
+// Exists reports whether there is a deployment.
 func (s *Store) Exists(ctx context.Context, workspace, deployment string) (bool, error) {
 	_, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if fault.Is(err, fault.NotFound) {
@@ -82,9 +85,9 @@ func (s *Store) Exists(ctx context.Context, workspace, deployment string) (bool,
 	return err == nil, err
 }
 
-// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the
-// same repo_ref would; with Exists it implements push.Builder. The build takes the head of the
-// branch as it is when it starts: the commit, or one that was pushed since.
+// Build makes a revision of a deployment whose branch was moved to a new commit, as a PATCH of
+// the same repo_ref would; with Exists it implements push.Builder. The build uses the head of
+// the branch at the time when it starts: the commit, or a commit that was pushed since.
 func (s *Store) Build(ctx context.Context, workspace, deployment, commit string) error {
 	ref := Ref{Workspace: workspace, Deployment: deployment}
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {

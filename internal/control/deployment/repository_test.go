@@ -23,7 +23,7 @@ func (f *fixture) credential(t *testing.T) string {
 	return c.Integration
 }
 
-// watched returns the branch that a deployment is stored to watch, "" for none.
+// watched returns the branch that a deployment is stored to watch, "" if it watches no branch.
 func (f *fixture) watched(t *testing.T, ref deployment.Ref) string {
 	t.Helper()
 	item, err := f.table.Get(t.Context(), keys.PushWatch(ref.Workspace, ref.Deployment))
@@ -36,7 +36,7 @@ func (f *fixture) watched(t *testing.T, ref deployment.Ref) string {
 	return item.Text("branch")
 }
 
-// TestTheWatchIsWhatTheDeploymentSays follows one through everything that changes it.
+// TestTheWatchIsWhatTheDeploymentSays follows a watch through everything that changes it.
 func TestTheWatchIsWhatTheDeploymentSays(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

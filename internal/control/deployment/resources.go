@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Types of deployments. The free ones cost nothing, and count as such.
+// Types of deployments. Deployments of the free types cost nothing, and count as free.
 const (
 	freeType     = "dev_free"
 	devType      = "dev"
@@ -17,12 +17,12 @@ const (
 	freeZeroType = "dev_free_zero"
 )
 
-// isFree tells whether deployments of a type cost nothing.
+// isFree reports whether deployments of a type cost nothing.
 func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
 
-// typeResources are what each replica of an agent may use, and how many replicas there may be, by
-// the deployment's type. Those that may go down to none are as the others where nothing would start
-// them again, which a compute.Target knows.
+// typeResources are the resources that each replica of an agent may use, and the number of
+// replicas, by the deployment's type. A type that may go down to zero replicas keeps a replica
+// where nothing would start replicas again; the compute.Target knows where this is so.
 var typeResources = map[string]compute.Resources{
 	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
 	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
@@ -31,10 +31,11 @@ var typeResources = map[string]compute.Resources{
 	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 }
 
-// Resources returns what a revision's agent is to get. For an image of somebody else's the
-// ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
-// one size gives it from the start, and a limit below its request counts for nothing. For all
-// others the deployment's type says it; one without a type is a dev.
+// Resources returns the resources of a revision's agent. For an external image the
+// ResourceSpec defines them, defaults included: the limits are what a replica may use. A
+// target of one size gives the limits to the replica from the start. A limit below its request
+// is ignored. For all other sources the deployment's type defines the resources; a deployment
+// without a type is a dev.
 func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) {
 	if d.Source != revision.ExternalDocker {
 		kind := devType

@@ -50,7 +50,8 @@ func TestResourcesOfATypedDeployment(t *testing.T) {
 	}
 }
 
-// TestResourcesOfATier gives each size to a type: of the type only the number of replicas is left.
+// TestResourcesOfATier gives each size to a type: only the number of replicas still comes from
+// the type.
 func TestResourcesOfATier(t *testing.T) {
 	t.Parallel()
 	prod := "prod"

@@ -16,18 +16,18 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Restart is one new start of a deployment's agents, with the values that their secrets have by
-// then.
+// Restart is one new start of a deployment's agents, with the values that their secrets have
+// at that time.
 type Restart struct {
 	ID string
-	// Revision is the one whose agents are started anew: the active one, or the one in flight where
-	// none is.
+	// Revision is the revision whose agents are started anew: the active revision, or, if
+	// there is no active revision, the revision in flight.
 	Revision string
 }
 
-// Restart starts the workflow that starts the deployment's agents anew. How it ends is an event. A
-// deployment that has no agents, and none in flight, is a fault.Conflict, and so is one that a
-// listener runs.
+// Restart starts the workflow that starts the deployment's agents anew. The end of the restart
+// is an event. A deployment that has no agents and no revision in flight is a fault.Conflict;
+// so is a deployment that a listener runs.
 func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
@@ -66,16 +66,16 @@ func (d Deployment) mustRestart() error {
 	return nil
 }
 
-// Restarted tells that all agents of a deployment run with the values of a restart, once for each
-// restart.
+// Restarted tells that all agents of a deployment run with the values of a restart, once for
+// each restart.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
 		return "All agents were started anew by restart " + restartID + "."
 	})
 }
 
-// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents
-// before it serve on, where there are any.
+// RestartFailed tells that a restart failed and why, once for each restart. The earlier
+// agents, if there are any, continue to serve.
 func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, message string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
 		if d.Active == "" {
@@ -85,8 +85,8 @@ func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, m
 	})
 }
 
-// tellRestart changes nothing that clients are shown of the deployment. One that is deleted has
-// told its last event.
+// tellRestart changes nothing that clients see of the deployment. A deployment that is deleted
+// gets no further event.
 func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
@@ -109,7 +109,7 @@ func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind
 	})
 }
 
-// newestRestart is the restart whose end was told last, "" before the first.
+// newestRestart returns the restart whose end was told last, "" before the first restart.
 func (d Deployment) newestRestart() string {
 	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
 }

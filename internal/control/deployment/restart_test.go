@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// restarts are the executions that were started to restart something.
+// restarts returns the executions of restarts that were started.
 func (e *engine) restarts() (found []started) {
 	for _, s := range e.all() {
 		if s.Machine == workflow.Restart {
@@ -32,7 +32,7 @@ func TestARestartIsAWorkflowOfIds(t *testing.T) {
 	ctx, leave := context.WithCancel(audit.By(t.Context(), audit.Actor{Key: "key"}))
 	defer leave()
 	d := f.create(t, fromGit("weather"))
-	first, err := f.Restart(ctx, d.Ref) // its first revision may have read its secrets by now
+	first, err := f.Restart(ctx, d.Ref) // its first revision may have read its secrets already
 	if err != nil || first.Revision != d.Latest {
 		t.Errorf("got %+v, %v; want the revision in flight, %s", first, err, d.Latest)
 	}
@@ -90,7 +90,8 @@ func TestWhatCannotBeRestarted(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARestartIsToldOnce whatever is said of it afterwards, and while the deployment lives.
+// TestTheEndOfARestartIsToldOnce, whatever is reported about the restart afterwards, and only
+// while the deployment lives.
 func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -113,10 +114,10 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 		}
 	}
 	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no"))
-	f.get(t, d.Ref) // which is remembered
+	f.get(t, d.Ref) // the deployment is remembered
 	must(f.RestartFailed(t.Context(), d.Ref, other, "START_FAILED", "It ended."))
 	must(f.Restarted(t.Context(), d.Ref, other))
-	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // whose step is repeated after the other's end
+	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // the step is repeated after the end of the other restart
 	want := [][4]string{
 		{"deployment.restarted", active, "", "All agents were started anew by restart " + one + "."},
 		{"deployment.restart_failed", active, "START_FAILED", "The agents serve on as they were before restart " + other + ". It ended."},
@@ -139,10 +140,11 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	f.delete(t, d.Ref)
 	must(f.Restarted(t.Context(), d.Ref, one))
 	check()
-	must(f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // which is gone
+	must(f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // that deployment is gone
 }
 
-// TestWhoAsksWhatServesIsToldOfTheNewestRestart whose end was told, however many there were.
+// TestWhoAsksWhatServesIsToldOfTheNewestRestart checks that the caller gets the newest restart
+// whose end was told, however many there were.
 func TestWhoAsksWhatServesIsToldOfTheNewestRestart(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,9 +12,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and
-// resources, and its build, which is not repeated. The deployment, which is to be of one of the
-// versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
+// Redeploy makes a revision from the values of a deployed revision: its configuration, secrets
+// and resources, and its build, which is not repeated. The deployment, which must have one of
+// the expected versions, has those values from then on. A revision that was never deployed is
+// a fault.Invalid.
 func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions, notes ...Note) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		var none record.Outbox
@@ -42,7 +43,7 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 	})
 }
 
-// deployAgain returns what stores a revision that is made from another one.
+// deployAgain returns the writes that store a revision which is made from another revision.
 func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, record.Outbox, error) {
 	put, err := d.again(from)
 	if err != nil {
@@ -51,8 +52,8 @@ func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Rev
 	return s.write(ctx, d, done, put)
 }
 
-// again gives the deployment the values that another revision was made from, and returns what makes
-// a revision of them.
+// again gives the deployment the values from which another revision was made, and returns the
+// function that makes a revision of them.
 func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
 	d.SecretReferences = from.SecretReferences
@@ -66,7 +67,7 @@ func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	}, nil
 }
 
-// mustLive refuses to change what is being deleted.
+// mustLive refuses to change a deployment that is being deleted.
 func (d Deployment) mustLive() error {
 	if d.Status == AwaitingDelete {
 		return fault.New(fault.Conflict, "Deployment ID %s is being deleted.", d.Deployment)
@@ -74,10 +75,10 @@ func (d Deployment) mustLive() error {
 	return nil
 }
 
-// Cancel stops a revision, which is INTERRUPTED at once. A revision that holds the slot keeps it
-// until its rollout has removed what it began. A revision that waits for the slot leaves its place
-// to the newest of the older ones. To cancel again does nothing; a revision that has ended
-// otherwise is a fault.Conflict.
+// Cancel stops a revision, which is INTERRUPTED at once. A revision that holds the slot keeps
+// it until its rollout has removed what it began. A revision that waits for the slot leaves
+// its place to the newest of the older waiting revisions. To cancel again does nothing; a
+// revision that has ended otherwise is a fault.Conflict.
 func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision, error) {
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, r, err := s.GetRevision(ctx, ref)
@@ -111,8 +112,8 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 	return r, err
 }
 
-// queuedBefore returns the newest revision that waits for the slot and is older than another one,
-// "" when none does.
+// queuedBefore returns the newest revision that waits for the slot and is older than another
+// revision, "" when there is no such revision.
 func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref) (string, error) {
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Reverse = true
@@ -129,8 +130,8 @@ func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref
 	return found, err
 }
 
-// Await returns a revision when it has ended, or as it is when the time is up; without any time, as
-// it is.
+// Await returns a revision when it has ended, or in its present state when the limit has
+// passed; with a limit of zero, it returns at once.
 func (s *Store) Await(ctx context.Context, ref revision.Ref, limit time.Duration) (revision.Revision, error) {
 	if limit <= 0 {
 		_, r, err := s.GetRevision(ctx, ref)

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// MayRollBack tells whether there is a revision to go back to when the active one does not stay
-// healthy, and the deployment asks for that. A revision that was itself rolled back is none.
+// MayRollBack reports whether there is a revision to go back to when the active revision does
+// not stay healthy, and the deployment asks for that. A revision that was itself rolled back
+// does not count.
 func (s *Store) MayRollBack(ctx context.Context, d Deployment) (bool, error) {
 	if d.AutoRollback == nil || !*d.AutoRollback || d.Previous == "" {
 		return false, nil
@@ -22,8 +23,9 @@ func (s *Store) MayRollBack(ctx context.Context, d Deployment) (bool, error) {
 	return previous.Reason != revision.ReasonRolledBack, nil
 }
 
-// Rebuild makes a revision of the active one whose build may not run any more, so that its commit
-// is built again. It does so once: nothing happens where another revision was made since.
+// Rebuild makes a revision from the active revision whose build may not run any more, so that
+// its commit is built again. It does so once: nothing happens if another revision was made
+// since.
 func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revision) error {
 	if d.Latest != active.Revision || d.Active != active.Revision {
 		return nil
@@ -35,10 +37,11 @@ func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revis
 	return record.Commit(ctx, s.table, o)
 }
 
-// RollBack deploys the revision that was active before again, as a new one, because the active one,
-// relapsed, did not stay healthy. The active revision serves on, as far as it can, until the new
-// one is healthy. It keeps its status and says why it was given up. RollBack returns record.ErrLost
-// if the deployment was changed meanwhile, or has another revision in flight.
+// RollBack deploys the previously active revision again, as a new revision, because the active
+// revision, relapsed, did not stay healthy. The active revision continues to serve, as far as
+// it can, until the new revision is healthy. It keeps its status and says why it was given up.
+// RollBack returns record.ErrLost if the deployment was changed meanwhile, or has another
+// revision in flight.
 func (s *Store) RollBack(ctx context.Context, d Deployment, relapsed revision.Revision, why string) error {
 	if d.Busy || d.Active != relapsed.Revision {
 		return record.ErrLost

@@ -88,8 +88,8 @@ func TestAPatchReplacesRemovesOrKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestARevisionKeepsTheSecretsItWasMadeFrom checks that a later PATCH does not reach into a
-// revision that exists.
+// TestARevisionKeepsTheSecretsItWasMadeFrom checks that a later PATCH does not change the
+// secrets of an existing revision.
 func TestARevisionKeepsTheSecretsItWasMadeFrom(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -102,8 +102,8 @@ func TestARevisionKeepsTheSecretsItWasMadeFrom(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfARepository are taken out of its URL, for the builder to get as they are meant,
-// and never shown or stored in clear.
+// TestCredentialsOfARepository checks that credentials are taken out of the URL, that the
+// builder gets them unescaped, and that they are never shown or stored in clear.
 func TestCredentialsOfARepository(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ sent, shown, credentials string }{
@@ -149,8 +149,8 @@ func (f *fixture) opened(t *testing.T, ref deployment.Ref, sealed []byte) string
 	return string(plain)
 }
 
-// TestCredentialsOfARepositoryAreReplaced sends the same URL with others: the next revision is
-// cloned with them.
+// TestCredentialsOfARepositoryAreReplaced sends the same URL with other credentials: the next
+// revision is cloned with them.
 func TestCredentialsOfARepositoryAreReplaced(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -175,8 +175,8 @@ func TestCredentialsOfARepositoryAreReplaced(t *testing.T) {
 	}
 }
 
-// TestTheSameRepositoryMayBeSentAgain checks PATCHes that repeat the URL, with its credentials or
-// as it is shown.
+// TestTheSameRepositoryMayBeSentAgain checks PATCHes that repeat the URL, with its credentials
+// or as reads show it.
 func TestTheSameRepositoryMayBeSentAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -16,21 +16,23 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// rolloutLease is how long a rollout or teardown may go on before reconcile looks whether its
+// rolloutLease is how long a rollout or teardown may run before reconcile checks whether its
 // workflow still lives.
 const rolloutLease = time.Minute
 
-// overdue places a deployment where reconcile looks when the lease is over.
+// overdue returns the index entry by which reconcile finds a deployment when the lease is
+// over.
 func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
 }
 
-// unsettled tells whether there is something left to do for the deployment.
+// unsettled reports whether there is something left to do for the deployment.
 func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
 
-// due places a deployment where reconcile looks while there is something left to do for it, or its
-// agent may have recovered, and takes it from there otherwise. In a recovery window there is
-// nothing to do once it is stopped.
+// due returns the index entry by which reconcile finds a deployment while there is something
+// left to do for it, or its agent may have recovered; otherwise the entry that removes the
+// deployment from the index. In a recovery window there is nothing to do once the deployment
+// is stopped.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
 	if d.Recoverable(now) && d.Stopped {
 		return overdue(d.Deployment, d.PurgeAt)
@@ -48,7 +50,7 @@ type Task struct {
 	Revision   string `json:"revision_id,omitempty"`
 	// Restart names a restart, "" in the other machines.
 	Restart string `json:"restart_id,omitempty"`
-	// Teardown is the number of the teardown, 0 of a rollout.
+	// Teardown is the number of the teardown, 0 for a rollout.
 	Teardown int `json:"teardown,omitempty"`
 }
 
@@ -61,7 +63,8 @@ func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
 	return nil
 }
 
-// StartTeardown starts the workflow that takes a deleted deployment apart. It is idempotent.
+// StartTeardown starts the workflow that removes the parts of a deleted deployment. It is
+// idempotent.
 func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown})
 	if err := s.workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
@@ -70,8 +73,8 @@ func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
 	return nil
 }
 
-// TeardownName names the workflow of the newest teardown. An engine knows a name long after its
-// workflow has ended, so that each has another one.
+// TeardownName names the workflow of the newest teardown. An engine knows a name long after
+// its workflow has ended, so each teardown has a different name.
 func (d Deployment) TeardownName() string {
 	if d.Teardown <= 1 {
 		return d.Deployment
@@ -87,8 +90,8 @@ func (s *Store) Advance(ctx context.Context, d Deployment, change revision.Chang
 	return s.commit(ctx, d, d.told(change), change.Write, alive)
 }
 
-// Built writes the end of a successful build: on the revision, and on its deployment while it is
-// the newest there.
+// Built writes the end of a successful build: on the revision, and on its deployment while the
+// revision is the newest revision there.
 func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, result build.Result) error {
 	now := s.now()
 	built := r.Built(now, result)
@@ -106,7 +109,7 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change revision.C
 	return s.commit(ctx, d, d.told(change), change.Write, d.change(s.now(), table.Attrs{attrStatus: string(Ready)}))
 }
 
-// Promote makes the revision that holds the slot the active one and passes the slot on.
+// Promote makes the revision that holds the slot the active revision and passes the slot on.
 func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
 	o, err := s.promotion(ctx, d, r)
 	if err != nil {
@@ -126,8 +129,8 @@ func (s *Store) promotion(ctx context.Context, d Deployment, r revision.Revision
 	return s.outbox(ctx, d, d.told(promoted), append(besides, promoted.Write, s.passOn(d, set))...)
 }
 
-// Learn stores the graphs that the active agent reports. For images they are not known before the
-// agent runs. It changes nothing that clients are shown.
+// Learn stores the graphs that the active agent reports. For images the graphs are not known
+// before the agent runs. Learn changes nothing that clients see.
 func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error {
 	_, err := record.Try(ctx, s.table, table.Update{
 		Key: d.Key(), Set: table.Attrs{attrGraphs: string(record.Encode(graphs))}, If: table.Equals(attrActive, d.Active),
@@ -135,15 +138,15 @@ func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error 
 	return err
 }
 
-// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the
-// slot on; the active revision goes on serving.
+// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes
+// the slot on; the active revision continues to serve.
 func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
 	failed := r.Failed(s.now(), reason, message)
 	return s.commit(ctx, d, d.told(failed), failed.Write, s.passOn(d, table.Attrs{}))
 }
 
-// PassOn passes the slot on from a revision that was cancelled, when nothing is left of its
-// rollout.
+// PassOn passes the slot on from a revision that was cancelled, when nothing of its rollout is
+// left.
 func (s *Store) PassOn(ctx context.Context, d Deployment) error {
 	return record.Commit(ctx, s.table, record.Write(s.passOn(d, table.Attrs{})))
 }
@@ -181,9 +184,11 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 // overduePage is how many overdue deployments are in memory at a time.
 const overduePage = 25
 
-// Overdue hands serve the deployments whose rollout or teardown took longer than its lease, or that
-// have a release which should have gone by then, as a table.Pass does: trouble with one keeps no
-// other from being served, and what is left when ctx ends is for the next pass, which is no error.
+// Overdue calls serve for the deployments whose rollout or teardown took longer than its
+// lease, or that have a release which should have been removed by then. It works like a
+// table.Pass: an error with one deployment does not keep the other deployments from being
+// served. If ctx ends first, the remaining deployments are left for the next pass; this is not
+// an error.
 func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context.Context, Deployment) error) error {
 	pass := table.Pass{Shards: []table.Query{keys.Rollouts(dueBy)}, Page: overduePage}
 	return pass.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
@@ -205,14 +210,14 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 	})
 }
 
-// Renew begins another lease of a rollout or teardown, which is no change of the deployment. One
-// that was changed meanwhile takes care of itself.
+// Renew begins another lease of a rollout or teardown. This is not a change of the deployment.
+// A deployment that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
 	_, err := record.Try(ctx, s.table, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
 	return err
 }
 
-// Releases returns the revisions that a compute target is to keep running.
+// Releases returns the revisions that a compute target must keep running.
 func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
 	items, err := table.AllItems(ctx, s.table, keys.Releases())
 	if err != nil {
@@ -229,8 +234,9 @@ func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
 	return refs, nil
 }
 
-// EraseRevisions removes up to a page of revisions and hands each to forget first. It reports
-// whether more are left; when none is, the deployment itself is gone.
+// EraseRevisions removes up to a page of revisions, and calls forget for each revision first.
+// It reports whether more revisions are left; when no revisions are left, the deployment
+// itself is gone.
 func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revision.Ref) error) (more bool, err error) {
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Limit = 25

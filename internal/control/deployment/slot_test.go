@@ -23,7 +23,7 @@ import (
 // again is a PATCH that makes a revision.
 var again = deployment.Patch{RevisionConfig: revision.Config{ConfigPath: new("framework.json")}}
 
-// statuses are those of a deployment's revisions, oldest first.
+// statuses returns the statuses of a deployment's revisions, oldest first.
 func (f *fixture) statuses(t *testing.T, ref deployment.Ref) []revision.Status {
 	t.Helper()
 	var statuses []revision.Status
@@ -176,7 +176,8 @@ func TestAFailedRolloutLeavesTheActiveRevision(t *testing.T) {
 	}
 }
 
-// TestWritesOfARolloutThatWasOvertaken checks that none of them is made on a state that is no more.
+// TestWritesOfARolloutThatWasOvertaken checks that no write of the rollout is made on an
+// outdated state.
 func TestWritesOfARolloutThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -201,7 +202,8 @@ func TestWritesOfARolloutThatWasOvertaken(t *testing.T) {
 	}
 }
 
-// TestReconcileFindsWhatIsLeftToDo asks at each point whether the deployment is looked after.
+// TestReconcileFindsWhatIsLeftToDo checks at each point whether reconcile looks after the
+// deployment.
 func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -243,8 +245,8 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	}
 }
 
-// TestEachIsLookedAfterOnceInAPass renews leases to a time that the pass looks at too, as the one
-// at the start of a server does.
+// TestEachIsLookedAfterOnceInAPass renews leases to a time that the pass looks at too, as the
+// pass at the start of a server does.
 func TestEachIsLookedAfterOnceInAPass(t *testing.T) {
 	t.Parallel()
 	const n = 60
@@ -264,7 +266,7 @@ func TestEachIsLookedAfterOnceInAPass(t *testing.T) {
 	}
 }
 
-// counted is a table that counts what is read of it and who watches.
+// counted is a table that counts its reads and its watchers.
 type counted struct {
 	table.Table
 	reads, watchers atomic.Int64
@@ -280,7 +282,8 @@ func (c *counted) Watch(key table.Key) table.Watcher {
 	return c.Table.Watch(key)
 }
 
-// TestAnAwaitWithoutTimeReadsOnce counts the reads of what polling clients ask most.
+// TestAnAwaitWithoutTimeReadsOnce counts the reads of the most frequent request of polling
+// clients.
 func TestAnAwaitWithoutTimeReadsOnce(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -296,8 +299,8 @@ func TestAnAwaitWithoutTimeReadsOnce(t *testing.T) {
 	}
 }
 
-// TestRevisionsSortByCreationWhenTheClockGoesBack gives the store a clock that is behind that of
-// the host which made the newest revision.
+// TestRevisionsSortByCreationWhenTheClockGoesBack gives the store a clock that is behind the
+// clock of the host which made the newest revision.
 func TestRevisionsSortByCreationWhenTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -9,26 +9,27 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// sources are all that there are.
+// sources are all sources.
 var sources = []revision.Source{revision.GitHub, revision.ExternalDocker, revision.InternalDocker, revision.InternalSource}
 
-// member is one of a deployment's that not every source has.
+// member is a member of a deployment that not every source has.
 type member struct {
 	name    string
 	sources []revision.Source
-	// set tells whether it has a value.
+	// set reports whether the member has a value.
 	set func(Spec) bool
 }
 
 var (
 	ofGit   = []revision.Source{revision.GitHub}
 	ofImage = []revision.Source{revision.ExternalDocker}
-	// ofSized are those whose size the deployment's type says, ofBuilt those that are built here.
+	// ofSized are the sources whose size the deployment's type defines, ofBuilt the sources
+	// that are built here.
 	ofSized = []revision.Source{revision.GitHub, revision.InternalDocker, revision.InternalSource}
 	ofBuilt = []revision.Source{revision.GitHub, revision.InternalSource}
 )
 
-// members says what applies to which source.
+// members says which member applies to which sources.
 var members = []member{
 	{"source_config.integration_id", ofGit, func(s Spec) bool { return s.SourceConfig.IntegrationID != nil }},
 	{"source_config.repo_url", ofGit, func(s Spec) bool { return s.SourceConfig.RepoURL != nil }},
@@ -46,7 +47,7 @@ var members = []member{
 	{"source_revision_config.source_tarball_path", []revision.Source{revision.InternalSource}, func(s Spec) bool { return s.RevisionConfig.TarballPath != nil }},
 }
 
-// members refuses what applies to other sources only.
+// members refuses members that apply only to other sources.
 func (r *rules) members(spec Spec) {
 	for _, m := range members {
 		if m.set(spec) && !slices.Contains(m.sources, spec.Source) {
@@ -55,7 +56,7 @@ func (r *rules) members(spec Spec) {
 	}
 }
 
-// anyOf is a list in words.
+// anyOf returns a list in words.
 func anyOf(sources []revision.Source) string {
 	words := make([]string, len(sources))
 	for i, source := range sources {
@@ -78,8 +79,8 @@ func (r *rules) internalSource(ref Ref, spec Spec) {
 	}
 }
 
-// hasSource tells whether there is something that a revision can be made from: what is uploaded or
-// pushed comes after the deployment was created.
+// hasSource reports whether there is a source from which a revision can be made: an upload or
+// a pushed image comes only after the deployment was created.
 func (s Spec) hasSource() bool {
 	switch s.Source {
 	case revision.InternalSource:
@@ -91,7 +92,7 @@ func (s Spec) hasSource() bool {
 	}
 }
 
-// noSource is the fault of a revision that is to be made from nothing.
+// noSource is the fault of a revision that has no source.
 func (s Spec) noSource() error {
 	missing := "source_revision_config.source_tarball_path"
 	if s.Source == revision.InternalDocker {

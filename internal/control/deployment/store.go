@@ -27,34 +27,36 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// Config is what a Store works with.
+// Config is the configuration of a Store.
 type Config struct {
 	Table    table.Table
 	Workflow workflow.Engine
 	Sealer   secret.Sealer
 	Now      clock.Clock
-	// Listeners are asked for the place of a deployment that one of them is to run.
+	// Listeners are asked for the place of a deployment that a listener must run.
 	Listeners *listener.Store
-	// Unsupported says, in sentences that name the field, what of a ResourceSpec cannot be had
-	// where deployments run that no listener is to run, given the names of the deployment's
-	// secrets; nil when everything can.
+	// Unsupported returns sentences that name the unsupported fields of a ResourceSpec, given
+	// the names of the deployment's secrets. It is about the place where the deployments
+	// without a listener run. It is nil when everything is supported.
 	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
-	// Integrations are asked about the integration of a deployment from git; nil knows none.
+	// Integrations are asked about the integration of a deployment from git; nil: there are no
+	// integrations.
 	Integrations Integrations
-	// Images are what clients push for deployments of the source internal_docker; nil takes none.
+	// Images is the registry to which clients push for deployments of the source
+	// internal_docker; nil: there is no registry.
 	Images registry.Registry
-	// Uploads takes what deployments of uploaded sources are built from; nil takes nothing.
+	// Uploads takes the sources of deployments of uploaded sources; nil: no uploads.
 	Uploads upload.Store
-	// Subscribers are sent the events of deployments; nil when nobody is.
+	// Subscribers are sent the events of deployments; nil when there are no subscribers.
 	Subscribers event.Subscribers
-	// Quotas bound how many deployments a workspace may have, Files how much disk their sources and
-	// builds take.
+	// Quotas bound how many deployments a workspace may have. Files bound how much disk their
+	// sources and builds take.
 	Quotas quota.Limits
 	Files  *quota.Files
-	// Version is that of the agent server that revisions are made for: the interface's
-	// image_version. "" when it is not known.
+	// Version is the version of the agent server for which revisions are made: the interface's
+	// image_version; "" when it is not known.
 	Version string
-	// Log gets trouble that no request fails for; the default is slog's.
+	// Log receives problems that make no request fail; the default is slog's default logger.
 	Log *slog.Logger
 }
 
@@ -87,8 +89,8 @@ func NewStore(c Config) *Store {
 	return s
 }
 
-// begin returns the work that starts a workflow of what a request stores. A failure is only logged,
-// as the request has succeeded by then: reconcile starts the workflow later.
+// begin returns the function that starts a workflow for a stored request. A failure is only
+// logged, because the request has succeeded by then: reconcile starts the workflow later.
 func (s *Store) begin(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
 	return func(ctx context.Context) {
 		if err := start(ctx, d); err != nil {
@@ -105,8 +107,8 @@ func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error
 	return s.sealSecrets(ctx, d, secrets)
 }
 
-// sealCredentials takes the credentials out of the repository's URL, which never holds them again;
-// one without any leaves those that there are.
+// sealCredentials takes the credentials out of the repository's URL, which never contains them
+// again; a URL without credentials leaves the present credentials.
 func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	if raw := d.SourceConfig.RepoURL; raw != nil {
 		if clean, credentials := cutCredentials(*raw); credentials != "" {
@@ -120,8 +122,9 @@ func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when
-// there are none. The user name alone of ssh is not secret and stays.
+// cutCredentials splits a repository's URL into a URL that may be shown and "user:password",
+// "" when there are no credentials. A user name of ssh without a password is not secret and
+// stays.
 func cutCredentials(raw string) (clean, credentials string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {
@@ -165,7 +168,7 @@ func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, 
 		return nil, err
 	}
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return nil, errors.New("decode secrets: not a list") // the decoder's own words could hold a part of them
+		return nil, errors.New("decode secrets: not a list") // the decoder's message could contain a part of them
 	}
 	return secrets, nil
 }
@@ -179,7 +182,8 @@ func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error
 	return plain, nil
 }
 
-// Get returns a deployment, also one that is being taken down; an unknown one is a fault.NotFound.
+// Get returns a deployment, also a deployment that is being taken down; an unknown deployment
+// is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
 	item, err := s.item(ctx, ref)
 	if err != nil {
@@ -188,7 +192,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
 	return decode(ref, item)
 }
 
-// GetHidden is Get that finds a deployment also when it was deleted by force.
+// GetHidden is Get that also finds a deployment that was deleted by force.
 func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
 	item, err := s.anyItem(ctx, ref)
 	if err != nil {
@@ -197,8 +201,8 @@ func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
 	return decode(ref, item)
 }
 
-// Head returns a deployment without its Spec: what every request to its agent server needs, and
-// nobody changes.
+// Head returns a deployment without its Spec: the data that every request to its agent server
+// needs, and that no caller changes.
 func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
 	item, err := s.item(ctx, ref)
 	if err != nil {
@@ -207,8 +211,8 @@ func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
 	return decodeHead(ref, item)
 }
 
-// HeadWithID is Head for those who may know no workspace. A deployment that was deleted is a
-// fault.NotFound, too.
+// HeadWithID is Head for callers that may not know the workspace. A deployment that was
+// deleted is a fault.NotFound, too.
 func (s *Store) HeadWithID(ctx context.Context, deployment string) (Deployment, error) {
 	missing := NotFound(Ref{Deployment: deployment})
 	page, err := s.table.Query(ctx, keys.DeploymentWithID(deployment))
@@ -253,9 +257,9 @@ func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Deployment ID %s not found.", ref.Deployment)
 }
 
-// GetRevision returns a revision with the deployment that it is of. The deployment is read first: a
-// revision that is still queued when its slot has gone to a newer one stays so, which makes it
-// SKIPPED.
+// GetRevision returns a revision with its deployment. It reads the deployment first: a
+// revision that is still queued when its slot has gone to a newer revision stays queued, and
+// this makes it SKIPPED.
 func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
 	d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
 	if err != nil {
@@ -272,8 +276,8 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 	return d, r, err
 }
 
-// after returns the present time, moved behind the newest revision if need be, so that revisions
-// sort by creation even when the clocks of two hosts differ.
+// after returns the present time, or a time after the newest revision if that is later, so
+// that revisions sort by creation even when the clocks of two hosts differ.
 func (s *Store) after(latest string) time.Time {
 	now := s.now()
 	if next := id.Time(latest).Add(time.Microsecond); next.After(now) {

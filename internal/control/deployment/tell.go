@@ -42,7 +42,7 @@ func (d Deployment) happened(kind event.Type) event.Event {
 	return event.Event{Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name, Type: kind}
 }
 
-// told are the events of changes of the deployment's revisions.
+// told returns the events of changes of the deployment's revisions.
 func (d Deployment) told(changes ...revision.Change) []event.Event {
 	var events []event.Event
 	for _, change := range changes {
@@ -59,7 +59,8 @@ func (d Deployment) told(changes ...revision.Change) []event.Event {
 	return events
 }
 
-// note returns the writes with the note on the deployment which event is its newest.
+// note returns the writes together with the note on the deployment that records its newest
+// event.
 func (d Deployment) note(writes []table.Write, newest string) []table.Write {
 	noted := false
 	all := make([]table.Write, 0, len(writes)+1)

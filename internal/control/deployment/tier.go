@@ -5,7 +5,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// size is what a replica gets.
+// size is the size of a replica.
 type size struct {
 	cpu      float64
 	memoryMB int
@@ -13,7 +13,7 @@ type size struct {
 	dedicated bool
 }
 
-// tiers are the sizes that a deployment may be given instead of that of its type.
+// tiers are the sizes that a deployment may get instead of the size of its type.
 var tiers = map[string]size{
 	"SERVERLESS_S": {cpu: 1, memoryMB: 2 << 10}, "SERVERLESS_M": {cpu: 2, memoryMB: 5 << 10}, "SERVERLESS_L": {cpu: 4, memoryMB: 9 << 10},
 	"DEDICATED_S": {cpu: 3, memoryMB: 6 << 10, dedicated: true}, "DEDICATED_M": {cpu: 5, memoryMB: 12 << 10, dedicated: true},
@@ -49,8 +49,8 @@ func (d *Deployment) takeTiers(compute, database *string) error {
 	return nil
 }
 
-// setTiers sets those that are not nil. Only next to a dedicated compute tier there is one for the
-// database.
+// setTiers sets the tiers that are not nil. A database tier exists only together with a
+// dedicated compute tier.
 func (d *Deployment) setTiers(compute, database *string) {
 	replace(&d.ComputeTier, compute)
 	replace(&d.DatabaseTier, database)

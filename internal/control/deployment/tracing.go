@@ -13,15 +13,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TracingProject is where the traces of a deployment's agent belong. It has the deployment's name,
-// and comes to be in the same transaction.
+// TracingProject is the project for the traces of a deployment's agent. It has the
+// deployment's name, and is created in the same transaction.
 //
-// It outlives its deployment unless it is deleted with it. As a name must be free when its
-// deployment is gone, the next deployment of the name takes the project over, with the traces of
-// the one before.
+// It outlives its deployment unless it is deleted with it. Because a name must be free when
+// its deployment is gone, the next deployment of the name takes the project over, with the
+// traces of the previous deployment.
 type TracingProject struct {
 	ID, Name string
-	// Deployment is whose it is, "" when that was deleted.
+	// Deployment is the deployment that owns the project, "" when that was deleted.
 	Deployment       string
 	Created, Updated time.Time
 }
@@ -55,9 +55,9 @@ func (s *Store) project(ctx context.Context, workspace, name string) (TracingPro
 	return p, r.Err()
 }
 
-// claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing
-// project: a new one, or the one that an earlier deployment of the name left. It notes the
-// project's id on the deployment.
+// claimProject returns the write that gives a new deployment, or a deployment that is
+// undeleted, its tracing project: a new project, or the project that an earlier deployment of
+// the name left. It notes the project's id on the deployment.
 func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) (table.Write, error) {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	p, err := s.project(ctx, d.Workspace, d.Name)
@@ -76,7 +76,8 @@ func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) 
 	}
 }
 
-// leaveProject returns the write that a deployment's tracing project gets when it is deleted.
+// leaveProject returns the write for a deployment's tracing project when the deployment is
+// deleted.
 func (d Deployment) leaveProject(now time.Time, erase bool) table.Write {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	if erase {

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 )
 
-// ThreadTTL is what the configuration file says of how long threads live whose creation does not
-// say it, nil for ever.
+// ThreadTTL is the configuration file's time to live for threads whose creation does not set
+// it; nil: they live for ever.
 func (d Deployment) ThreadTTL() *thread.TTL {
 	asked := d.Settings.Threads
 	if asked == nil || asked.Minutes == 0 {
@@ -16,7 +16,7 @@ func (d Deployment) ThreadTTL() *thread.TTL {
 	return &thread.TTL{Strategy: thread.Strategy(asked.Strategy), Minutes: asked.Minutes}
 }
 
-// ThreadTTL is that of a deployment.
+// ThreadTTL returns the ThreadTTL of a deployment.
 func (s *Store) ThreadTTL(ctx context.Context, workspace, deployment string) (*thread.TTL, error) {
 	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err != nil {

@@ -21,22 +21,24 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Recoverable tells whether a deleted deployment can be undeleted.
+// Recoverable reports whether a deleted deployment can be undeleted.
 func (d Deployment) Recoverable(now time.Time) bool {
 	return d.Status == AwaitingDelete && !d.Purging && now.Before(d.PurgeAt)
 }
 
-// Doomed tells whether a deployment was deleted for good: without a recovery window, or its purge
-// has begun. Nothing can undo that, so what it has may be erased.
+// Doomed reports whether a deployment was deleted for good: it has no recovery window, or its
+// purge has begun. Nothing can undo that, so its data may be erased.
 func (d Deployment) Doomed() bool {
 	return d.Status == AwaitingDelete && (d.Purging || d.PurgeAt.IsZero())
 }
 
-// Undelete undoes a deletion within its recovery window: the deployment has its name, its place in
-// the list, a tracing project and its pushes again, and a revision that deploys what was active;
-// or, when nothing ever was, what the newest one would have deployed. A deployment without a source
-// gets none. One that was not deleted, or whose window is over, is a fault.Conflict, as is a name
-// that another one has by now. Of an Undelete and the beginning of the purge one succeeds.
+// Undelete undoes a deletion within its recovery window. The deployment has its name, its
+// place in the list, a tracing project and its pushes again, and a new revision that deploys
+// what was active or, if no revision was ever active, what the newest revision would have
+// deployed. A deployment without a source gets no revision. A deployment that was not deleted,
+// or whose window is over, is a fault.Conflict; so is a name that another deployment has by
+// now. If an Undelete and the beginning of the purge happen at the same time, one of the two
+// succeeds.
 func (s *Store) Undelete(ctx context.Context, ref Ref, expect Versions) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		d, err := s.Get(ctx, ref)
@@ -65,8 +67,8 @@ func (d Deployment) mustBeRecoverable(now time.Time) error {
 	return nil
 }
 
-// undelete returns what makes a deployment live again. If another deployment has taken the name, it
-// has the project too, which the next look finds.
+// undelete returns the writes that make a deployment live again. If another deployment has
+// taken the name, it has the project too; the next attempt finds that.
 func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, record.Outbox, error) {
 	d, now := deleted, s.now()
 	project, err := s.claimProject(ctx, &d, now)
@@ -97,14 +99,15 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 		more.index[table.ByDue] = table.Key{}
 	}
 	d.watched = d.watch()
-	d.watched.BuildOnPush = false // since it was deleted
+	d.watched.BuildOnPush = false // because it was deleted
 	back, o, err := s.writeWith(ctx, d, put, more)
 	o.Then(func(ctx context.Context) { s.stopTeardown(ctx, deleted, "The deployment was undeleted.") })
 	return back, o, err
 }
 
-// takeUp makes of a deleted deployment one that lives and of which nothing runs. It returns what
-// makes the revision that is to run, nil for none, and the revision that was in flight, if one was.
+// takeUp turns a deleted deployment into a living deployment of which nothing runs. It returns
+// the function that makes the revision that will run, nil if there is no such revision, and
+// the revision that was in flight, if there was one.
 func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revision, put putRevision, err error) {
 	queued := d.Next != ""
 	d.Leftover = slices.Clone(d.Leftover)
@@ -122,7 +125,7 @@ func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revis
 			left = &r
 		}
 	}
-	active := cmp.Or(d.Active, d.Previous) // one that was undeleted before has none until its revision is deployed
+	active := cmp.Or(d.Active, d.Previous) // a deployment that was undeleted before has no active revision until its revision is deployed
 	d.Status, d.PurgeAt, d.Stopped = Ready, time.Time{}, false
 	d.Active, d.Previous, d.Retiring, d.Next, d.Busy, d.Canary, d.Crashed, d.Graphs = "", active, "", "", false, 0, time.Time{}, nil
 	revived, err := s.revive(ctx, d)
@@ -130,11 +133,11 @@ func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revis
 		return left, revived, err
 	}
 	return left, func(ref revision.Ref, _ revision.Status, now time.Time) revision.Change {
-		return revived(ref, revision.Queued, now) // so that it tells of those that it overtakes
+		return revived(ref, revision.Queued, now) // so that it tells of the revisions that it overtakes
 	}, nil
 }
 
-// revive returns what makes the revision that a deployment begins with again.
+// revive returns the function that makes the revision with which a deployment begins again.
 func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) {
 	if d.Previous != "" {
 		_, from, err := s.GetRevision(ctx, d.Revision(d.Previous))
@@ -153,7 +156,7 @@ func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) 
 	}, nil
 }
 
-// stopTeardown stops the workflow of a teardown that there is nothing left to do for. One that
+// stopTeardown stops the workflow of a teardown that has nothing left to do. A workflow that
 // cannot be stopped finds that out itself.
 func (s *Store) stopTeardown(ctx context.Context, d Deployment, cause string) {
 	err := s.workflow.Stop(ctx, workflow.Teardown, d.TeardownName(), cause)
@@ -162,8 +165,8 @@ func (s *Store) stopTeardown(ctx context.Context, d Deployment, cause string) {
 	}
 }
 
-// Rest notes that nothing runs any more of a deployment in its recovery window, so that reconcile
-// looks at it again only when that is over.
+// Rest notes that nothing of a deployment in its recovery window runs any more, so that
+// reconcile looks at it again only when the window is over.
 func (s *Store) Rest(ctx context.Context, d Deployment) error {
 	d.Stopped = true
 	return record.Commit(ctx, s.table, record.Write(table.Update{
@@ -171,8 +174,8 @@ func (s *Store) Rest(ctx context.Context, d Deployment) error {
 	}))
 }
 
-// BeginPurge notes that a deployment whose recovery window is over cannot be undeleted any more. If
-// the deployment was changed meanwhile, it returns record.ErrLost.
+// BeginPurge notes that a deployment whose recovery window is over cannot be undeleted any
+// more. If the deployment was changed meanwhile, it returns record.ErrLost.
 func (s *Store) BeginPurge(ctx context.Context, d Deployment) error {
 	now := s.now()
 	change := d.change(now, table.Attrs{attrPurging: true})
@@ -180,7 +183,8 @@ func (s *Store) BeginPurge(ctx context.Context, d Deployment) error {
 	return record.Commit(ctx, s.table, record.Write(change))
 }
 
-// Cleared notes that nothing runs any more of what was left of before a deletion that was undone.
+// Cleared notes that the leftover revisions from before a deletion that was undone do not run
+// any more.
 func (s *Store) Cleared(ctx context.Context, d Deployment) error {
 	now := s.now()
 	writes := []table.Write{table.Update{Key: d.Key(), Set: table.Attrs{attrLeftover: ""}, If: d.unchanged()}}

@@ -58,8 +58,8 @@ func (f *fixture) wantRefused(t *testing.T, ref deployment.Ref, words string) {
 	}
 }
 
-// TestUndeleteGivesEverythingBack deletes a deployment with all that one can have, and undeletes
-// it.
+// TestUndeleteGivesEverythingBack deletes a deployment with everything that a deployment can
+// have, and undeletes it.
 func TestUndeleteGivesEverythingBack(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -153,7 +153,7 @@ func TestUndeleteGivesEverythingBack(t *testing.T) {
 	}
 }
 
-// TestUndeleteIsRefused in each state that has nothing to undo.
+// TestUndeleteIsRefused checks each state in which there is nothing to undo.
 func TestUndeleteIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -174,7 +174,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 	}
 }
 
-// TestUndeleteAfterTheProjectWasDeleted has a new tracing project.
+// TestUndeleteAfterTheProjectWasDeleted checks that the deployment has a new tracing project.
 func TestUndeleteAfterTheProjectWasDeleted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -193,8 +193,8 @@ func TestUndeleteAfterTheProjectWasDeleted(t *testing.T) {
 	}
 }
 
-// TestUndeleteOfWhatNeverServed builds the newest revision, cuts off the one that was in flight,
-// and skips those that waited for it.
+// TestUndeleteOfWhatNeverServed builds the newest revision, cuts off the revision that was in
+// flight, and skips the revisions that waited.
 func TestUndeleteOfWhatNeverServed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -219,7 +219,8 @@ func TestUndeleteOfWhatNeverServed(t *testing.T) {
 	}
 }
 
-// TestUndeleteWithoutASource makes no revision, and leaves nothing for reconcile.
+// TestUndeleteWithoutASource checks that no revision is made, and that nothing is left for
+// reconcile.
 func TestUndeleteWithoutASource(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -238,7 +239,7 @@ func TestUndeleteWithoutASource(t *testing.T) {
 	}
 }
 
-// TestAWindowIsOnlyEverEndedEarlier deletes again with other windows.
+// TestAWindowIsOnlyEverEndedEarlier deletes the deployment again with other windows.
 func TestAWindowIsOnlyEverEndedEarlier(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -304,7 +305,7 @@ func TestReconcileLeavesAWindowAlone(t *testing.T) {
 	}
 }
 
-// TestOneOfUndeleteAndPurgeWins lets several of both meet.
+// TestOneOfUndeleteAndPurgeWins runs several undeletes and purges at the same time.
 func TestOneOfUndeleteAndPurgeWins(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -348,7 +349,7 @@ func TestOneOfUndeleteAndPurgeWins(t *testing.T) {
 	}
 }
 
-// TestWhatADeletedDeploymentTookIsGivenUpWithIt erases one after its window.
+// TestWhatADeletedDeploymentTookIsGivenUpWithIt erases a deployment after its window.
 func TestWhatADeletedDeploymentTookIsGivenUpWithIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

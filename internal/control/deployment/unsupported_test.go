@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 )
 
-// TestWhatCannotBeHadIsRefused asks a place that has no volumes for one, and for one that needs a
-// secret.
+// TestWhatCannotBeHadIsRefused asks for a volume in a place that has no volumes, and for a
+// volume that needs a secret.
 func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,11 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// unnamed is how long an upload is kept that no revision names: until then it may yet be.
+// unnamed is how long an upload is kept that no revision names: until then a revision may
+// still name it.
 const unnamed = 24 * time.Hour
 
-// Upload returns where the tarball of the deployment's next revision can be uploaded, and what the
-// revision is to call it. base is the address under which the client reaches this server.
+// Upload returns the address to which the tarball of the deployment's next revision can be
+// uploaded, and the name by which the revision must refer to it. base is the address under
+// which the client reaches this server.
 func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, upload.Grant, error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
@@ -42,8 +44,8 @@ func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, u
 	return to, grant, nil
 }
 
-// ForgetUploads erases the uploads of a deployment that neither a revision with a build nor the
-// next one is made from, unless they are new.
+// ForgetUploads erases the uploads of a deployment that are not the source of a revision with
+// a build or of the next revision, unless they are new.
 func (s *Store) ForgetUploads(ctx context.Context, d Deployment, uploads upload.Store) error {
 	if d.Source != revision.InternalSource {
 		return nil
@@ -56,10 +58,10 @@ func (s *Store) ForgetUploads(ctx context.Context, d Deployment, uploads upload.
 	return upload.Prune(ctx, uploads, d.Workspace, d.Deployment, func(ref upload.Ref) bool { return named[ref.Path()] || id.Time(ref.Upload).After(young) })
 }
 
-// namedUploads are what the next revision would be made from, and what the newest ones were, but
-// for those that have no build any more, or never had one.
+// namedUploads returns the upload for the next revision, and the uploads of the newest
+// revisions, except of the revisions that have no build any more, or never had a build.
 func (s *Store) namedUploads(ctx context.Context, ref Ref) (map[string]bool, error) {
-	d, err := s.Get(ctx, ref) // as it is now
+	d, err := s.Get(ctx, ref) // in its present state
 	if err != nil {
 		return nil, err
 	}

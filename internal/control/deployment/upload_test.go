@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// uploads is an upload.Store that has what it granted.
+// uploads is an upload.Store that contains the uploads which it granted.
 type uploads struct {
 	kept []upload.Ref
 	base string
@@ -42,7 +42,7 @@ func (u *uploads) Remove(_ context.Context, _, _ string, refs []upload.Ref) erro
 	return nil
 }
 
-// uploading is a store that takes uploads, and a deployment without any.
+// uploading returns a store that takes uploads, and a deployment without uploads.
 func uploading(t *testing.T) (*fixture, *uploads, deployment.Deployment) {
 	t.Helper()
 	f, kept := setUp(t), &uploads{}
@@ -52,7 +52,7 @@ func uploading(t *testing.T) (*fixture, *uploads, deployment.Deployment) {
 	return f, kept, f.create(t, deployment.NewDeployment{Workspace: fromGit("").Workspace, Name: "uploaded", Source: revision.InternalSource})
 }
 
-// upload makes a revision of a new upload.
+// upload makes a revision from a new upload.
 func (f *fixture) upload(t *testing.T, ref deployment.Ref) upload.Ref {
 	t.Helper()
 	to, grant, err := f.Upload(t.Context(), ref, "https://slipway.test/")
@@ -66,7 +66,7 @@ func (f *fixture) upload(t *testing.T, ref deployment.Ref) upload.Ref {
 	return to
 }
 
-// TestUploadsGoWithTheBuildsThatAreMadeFromThem deploys many, of which a few builds are kept.
+// TestUploadsGoWithTheBuildsThatAreMadeFromThem deploys many uploads, and keeps a few builds.
 func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	t.Parallel()
 	f, kept, d := uploading(t)
@@ -109,7 +109,8 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	if diff := cmp.Diff(append(all[3:], waiting), kept.kept); diff != "" {
 		t.Errorf("a day later (-want +got):\n%s", diff)
 	}
-	// One that failed is the next to be tried, while nothing else is uploaded.
+	// An upload whose revision failed is tried again next, as long as nothing else is
+	// uploaded.
 	next(fail)
 	f.clock.move(25 * time.Hour)
 	forget()
@@ -118,7 +119,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	}
 }
 
-// TestOnlyUploadedSourcesHaveUploads asks for places of others.
+// TestOnlyUploadedSourcesHaveUploads asks for upload addresses for other sources.
 func TestOnlyUploadedSourcesHaveUploads(t *testing.T) {
 	t.Parallel()
 	f, kept, d := uploading(t)

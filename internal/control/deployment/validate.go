@@ -83,7 +83,7 @@ func (r *rules) externalDocker(spec Spec) {
 	}
 }
 
-// repoSchemes are the transports that a repository may be cloned by.
+// repoSchemes are the transports by which a repository may be cloned.
 var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
 
 func (r *rules) repoURL(raw string) {
@@ -95,13 +95,14 @@ func (r *rules) repoURL(raw string) {
 		r.breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
 		return
 	}
-	// git is told credentials line by line, as "user:password".
+	// Git reads credentials line by line, as "user:password".
 	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
 		r.breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
 	}
 }
 
-// shellMeta are the characters that a command may not hold, as it is run by a shell.
+// shellMeta are the characters that a command may not contain, because a shell runs the
+// command.
 const shellMeta = "'\"`\\\n\r\x00\t|;$<>"
 
 func (r *rules) command(field string, command *string) {
@@ -114,11 +115,12 @@ func (r *rules) command(field string, command *string) {
 }
 
 const (
-	// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the
-	// environment of an agent as JSON of up to 64 KiB, in which the build and the platform have a
-	// part too.
+	// maxSecrets is the largest total size of a deployment's secrets. Secrets Manager keeps
+	// the environment of an agent as JSON of up to 64 KiB, and a part of this belongs to the
+	// build and the platform.
 	maxSecrets = workspacesecret.MaxSize
-	// maxReferred is how many secrets of the workspace a deployment may refer to.
+	// maxReferred is the largest number of secrets of the workspace to which a deployment may
+	// refer.
 	maxReferred = 20
 )
 
@@ -142,8 +144,8 @@ func (r *rules) secrets(source revision.Source, secrets []Secret) {
 	}
 }
 
-// references checks the names of those to secrets. Whether the secrets are there, refer finds, or a
-// listener in its cluster.
+// references checks the names of references to secrets. refer, or a listener in its cluster,
+// checks that the secrets exist.
 func (r *rules) references(spec Spec, secrets []Secret) {
 	if referred := len(secretNames(spec.SecretReferences)); referred > maxReferred && spec.SourceConfig.ListenerID == nil {
 		r.breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
@@ -157,8 +159,8 @@ func (r *rules) references(spec Spec, secrets []Secret) {
 	}
 }
 
-// variable checks the name of an environment variable, the i-th of a list, among those that were
-// seen before.
+// variable checks the name of an environment variable, the i-th of a list, against the names
+// that were seen before.
 func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
 	switch {
 	case !environmentName(name):
@@ -185,8 +187,8 @@ func environmentName(name string) bool {
 	return true
 }
 
-// reservedNames are the environment variables that the platform sets itself, so that a request may
-// not.
+// reservedNames are the environment variables that the platform sets itself; a request may not
+// set them.
 var reservedNames = strings.Fields(`
 	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO
 	FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI
@@ -195,8 +197,8 @@ var reservedNames = strings.Fields(`
 	LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED
 	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST`)
 
-// machineNames are those that are set of the machine which an agent without an image of its own
-// runs on. A container's are its image's business.
+// machineNames are the variables that describe the machine on which an agent without its own
+// image runs. The variables of a container belong to its image.
 var machineNames = []string{"PATH", "HOME", "TMPDIR", "MOUNT_PREFIX"}
 
 func reserved(source revision.Source, name string) bool {

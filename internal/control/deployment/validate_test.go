@@ -117,8 +117,8 @@ func wantInvalid(t *testing.T, err error, want string) {
 	}
 }
 
-// TestNamesOfTheMachineAreAnImagesOwn sets what the platform sets only of agents that have no
-// image.
+// TestNamesOfTheMachineAreAnImagesOwn sets variables that the platform sets only for agents
+// without an image.
 func TestNamesOfTheMachineAreAnImagesOwn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

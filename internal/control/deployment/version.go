@@ -5,15 +5,16 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Version counts the changes of a deployment. All that is shown of it is the same as long as its
-// version is.
+// Version counts the changes of a deployment. As long as the version stays the same, all data
+// that clients see of the deployment stays the same.
 func (d Deployment) Version() int64 { return d.version }
 
-// Versions are those of which a deployment must have one for a change to be made; nil is any.
+// Versions are the accepted versions: a change is made only if the deployment has one of them;
+// nil accepts any version.
 type Versions record.Versions
 
-// check decides about a deployment that was read. That its version is still the same when the
-// change is written, is a condition of every write.
+// check checks the version of a deployment that was read. Every write has the condition that
+// the version is still the same when the change is written.
 func (v Versions) check(d Deployment) error {
 	if record.Versions(v).Allow(d.version) {
 		return nil

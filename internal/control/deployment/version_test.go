@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 )
 
-// TestAChangeOfAnotherVersion is refused, and changes nothing.
+// TestAChangeOfAnotherVersion checks that the change is refused, and changes nothing.
 func TestAChangeOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// ParseApp reads a GitHub App from the JSON that operators keep it in, which must not be shown to
-// anybody: app_id, slug, client_id, client_secret and private_key, and for GitHub Enterprise
-// web_url and api_url. Other members are of no concern here.
+// ParseApp reads a GitHub App from the JSON in which operators keep it. The JSON is secret.
+// Its members are app_id, slug, client_id, client_secret and private_key, and for GitHub
+// Enterprise web_url and api_url. ParseApp ignores other members.
 func ParseApp(text []byte) (*App, error) {
 	var kept struct {
 		AppID        int64  `json:"app_id"`

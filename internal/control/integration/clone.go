@@ -14,12 +14,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Check tells whether a repository may be cloned with an integration, as far as that can be told
-// without asking anybody: a deployment is created also while GitHub is away. Every rule that is
-// broken is a fault.Invalid. use returns the writes that note a deployment with the integration,
-// which cannot be deleted then; they belong into the transaction that creates the deployment, and
-// their conditions fail when the integration was changed meanwhile, so that Check is to be asked
-// again.
+// Check reports whether a repository may be cloned with an integration, as far as this is
+// known without a request to a git host: a deployment can be created while GitHub is
+// unavailable. Every broken rule is a fault.Invalid. use returns the writes that note a
+// deployment with the integration, so that the integration cannot be deleted. The writes
+// belong into the transaction that creates the deployment. Their conditions fail when the
+// integration was changed since Check; the caller must then call Check again.
 func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error) {
 	ref := Ref{workspace, integrationID}
 	found, err := s.find(ctx, ref, repoURL)
@@ -30,8 +30,8 @@ func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL s
 }
 
 // CloneCredentials returns "user:password" for a clone of the repository with the integration:
-// build.Spec.Credentials. A fault.Unavailable may go away by itself; any other fault does not, and
-// says to people what to do.
+// build.Spec.Credentials. A fault.Unavailable may go away by itself. Any other fault does not,
+// and its message tells people what to do.
 func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error) {
 	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
 	if err != nil {
@@ -51,9 +51,9 @@ func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID
 	return "x-access-token:" + token, nil
 }
 
-// CloneRefused asks anew for what a clone got that was refused, and returns the fault that says
-// why: another process may have heard that the installation changed while this one still held a
-// token.
+// CloneRefused requests new credentials for a clone whose credentials were refused, and
+// returns the fault that says why: another process may have heard that the installation
+// changed while this process still held a token.
 func (s *Service) CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error {
 	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
 	if err != nil || found.sealed != nil {
@@ -64,9 +64,9 @@ func (s *Service) CloneRefused(ctx context.Context, workspace, integrationID, re
 	return err
 }
 
-// means is what a repository is cloned with: an installation, or credentials.
+// means is the way to clone a repository: an installation, or credentials.
 type means struct {
-	// item is what is stored of either.
+	// item is the stored item of the installation or of the credentials.
 	item         *table.Item
 	installation Installation
 	repo         repository
@@ -74,8 +74,8 @@ type means struct {
 	sealed       []byte
 }
 
-// find reads an integration, and holds it against the repository's URL. No fault repeats the URL,
-// which may have a password in it.
+// find reads an integration and checks it against the repository's URL. No fault repeats the
+// URL, because the URL may contain a password.
 func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, error) {
 	unknown := fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", ref.Integration)
 	if !id.Valid(ref.Integration) {
@@ -103,7 +103,7 @@ func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, err
 	}
 }
 
-// repositoryPath matches owner/name as GitHub takes them.
+// repositoryPath matches owner/name as GitHub accepts them.
 var repositoryPath = regexp.MustCompile(`^/([A-Za-z0-9_-][A-Za-z0-9_.-]*)/([A-Za-z0-9_.-]+?)(?:\.git)?/?$`)
 
 func (s *Service) withInstallation(ctx context.Context, ref Ref, item *table.Item, u *url.URL) (means, error) {

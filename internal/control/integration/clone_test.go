@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// TestAPrivateRepositoryIsCloned clones over https from a server that wants the token that the same
-// server has made.
+// TestAPrivateRepositoryIsCloned clones over https from a server that requires the token that
+// the same server has made.
 func TestAPrivateRepositoryIsCloned(t *testing.T) {
 	f := setUp(t)
 	t.Setenv("GIT_SSL_CAINFO", f.github.Trust(t))
@@ -88,7 +88,7 @@ func TestAPrivateRepositoryIsCloned(t *testing.T) {
 	f.assertNoSecrets(t, nil)
 }
 
-// private makes a repository that the server serves, and returns its commit.
+// private makes a repository on the server, and returns its commit.
 func (f *fixture) private(t *testing.T, name string) (commit string) {
 	t.Helper()
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})

@@ -18,11 +18,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Credential is what a workspace clones https URLs of a git host with. Its token is never read
-// back.
+// Credential is the user and token with which a workspace clones https URLs of a git host. No
+// read returns the token.
 type Credential struct {
 	Ref
-	// Host is in lower case, with its port unless that is https's own.
+	// Host is in lower case, with its port unless the port is the default port of https.
 	Host, User       string
 	Created, Updated time.Time
 }
@@ -54,7 +54,7 @@ type NewCredential struct {
 	Workspace, Host, User, Token string
 }
 
-// CreateCredential stores credentials. One that cannot be used is a fault.Invalid.
+// CreateCredential stores credentials. Credentials that cannot be used are a fault.Invalid.
 func (s *Service) CreateCredential(ctx context.Context, request NewCredential, notes ...record.Note[Credential]) (Credential, error) {
 	host, ok := parseHost(request.Host)
 	if !ok {
@@ -84,7 +84,7 @@ func (s *Service) CreateCredential(ctx context.Context, request NewCredential, n
 	return c, record.Commit(ctx, s.table, o)
 }
 
-// parseHost returns the plain form of a host.
+// parseHost returns the normalized form of a host.
 func parseHost(text string) (string, bool) {
 	u, err := url.Parse("https://" + text)
 	if err != nil || len(text) > maxHost || u.Hostname() == "" || u.Host != text || u.User != nil || strings.ContainsFunc(text, unicode.IsSpace) {
@@ -93,8 +93,8 @@ func parseHost(text string) (string, bool) {
 	return plainHost(u), true
 }
 
-// checkUser and checkToken refuse what cannot be handed to git, which is told credentials line by
-// line, as "user:password".
+// checkUser and checkToken refuse values that cannot be passed to git. Git reads credentials
+// line by line, as "user:password".
 func checkUser(user string) error {
 	if user == "" || len(user) > maxUser || strings.Contains(user, ":") || strings.ContainsFunc(user, unicode.IsControl) {
 		return fault.New(fault.Invalid, "user must have 1 to %d bytes, with neither control characters nor a colon.", maxUser)
@@ -109,7 +109,8 @@ func checkToken(token string) error {
 	return nil
 }
 
-// GetCredential returns credentials without their token; unknown ones are a fault.NotFound.
+// GetCredential returns credentials without their token; unknown credentials are a
+// fault.NotFound.
 func (s *Service) GetCredential(ctx context.Context, ref Ref) (Credential, error) {
 	item, err := s.credential(ctx, ref)
 	if err != nil {
@@ -132,8 +133,8 @@ func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) 
 	return item, nil
 }
 
-// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor of
-// the next page, "" after the last.
+// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor
+// of the next page, "" after the last page.
 func (s *Service) CredentialPage(ctx context.Context, workspace string, size int, cursor string) ([]Credential, string, error) {
 	query := keys.GitCredentials(workspace)
 	query.Limit, query.Cursor = size, cursor
@@ -148,11 +149,12 @@ func (s *Service) CredentialPage(ctx context.Context, workspace string, size int
 	return found, page.Cursor, err
 }
 
-// CredentialPatch is a request to change credentials. A nil member changes nothing. The host stays:
-// deployments name the credentials for it.
+// CredentialPatch is a request to change credentials. A nil member changes nothing. The host
+// never changes, because deployments name the credentials for their host.
 type CredentialPatch struct{ User, Token *string }
 
-// PatchCredential gives credentials another user or token, as when the token was renewed.
+// PatchCredential gives credentials another user or token, for example after the token was
+// renewed.
 func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch CredentialPatch) (Credential, error) {
 	now := s.now()
 	change := record.Change(ref.credentialKey(), now, nil, table.Cond{})
@@ -184,7 +186,8 @@ func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch Credential
 	return s.GetCredential(ctx, ref)
 }
 
-// DeleteCredential erases credentials. Those that a deployment is built with are a fault.Conflict.
+// DeleteCredential erases credentials. Credentials with which a deployment is built are a
+// fault.Conflict.
 func (s *Service) DeleteCredential(ctx context.Context, ref Ref) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		item, err := s.credential(ctx, ref)

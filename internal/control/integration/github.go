@@ -20,21 +20,21 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
-// App is a GitHub App as GitHub has registered it. It needs the permissions contents (read),
-// metadata (read) and, of organizations, members (read); its setup must ask for the user's
+// App is a GitHub App as it is registered at GitHub. It needs the permissions contents (read),
+// metadata (read) and, for organizations, members (read). Its setup must request the user's
 // authorization during installation.
 type App struct {
 	ID int64
-	// Slug is its name in addresses.
+	// Slug is the App's name in addresses.
 	Slug string
-	// ClientID and ClientSecret are for the consent of who installs it.
+	// ClientID and ClientSecret are used for the consent of the person who installs the App.
 	ClientID, ClientSecret string
 	// PrivateKey is the RSA key in PEM.
 	PrivateKey []byte
-	// WebURL is where people and git go, APIURL where the API is; empty is github.com. GitHub
-	// Enterprise: https://HOST and https://HOST/api/v3.
+	// WebURL is the address for people and for git, APIURL the address of the API; empty is
+	// github.com. GitHub Enterprise: https://HOST and https://HOST/api/v3.
 	WebURL, APIURL string
-	// Transport makes the requests; nil is the default one.
+	// Transport makes the requests; nil is the default transport.
 	Transport http.RoundTripper
 }
 
@@ -91,7 +91,7 @@ func newGitHub(a App, now clock.Clock) (*github, error) {
 	return g, nil
 }
 
-// installURL is where a person installs the App.
+// installURL returns the address where a person installs the App.
 func (g *github) installURL(state string) string {
 	folder := "apps"
 	if g.enterprising {
@@ -100,8 +100,8 @@ func (g *github) installURL(state string) string {
 	return fmt.Sprintf("%s/%s/%s/installations/new?state=%s", g.web, folder, url.PathEscape(g.slug), url.QueryEscape(state))
 }
 
-// stayOnHost follows redirects (of renamed repositories) on GitHub's own host only, as each request
-// carries a token.
+// stayOnHost follows redirects (of renamed repositories) on GitHub's own host only, because
+// each request carries a token.
 func stayOnHost(next *http.Request, via []*http.Request) error {
 	if len(via) > 3 || next.URL.Host != via[0].URL.Host || next.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -109,7 +109,8 @@ func stayOnHost(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bounded cuts what is too large to be an answer of GitHub's, which then is not JSON.
+// bounded cuts a response body that is too large to be an answer from GitHub. The cut body is
+// not JSON.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -126,12 +127,12 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // as returns the API for the bearer of a token.
 func (g *github) as(token string) (*api.Client, error) {
-	// The library would hold calls back by the machine's clock, for all workspaces at once.
+	// The library would delay calls by the machine's clock, for all workspaces at once.
 	return api.NewClient(api.WithHTTPClient(g.http), api.WithURLs(&g.apiURL, nil), api.WithAuthToken(token), api.WithDisableRateLimitCheck())
 }
 
-// asApp returns the API for the App itself, with a JWT that outlives the call but not GitHub's
-// limit of ten minutes. It begins a minute ago, as clocks differ.
+// asApp returns the API for the App itself, with a JWT that outlives the call and stays below
+// GitHub's limit of ten minutes. The JWT begins a minute ago, because clocks differ.
 func (g *github) asApp() (*api.Client, error) {
 	now := g.now()
 	claims := jwt.RegisteredClaims{
@@ -144,13 +145,14 @@ func (g *github) asApp() (*api.Client, error) {
 	return g.as(signed)
 }
 
-// plainHost is a URL's host in lower case, without https's own port.
+// plainHost returns a URL's host in lower case, without the default port of https.
 func plainHost(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	return strings.TrimSuffix(host, ":443")
 }
 
-// refusal is GitHub's answer to a request that failed; the zero value is none.
+// refusal is GitHub's answer to a request that failed; the zero value means that there is no
+// answer.
 type refusal struct {
 	code   int
 	header http.Header
@@ -173,7 +175,7 @@ func refused(err error) refusal {
 	return refusal{answer.StatusCode, answer.Header}
 }
 
-// said is whether GitHub's words about a failure hold a text.
+// said reports whether GitHub's message about a failure contains a text.
 func said(err error, text string) bool {
 	e, ok := errors.AsType[*api.ErrorResponse](err)
 	return ok && bytes.Contains(bytes.ToLower([]byte(e.Message)), []byte(text))

@@ -46,13 +46,15 @@ func (s *Service) BeginInstall(ctx context.Context, workspace string) (link stri
 	return app.installURL(made.String()), nil
 }
 
-// Callback is what GitHub sends the browser back with. None of it is to be trusted.
+// Callback holds the values with which GitHub sends the browser back. The server must not
+// trust them.
 type Callback struct {
 	State, Code    string
 	InstallationID int64
 }
 
-// Check refuses a callback without an installation that somebody consented to, as a fault.Invalid.
+// Check refuses a callback without an installation that a person consented to, as a
+// fault.Invalid.
 func (c Callback) Check() error {
 	if c.InstallationID <= 0 {
 		return fault.New(fault.Invalid, "The GitHub App is not installed yet: an owner of the organization has to approve it. Then open the link again.")
@@ -63,8 +65,8 @@ func (c Callback) Check() error {
 	return nil
 }
 
-// CompleteInstall binds an installation to the workspace whose state it is. Every callback that is
-// not good is a fault.Invalid.
+// CompleteInstall binds an installation to the workspace that the state belongs to. Every
+// callback that is not valid is a fault.Invalid.
 func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installation, error) {
 	app, err := s.app(ctx)
 	if err != nil {
@@ -87,9 +89,9 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	return s.bind(ctx, asked.Workspace, back.InstallationID, account)
 }
 
-// Installing returns the workspace that a callback's installation would be bound to, and uses
-// nothing up: what a person is asked before CompleteInstall. A state that is not good is a
-// fault.Invalid.
+// Installing returns the workspace that a callback's installation would be bound to, and does
+// not use the state up: the server asks a person about this workspace before CompleteInstall.
+// A state that is not valid is a fault.Invalid.
 func (s *Service) Installing(ctx context.Context, text string) (workspace string, err error) {
 	asked, ok := oauthstate.Parse(text)
 	if !ok {
@@ -105,7 +107,7 @@ func (s *Service) Installing(ctx context.Context, text string) (workspace string
 	return asked.Workspace, nil
 }
 
-// claim uses a state up. Of two callbacks that carry it, one does.
+// claim uses a state up. If two callbacks carry the same state, one of them claims it.
 func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
 	claimed, err := record.Try(ctx, s.table, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
 	if err == nil && !claimed {
@@ -114,10 +116,10 @@ func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
 	return err
 }
 
-// confirm asks GitHub whether an installation is one of the App's, and whether it is up to the
-// person who consented; it returns the account's name. That there is such an installation says
-// nothing about who sent its id, and that somebody can see it does not mean that all that it may
-// read is theirs.
+// confirm asks GitHub whether an installation belongs to the App, and whether the person who
+// consented may decide about it; it returns the account's name. The existence of the
+// installation does not prove anything about the sender of its id. A person who can see the
+// installation does not necessarily own everything that it may read.
 func (g *github) confirm(ctx context.Context, back Callback) (account string, err error) {
 	app, err := g.asApp()
 	if err != nil {
@@ -141,7 +143,7 @@ func (g *github) confirm(ctx context.Context, back Callback) (account string, er
 	return at.GetLogin(), nil
 }
 
-// owns tells whether the person that a code stands for is an account, or an owner of an
+// owns reports whether the person that a code stands for is an account, or an owner of an
 // organization.
 func (g *github) owns(ctx context.Context, code string, person bool, accountID int64, login string) (bool, error) {
 	token, err := g.oauth.Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.http), code)
@@ -173,8 +175,8 @@ func unconfirmed(installation int64) error {
 
 func requestKey(s oauthstate.State) table.Key { return keys.InstallRequest(s.Workspace, s.Request) }
 
-// badState is the fault of every state that is not good, whatever the reason: who guesses learns
-// nothing.
+// badState is the fault of every state that is not valid, whatever the reason, so that a
+// caller who guesses learns nothing.
 func badState() error {
 	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Open the link of a new installation.")
 }

@@ -232,7 +232,7 @@ func TestUninstall(t *testing.T) {
 	must(t, f.Uninstall(t.Context(), gone.Ref))
 }
 
-// TestNothingComesToUseWhatIsBeingRemoved looks at what others can do while GitHub is asked to
+// TestNothingComesToUseWhatIsBeingRemoved checks what others can do while GitHub is asked to
 // remove the App.
 func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
 	mine := f.install(t, workspace)
 	use, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
 	must(t, err)
-	// The fixture's client is intercepted while GitHub has yet to remove the App.
+	// The fixture's client is intercepted before GitHub removes the App.
 	during := func(answer func(http.ResponseWriter)) {
 		f.github.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodDelete {
@@ -415,7 +415,8 @@ func TestAStateIsStoredAsItsHashOnly(t *testing.T) {
 	f.assertNoSecrets(t, []string{state, state[strings.LastIndexByte(state, '.')+1:]})
 }
 
-// staleTable answers queries of an index as it did once: DynamoDB's may lag behind.
+// staleTable answers queries of an index with an earlier result: an index of DynamoDB may lag
+// behind.
 type staleTable struct {
 	table.Table
 	page table.Page

@@ -18,7 +18,8 @@ import (
 // GithubIntegration.
 type Installation struct {
 	Ref
-	// InstallationID is GitHub's id of it, Name the account that it is installed at.
+	// InstallationID is GitHub's id of the installation, Name the account where it is
+	// installed.
 	InstallationID   int64
 	Name             string
 	Created, Updated time.Time
@@ -46,7 +47,7 @@ func decodeInstallation(workspace string, item *table.Item) (Installation, error
 	return i, r.Err()
 }
 
-// GetInstallation returns an installation; an unknown one is a fault.NotFound.
+// GetInstallation returns an installation; an unknown installation is a fault.NotFound.
 func (s *Service) GetInstallation(ctx context.Context, ref Ref) (Installation, error) {
 	item, err := s.installation(ctx, ref)
 	if err != nil {
@@ -69,8 +70,8 @@ func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error
 	return item, nil
 }
 
-// Installations returns all of a workspace's installations, oldest first. There are as many as the
-// organizations that its people own.
+// Installations returns all of a workspace's installations, oldest first. There are as many as
+// the organizations that the workspace's people own.
 func (s *Service) Installations(ctx context.Context, workspace string) ([]Installation, error) {
 	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
 	if err != nil {
@@ -79,8 +80,8 @@ func (s *Service) Installations(ctx context.Context, workspace string) ([]Instal
 	return decodeAll(workspace, items, decodeInstallation)
 }
 
-// InstallationPage returns up to size of them, oldest first, and the cursor of the next page, ""
-// after the last.
+// InstallationPage returns up to size installations, oldest first, and the cursor of the next
+// page, "" after the last page.
 func (s *Service) InstallationPage(ctx context.Context, workspace string, size int, cursor string) ([]Installation, string, error) {
 	query := keys.GitHubIntegrations(workspace)
 	query.Limit, query.Cursor = size, cursor
@@ -107,8 +108,9 @@ func decodeAll[T any](workspace string, items []*table.Item, decode func(string,
 	return found, nil
 }
 
-// bind gives the workspace an installation, which it has once: an integration id stays good when
-// the App is installed again. One that is being removed is a fault.Conflict.
+// bind gives an installation to the workspace. A workspace has an installation only once: an
+// integration id stays valid when the App is installed again. An installation that is being
+// removed is a fault.Conflict.
 func (s *Service) bind(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
 	var existing *Ref
 	errBound := errors.New("the installation is bound already")
@@ -146,7 +148,7 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 	return i, err
 }
 
-// bound returns the installation that a workspace has already.
+// bound returns an installation that the workspace already has.
 func (s *Service) bound(ctx context.Context, ref Ref, installation int64) (Installation, error) {
 	item, err := s.installation(ctx, ref)
 	if err != nil {
@@ -162,8 +164,8 @@ func describe(installation int64, account string) string {
 	return fmt.Sprintf("GitHub installation %d of %s", installation, account)
 }
 
-// unbind takes an installation from its workspace, for a reason, if it is as expected. One that is
-// gone, or was bound anew meanwhile, stays as it is.
+// unbind takes an installation from its workspace, for a reason, if the installation is as
+// expected. An installation that is gone, or was bound anew meanwhile, stays as it is.
 func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
 	now := s.now()
 	var o record.Outbox
@@ -225,6 +227,6 @@ func (s *Service) Removed(ctx context.Context, installation int64) error {
 	return err
 }
 
-// Changed notes that an installation may reach other repositories than before: tokens of it are
-// asked for anew.
+// Changed notes that an installation may reach other repositories than before: new tokens of
+// the installation are requested.
 func (s *Service) Changed(installation int64) { s.tokens.forget(installation) }

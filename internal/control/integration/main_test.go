@@ -92,7 +92,7 @@ func (f *fixture) begin(t *testing.T, workspace string) (state string) {
 	return u.Query().Get("state")
 }
 
-// install goes through the link and the callback.
+// install opens the link and calls the callback.
 func (f *fixture) install(t *testing.T, workspace string) integration.Installation {
 	t.Helper()
 	i, err := f.CompleteInstall(t.Context(), integration.Callback{State: f.begin(t, workspace), Code: f.github.Consent(ada), InstallationID: acme.ID})
@@ -109,7 +109,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantFault checks an error's kind and words.
+// wantFault checks an error's kind and message.
 func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if !fault.Is(err, kind) {
@@ -122,7 +122,7 @@ func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	}
 }
 
-// assertNoSecrets looks for secrets in all that was stored, and in more texts.
+// assertNoSecrets looks for secrets in all stored data, and in more texts.
 func (f *fixture) assertNoSecrets(t *testing.T, secrets []string, more ...string) {
 	t.Helper()
 	texts := more

@@ -10,9 +10,10 @@ import (
 
 // Repository is a repository that an installation may reach: the interface's GithubRepository.
 type Repository struct {
-	// Integration is the integration that it was found by: host_integration_id.
+	// Integration is the integration through which the repository was found:
+	// host_integration_id.
 	Integration string
-	// ID is GitHub's.
+	// ID is GitHub's id.
 	ID            int64
 	Name, Owner   string
 	URL           string
@@ -20,14 +21,14 @@ type Repository struct {
 }
 
 const (
-	// MaxRepositories is how many Repositories returns at most.
+	// MaxRepositories is the largest number of repositories that Repositories returns.
 	MaxRepositories = 2000
-	// maxPage is how many GitHub returns at once.
+	// maxPage is the largest number of repositories that GitHub returns at once.
 	maxPage = 100
 )
 
-// Repositories returns what an installation may reach, MaxRepositories at most: RepositoryPage has
-// no end.
+// Repositories returns the repositories that an installation may reach, MaxRepositories at
+// most. RepositoryPage has no such limit.
 func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, error) {
 	all, page := []Repository{}, 1
 	for page != 0 && len(all) < MaxRepositories {
@@ -40,12 +41,12 @@ func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, erro
 	return all, nil
 }
 
-// RepositoryPage returns up to size (100 at most) of the repositories, in GitHub's order, and the
-// cursor of the next page, "" after the last.
+// RepositoryPage returns up to size (100 at most) of the repositories, in GitHub's order, and
+// the cursor of the next page, "" after the last page.
 func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor string) ([]Repository, string, error) {
 	page := 1
 	if cursor != "" {
-		// A page is counted in pages of its own size.
+		// The number of a page counts pages of this size.
 		var of int
 		text, err := base64.RawURLEncoding.DecodeString(cursor)
 		if _, scanErr := fmt.Sscanf(string(text), "%d of %d", &page, &of); err != nil || scanErr != nil || page < 2 || of != size {
@@ -59,7 +60,8 @@ func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor 
 	return found, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d of %d", next, size)), nil
 }
 
-// repositories returns a page of GitHub's list and the number of the next, 0 after the last.
+// repositories returns a page of GitHub's list and the number of the next page, 0 after the
+// last page.
 func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOptions) ([]Repository, int, error) {
 	i, err := s.GetInstallation(ctx, ref)
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOpt
 	}
 	page, answer, err := client.Apps.ListRepos(ctx, &options)
 	if err != nil {
-		s.Changed(i.InstallationID) // the token may have been taken back
+		s.Changed(i.InstallationID) // the token may have been revoked
 		return nil, 0, app.trouble(err, i.Name)
 	}
 	found := make([]Repository, 0, len(page.Repositories))

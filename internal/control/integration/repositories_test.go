@@ -103,7 +103,7 @@ func TestRepositoryPages(t *testing.T) {
 	wantFault(t, err, fault.Unprocessable)
 }
 
-// TestAListOfASuspendedInstallation uses a token that was taken back.
+// TestAListOfASuspendedInstallation uses a token that was revoked.
 func TestAListOfASuspendedInstallation(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -13,18 +13,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Config is what a Service works with.
+// Config is the configuration of a Service.
 type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	Now    clock.Clock
-	// GitHub is the server's GitHub App; nil when it has none.
+	// GitHub is the server's GitHub App; nil when the server has no App.
 	GitHub *App
-	// LoadGitHub fetches the App, in GitHub's place, when it is first needed; nil when there is
-	// none to fetch. A fetch that fails is tried again by the next who needs it.
+	// LoadGitHub fetches the App when it is first needed, in place of GitHub; nil when there
+	// is no App to fetch. After a failed fetch, the next caller that needs the App fetches it
+	// again.
 	LoadGitHub func(context.Context) (*App, error)
-	// GitHubURL is where the App's repositories are, for a service that only checks and needs no
-	// secrets for it; empty asks the App itself.
+	// GitHubURL is the address of the App's repositories, for a service that only checks and
+	// needs no secrets for this; when it is empty, the service uses the address of the App
+	// itself.
 	GitHubURL string
 }
 
@@ -34,7 +36,7 @@ type Service struct {
 	sealer secret.Sealer
 	now    clock.Clock
 	tokens tokens
-	// host is that of Config.GitHubURL.
+	// host is the host of Config.GitHubURL.
 	host string
 
 	mu     sync.Mutex
@@ -42,8 +44,8 @@ type Service struct {
 	load   func(context.Context) (*App, error)
 }
 
-// New returns a service. An App that cannot be used as it is configured is an error, which holds
-// none of its secrets.
+// New returns a service. An App that cannot be used as it is configured is an error. The error
+// contains no secret of the App.
 func New(c Config) (*Service, error) {
 	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: tokens{held: map[tokenKey]token{}}, load: c.LoadGitHub}
 	if c.GitHub != nil {
@@ -71,7 +73,7 @@ func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Integration ID %s not found.", ref.Integration)
 }
 
-// app is the server's App, without which nothing of GitHub's works.
+// app returns the server's App. No operation with GitHub works without it.
 func (s *Service) app(ctx context.Context) (*github, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +92,7 @@ func (s *Service) app(ctx context.Context) (*github, error) {
 	return s.github, nil
 }
 
-// gitHubHost is the host of the App's repositories.
+// gitHubHost returns the host of the App's repositories.
 func (s *Service) gitHubHost(ctx context.Context) (string, error) {
 	if s.host != "" {
 		return s.host, nil
@@ -102,7 +104,7 @@ func (s *Service) gitHubHost(ctx context.Context) (string, error) {
 	return plainHost(app.web), nil
 }
 
-// badCursor is the fault of a cursor that the list did not make.
+// badCursor is the fault of a cursor that the list did not create.
 func badCursor() error {
 	return fault.Shape(fault.Detail{Loc: []any{"query", "cursor"}, Msg: "The cursor is none that this list has returned.", Type: "value_error"})
 }

@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// tokenRest is how long a token is good for at least when it is handed out. A clone takes its
-	// time, and a build may wait for its place until it is handed another.
+	// tokenRest is the shortest time for which a token is still valid when it is handed out. A
+	// clone takes its time, and a build may wait for its place until it is handed another
+	// token.
 	tokenRest = 20 * time.Minute
-	// maxTokens bounds what is kept. Tokens are good for an hour, so that this many builds in one
-	// are no trouble.
+	// maxTokens bounds the number of tokens that are kept. Tokens are valid for an hour, so
+	// this many builds in an hour are no problem.
 	maxTokens = 4096
 )
 
@@ -31,7 +32,7 @@ type repository struct{ owner, name string }
 
 func (r repository) String() string { return r.owner + "/" + r.name }
 
-// tokenKey is what a token is for. Names at GitHub do not tell cases apart.
+// tokenKey identifies the purpose of a token. Names at GitHub are not case-sensitive.
 type tokenKey struct {
 	installation int64
 	repository   string
@@ -48,8 +49,8 @@ type tokens struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	held   map[tokenKey]token
-	// generation counts what was forgotten: an answer to a question that was asked before is used
-	// once, and not kept.
+	// generation counts the calls that forget tokens. The answer to a request from an earlier
+	// generation is used once, and not kept.
 	generation int
 }
 
@@ -81,9 +82,10 @@ func (t *tokens) forget(installation int64) {
 	maps.DeleteFunc(t.held, func(key tokenKey, _ token) bool { return key.installation == installation })
 }
 
-// token returns a token that reads the contents of a repository of the installation or, for the
-// zero repository, the metadata of all. Callers who ask for the same at once share one question to
-// GitHub, which goes on when one of them goes away.
+// token returns a token that reads the contents of a repository of the installation or, for
+// the zero repository, the metadata of all repositories. Callers that need the same token at
+// the same time share one request to GitHub, which continues when one of these callers goes
+// away.
 func (s *Service) token(ctx context.Context, i Installation, repo repository) (string, error) {
 	app, err := s.app(ctx)
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*callTimeout)
 		defer cancel()
 		if value, _ := s.tokens.get(key, s.now()); value != "" {
-			return value, nil // an answer came between the look and the question
+			return value, nil // an answer came between the lookup and the request
 		}
 		made, err := app.ask(ctx, i, repo)
 		if err != nil {
@@ -119,9 +121,9 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 	}
 }
 
-// ask asks GitHub for a token. The name of a repository means one of the installation's account,
-// whatever the owner in the URL is, and GitHub does not follow a rename here: what the name alone
-// does not find is looked up.
+// ask asks GitHub for a token. The name of a repository means a repository of the
+// installation's account, whatever the owner in the URL is. GitHub does not follow a rename
+// here, so a repository that the name alone does not find is looked up.
 func (g *github) ask(ctx context.Context, i Installation, repo repository) (token, error) {
 	read := new("read")
 	if repo == (repository{}) {
@@ -148,7 +150,7 @@ func (g *github) ask(ctx context.Context, i Installation, repo repository) (toke
 	return made.token, g.trouble(err, i.Name)
 }
 
-// lookUp returns the id of a repository, which may have been renamed.
+// lookUp returns the id of a repository that may have been renamed.
 func (g *github) lookUp(ctx context.Context, i Installation, repo repository) (int64, error) {
 	all, err := g.ask(ctx, i, repository{})
 	if err != nil {
@@ -165,7 +167,7 @@ func (g *github) lookUp(ctx context.Context, i Installation, repo repository) (i
 	return found.GetID(), g.trouble(err, i.Name)
 }
 
-// granted is a token with what GitHub says that it may reach.
+// granted is a token with the repositories that GitHub says it may reach.
 type granted struct {
 	token
 	repositories []*api.Repository

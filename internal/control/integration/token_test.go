@@ -94,8 +94,8 @@ func TestWorkspacesOfOneInstallationShareItsTokens(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "not found")
 }
 
-// TestCallersShareAQuestion holds GitHub's answer back until many have asked; one of them goes
-// away.
+// TestCallersShareAQuestion holds GitHub's answer back until many callers have asked; one
+// caller goes away.
 func TestCallersShareAQuestion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -143,7 +143,8 @@ func TestCallersShareAQuestion(t *testing.T) {
 	}
 }
 
-// TestAChangeWhileATokenIsMade: the token may be for what the installation may not reach any more.
+// TestAChangeWhileATokenIsMade: the token may be for a repository that the installation may
+// not reach any more.
 func TestAChangeWhileATokenIsMade(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -174,7 +175,7 @@ func TestARenamedRepository(t *testing.T) {
 	}
 }
 
-// TestAFailureOfGitHubHasWords has the words that a failed build shows.
+// TestAFailureOfGitHubHasWords checks the messages that a failed build shows.
 func TestAFailureOfGitHubHasWords(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -233,7 +234,7 @@ func TestAFailureOfGitHubHasWords(t *testing.T) {
 	f.token(t, i, f.repoURL("acme/agent"))
 }
 
-// TestAKeyThatGitHubDoesNotAccept is the operator's to mend: no fault.
+// TestAKeyThatGitHubDoesNotAccept: the operator must correct this, so it is not a fault.
 func TestAKeyThatGitHubDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -249,7 +250,8 @@ func TestAKeyThatGitHubDoesNotAccept(t *testing.T) {
 	}
 }
 
-// TestARedirectElsewhereIsNotFollowed: it would hand the App's JWT to whoever the answer names.
+// TestARedirectElsewhereIsNotFollowed: a redirect would send the App's JWT to the host that
+// the answer names.
 func TestARedirectElsewhereIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -267,8 +269,8 @@ func TestARedirectElsewhereIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestACloneThatIsRefusedIsAskedAbout suspends an installation while this process holds a token of
-// it and hears of nothing.
+// TestACloneThatIsRefusedIsAskedAbout suspends an installation while this process holds a
+// token of it and does not hear of the suspension.
 func TestACloneThatIsRefusedIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// trouble turns a failed call to GitHub into a fault, or into an error for the operator when it is
-// the server's own: a key that GitHub does not accept. account names the installation to people.
+// trouble turns a failed call to GitHub into a fault, or into an error for the operator when
+// the failure is the server's own: a key that GitHub does not accept. account names the
+// installation to people.
 func (g *github) trouble(err error, account string) error {
 	answer := refused(err)
 	switch {
@@ -33,7 +34,7 @@ func (g *github) trouble(err error, account string) error {
 	}
 }
 
-// limited tells whether GitHub asks for fewer requests.
+// limited reports whether GitHub demands fewer requests.
 func (r refusal) limited() bool {
 	switch r.code {
 	case http.StatusTooManyRequests:
@@ -45,7 +46,7 @@ func (r refusal) limited() bool {
 	}
 }
 
-// patience says when GitHub takes requests again, if it has said so.
+// patience says when GitHub accepts requests again, if GitHub has said so.
 func (g *github) patience(answer refusal) string {
 	if seconds, err := strconv.Atoi(answer.header.Get("Retry-After")); err == nil && seconds > 0 {
 		return fmt.Sprintf("; try again in %s", time.Duration(seconds)*time.Second)

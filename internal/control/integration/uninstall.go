@@ -15,13 +15,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// gate is where those who bind an installation and who removes it take turns, whatever their
-// workspaces: each write is made under the condition that it is the next after the turn that was
-// read.
+// gate orders the processes that bind an installation and the processes that remove it,
+// whatever their workspaces: each write is made under the condition that it is the next turn
+// after the turn that was read.
 type gate struct {
 	installation int64
 	turn         string
-	// closed says that the App is being removed from the account: nobody can bind the installation.
+	// closed says that the App is being removed from the account: no workspace can bind the
+	// installation.
 	closed bool
 }
 
@@ -41,7 +42,7 @@ func (g gate) put(now time.Time, closed bool) table.Put {
 	return table.Put{Item: table.Item{Key: keys.InstallationGate(g.installation), Attrs: attrs}}
 }
 
-// next returns the write that takes the turn after the one that was read.
+// next returns the write that takes the turn after the turn that was read.
 func (g gate) next(now time.Time, closed bool) table.Write {
 	put := g.put(now, closed)
 	put.If = table.Equals(attrTurn, g.turn)
@@ -51,17 +52,17 @@ func (g gate) next(now time.Time, closed bool) table.Write {
 	return put
 }
 
-// open returns the write that lets everybody bind the installation again.
+// open returns the write that allows all workspaces to bind the installation again.
 func (g gate) open(now time.Time) table.Write { return g.put(now, false) }
 
 func leaving(installation int64) error {
 	return fault.New(fault.Conflict, "Installation ID %d is being removed. Open the link again when that is done.", installation)
 }
 
-// Uninstall takes an installation from its workspace. When no other workspace uses it, the App is
-// removed from the account at GitHub too. One that a deployment is built with is a fault.Conflict.
-// From its first write on no deployment and no workspace can come to use what is about to go; if it
-// does not get to the end, the same request goes on with it.
+// Uninstall takes an installation from its workspace. When no other workspace uses it, the App
+// is removed from the account at GitHub too. An installation with which a deployment is built
+// is a fault.Conflict. From the first write on, no deployment and no workspace can begin to
+// use the installation. If Uninstall does not reach its end, the same request continues it.
 func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 	i, alone, err := s.leave(ctx, ref)
 	if err != nil {
@@ -79,8 +80,8 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 	return s.unbind(ctx, i, table.Equals(attrIsLeaving, true), describe(i.InstallationID, i.Name))
 }
 
-// leave notes that an installation leaves its workspace, and tells whether that is the only one
-// that uses it.
+// leave notes that an installation leaves its workspace, and reports whether this workspace is
+// the only workspace that uses it.
 func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
 	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
 		item, err := s.installation(ctx, ref)
@@ -107,18 +108,18 @@ func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone boo
 	return i, alone, err
 }
 
-// mark notes on an installation whether it leaves. It is no change for users.
+// mark notes on an installation whether it leaves its workspace. This is no change for users.
 func mark(item *table.Item, leaving bool) table.Write {
 	return table.Update{Key: item.Key, Set: table.Attrs{attrIsLeaving: leaving}, Add: map[string]int64{record.Version: 1}, If: unchanged(item)}
 }
 
-// stay takes the note back: GitHub would not remove the App.
+// stay removes the note of leave: GitHub would not remove the App.
 func (s *Service) stay(ctx context.Context, i Installation) error {
 	item, err := s.installation(ctx, i.Ref)
 	if err != nil {
 		return err
 	}
-	// If the note was changed, a repetition of the same request goes on with it.
+	// If the note was changed, a repetition of the same request continues with it.
 	_, err = record.Try(ctx, s.table, mark(item, false), gate{installation: i.InstallationID}.open(s.now()))
 	return err
 }

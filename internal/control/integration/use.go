@@ -14,8 +14,8 @@ import (
 // use returns the writes that note a deployment with the integration.
 func (m means) use(ref Ref, deployment string, now time.Time) []table.Write {
 	return []table.Write{
-		// Counting the version up is what makes a deletion that looked for uses before this one
-		// look again. It is no change for users.
+		// The write increases the version, so that a deletion which looked for uses before
+		// this write looks again. It is no change for users.
 		table.Update{Key: m.item.Key, Add: map[string]int64{record.Version: 1}, If: unchanged(m.item)},
 		table.Put{
 			Item: table.Item{Key: keys.IntegrationUse(ref.Workspace, ref.Integration, deployment), Attrs: record.Attrs("integration_use", now, nil)},
@@ -29,7 +29,7 @@ func unchanged(item *table.Item) table.Cond {
 	return table.Equals(record.Version, item.Int(record.Version))
 }
 
-// mustBeUnused refuses to take away what a deployment is cloned with.
+// mustBeUnused refuses to remove an integration with which a deployment is cloned.
 func (s *Service) mustBeUnused(ctx context.Context, ref Ref) error {
 	query := keys.IntegrationUses(ref.Workspace, ref.Integration)
 	query.Limit = 1

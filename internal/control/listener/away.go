@@ -13,12 +13,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// awayPage is how many listeners are in memory at a time.
+// awayPage is the number of listeners that are in memory at a time.
 const awayPage = 100
 
-// TellAway tells of the listeners that have called once, and not for Config.OfflineLimit: each
-// once, until it calls again, which is told by that call. A listener that calls is looked at once
-// in that time. What is left when ctx ends is for the next call, and no error.
+// TellAway tells of the listeners that have called before, but not for Config.OfflineLimit. It
+// tells of each listener once until the listener calls again; that call is told too. A
+// listener that calls is looked at once in that time. If ctx ends first, the next call looks
+// at the remaining listeners; this is not an error.
 func (s *Store) TellAway(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueListeners(dueBy), Page: awayPage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseListener(item.Key)
@@ -57,7 +58,8 @@ func (s *Store) tellAway(ctx context.Context, ref Ref) error {
 }
 
 // tell returns a change of the listener together with an event of it. Each such change flips
-// attrAway under the condition that it was as it was read, so the events of a listener are a chain.
+// attrAway under the condition that attrAway is as it was read, so the events of a listener
+// form a chain.
 func (s *Store) tell(ctx context.Context, l Listener, change table.Update, e event.Event) (record.Outbox, error) {
 	e.Workspace, e.Listener, e.ComputeID = l.Workspace, l.Listener, l.ComputeID
 	events := event.Chain(l.event, s.now(), []event.Event{e})
@@ -68,13 +70,13 @@ func (s *Store) tell(ctx context.Context, l Listener, change table.Update, e eve
 	return o, err
 }
 
-// lookAt places the listener where TellAway looks at a time.
+// lookAt returns the index entry by which TellAway looks at the listener at a time.
 func (l Listener) lookAt(due time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.DueListener(l.Listener, due)}
 }
 
-// asHeard is the condition that nobody has told since the listener was read that it is away, or
-// online again.
+// asHeard is the condition that, since the listener was read, no process has told that it is
+// away or online again.
 func (l Listener) asHeard() table.Cond {
 	if !l.minded {
 		return table.Cond{}

@@ -57,7 +57,7 @@ func TestWorkIsGivenAgain(t *testing.T) {
 	f.want(t, r, compute.Healthy, "")
 }
 
-// TestALostAnswerIsMadeGoodWhileTheListenerWaits has no other change wake the one who waits.
+// TestALostAnswerIsMadeGoodWhileTheListenerWaits: no other change wakes the waiting call.
 func TestALostAnswerIsMadeGoodWhileTheListenerWaits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -83,7 +83,7 @@ func TestWhatWasNeverFetchedIsForgotten(t *testing.T) {
 	none(t, f.claim(t, l, "a"))
 }
 
-// TestWhatMayRunIsRemoved has an order that nobody fetched, after one that somebody did.
+// TestWhatMayRunIsRemoved has an order that was not fetched, after an order that was fetched.
 func TestWhatMayRunIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -123,7 +123,7 @@ func TestAFailedReleaseIsTriedAnew(t *testing.T) {
 	f.report(t, a.Session, on(again, 1, compute.Healthy))
 	f.want(t, r, compute.Healthy, "")
 
-	// That it was healthy once gives the next order no more time.
+	// The next order gets no more time because the release was healthy once.
 	f.report(t, a.Session, on(again, 2, compute.Failed))
 	f.apply(t, r)
 	f.clock.move(5 * time.Minute)
@@ -133,7 +133,7 @@ func TestAFailedReleaseIsTriedAnew(t *testing.T) {
 func TestAListenerThatIsAwayFailsTheRelease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// called tells that the listener called before the order, fetched that it got it.
+		// called: the listener called before the order; fetched: it fetched the order.
 		called, fetched bool
 		words           string
 	}{
@@ -162,7 +162,7 @@ func TestAListenerThatIsAwayFailsTheRelease(t *testing.T) {
 			if unavailable, ok := errors.AsType[*compute.UnavailableError](err); !ok || unavailable.Status.Reason != listener.ReasonOffline {
 				t.Errorf("Acquire: got %v", err)
 			}
-			// It is tried anew, and the listener comes.
+			// The release is tried anew, and the listener comes.
 			f.apply(t, r)
 			f.want(t, r, compute.Progressing, "", "it waits")
 			b := f.claim(t, l, "b")
@@ -192,7 +192,7 @@ func TestAListenerThatIsThereHasTime(t *testing.T) {
 	f.want(t, r, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 15m0s. The last that is known: the image is being pulled")
 }
 
-// TestAReleaseHasItsOwnTimeToBecomeHealthy: less, or more, than others.
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: less, or more, than other releases.
 func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -227,7 +227,7 @@ func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	f.want(t, short, compute.Failed, compute.ReasonNotReady, "within 15m0s")
 }
 
-// TestAwaitEndsWhenTheListenerStaysAway has nothing happen but that time goes by.
+// TestAwaitEndsWhenTheListenerStaysAway: nothing happens except that time passes.
 func TestAwaitEndsWhenTheListenerStaysAway(t *testing.T) {
 	t.Parallel()
 	f := setUpAt(t, nil, time.Now)

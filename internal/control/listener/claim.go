@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// MaxWait is the longest that one Claim waits. It is less than leaseTime, so that a listener
-	// which only claims keeps its session.
+	// MaxWait is the longest time that one Claim waits. It is less than leaseTime, so that a
+	// listener which only claims keeps its session.
 	MaxWait = 20 * time.Second
-	// maxWork is how much one Claim or one page of Releases gives out: two writes for each, in one
-	// transaction.
+	// maxWork is the largest number of orders in one Claim or one page of Releases: each order
+	// takes two writes, in one transaction.
 	maxWork = 20
 )
 
 // ClaimRequest is a listener's call for work.
 type ClaimRequest struct {
 	Ref
-	// Holder is the name of the calling process, which no other process has or had.
+	// Holder is the name of the calling process. No other process has or had this name.
 	Holder string
-	// Version is that of the listener's program, "" to leave it as it is.
+	// Version is the version of the listener's program, "" to leave it as it is.
 	Version string
 	// Wait is how long to wait for work, up to MaxWait; 0 looks once.
 	Wait time.Duration
 }
 
-// Claim is the answer: the caller's session, and what it has to do.
+// Claim is the answer: the caller's session, and its work.
 type Claim struct {
 	Session Session
-	// Until is when the session is over unless it is renewed.
+	// Until is when the session ends unless it is renewed.
 	Until time.Time
 	Work  []Work
 }
@@ -44,26 +44,27 @@ type Claim struct {
 // Work is one order.
 type Work struct {
 	compute.Ref
-	// Order is its id. Those of a revision sort: a greater one supersedes a smaller one.
+	// Order is the order's id. The orders of a revision sort by id: a greater id supersedes a
+	// smaller id.
 	Order     string
 	Verb      Verb
 	Namespace string
-	// Labels name the release, for whatever the listener makes for it.
+	// Labels name the release, for all objects that the listener creates for it.
 	Labels map[string]string
-	// Release is what is to run, its secrets in clear; nil for Remove.
+	// Release is the release that must run, its secrets in clear; nil for Remove.
 	Release *compute.Release
 }
 
-// labels are those that the platform gives to everything of a release.
+// labels are the labels that the platform gives to every object of a release.
 func labels(ref compute.Ref) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/managed-by": "slipway", "slipway.run/deployment-id": ref.Deployment, "slipway.run/revision-id": ref.Revision,
 	}
 }
 
-// Claim renews the caller's session, or begins one when no other process holds the listener, and
-// returns what there is to do. It waits for either; when the other process still holds the listener
-// then, that is a fault.Conflict.
+// Claim renews the caller's session, or begins a session when no other process holds the
+// listener, and returns the work that is due. It waits for the session and for work. If the
+// other process still holds the listener after the wait, that is a fault.Conflict.
 func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) {
 	if err := checkCaller(request.Ref, request.Holder, request.Version); err != nil {
 		return Claim{}, err
@@ -96,7 +97,8 @@ func (s *Store) take(ctx, wait context.Context, session Session) ([]Work, error)
 // delivery is the work that one look has found.
 type delivery struct {
 	work []Work
-	// again is when work that the session has will be given to it again, zero for no work.
+	// again is when work that the session already has is delivered to it again, zero if there
+	// is no such work.
 	again time.Time
 }
 
@@ -122,8 +124,8 @@ func (s *Store) deliver(ctx context.Context, session Session) (delivery, error) 
 	})
 }
 
-// hand makes work of tasks, and notes that the session has it. The conditions of the tasks fail if
-// their releases have changed since they were read.
+// hand makes work from tasks, and notes that the session has the work. The conditions of the
+// tasks fail if their releases have changed since they were read.
 func (s *Store) hand(ctx context.Context, session Session, tasks []task) (work []Work, o record.Outbox, err error) {
 	names := make([]table.Key, len(tasks))
 	for i, t := range tasks {
@@ -173,9 +175,10 @@ func (s *Store) work(ctx context.Context, r *release) (Work, error) {
 	return w, err
 }
 
-// Releases returns what a listener is to run, whether it has it or not, the oldest revision first,
-// for one that has lost it or looks for what it should not have. after is the last revision of the
-// page before, "" at first; a page that is empty is the end.
+// Releases returns the releases that a listener must run, whether it has them already or not,
+// the oldest revision first. It serves a listener that has lost its releases, or that looks
+// for releases which it should not have. after is the last revision of the previous page, ""
+// for the first page; an empty page is the end.
 func (s *Store) Releases(ctx context.Context, session Session, after string) ([]Work, error) {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return nil, err
@@ -205,7 +208,7 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 	return found, nil
 }
 
-// knownID refuses a listener's id that is none, before it becomes part of a key.
+// knownID refuses a listener's id that is not valid, before it becomes part of a key.
 func knownID(ref Ref) error {
 	if !id.Valid(ref.Listener) {
 		return notFound(ref)

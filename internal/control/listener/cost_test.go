@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestWhatCallsCost counts the requests to the table, which do not depend on how much there is.
+// TestWhatCallsCost counts the requests to the table. They do not depend on the number of
+// items.
 func TestWhatCallsCost(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -51,7 +52,7 @@ func TestWhatCallsCost(t *testing.T) {
 	if err != nil || len(page) != 20 {
 		t.Fatalf("got %d releases (%v)", len(page), err)
 	}
-	cost("a page of releases", 0, 0, 2, 1) // one of the first 20 is to be removed
+	cost("a page of releases", 0, 0, 2, 1) // one of the first 20 must be removed
 	d, err := store.Diagnose(t.Context(), l.Ref)
 	if err != nil || len(d.Orders) != 51 {
 		t.Fatalf("got %d orders (%v)", len(d.Orders), err)

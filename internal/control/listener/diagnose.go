@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// How much of a listener is looked at, so that a diagnosis costs the same whatever there is: one
-// read and three queries.
+// Limits on what a diagnosis reads about a listener, so that every diagnosis costs the same:
+// one read and three queries.
 const (
 	diagnosedOrders   = 100
 	diagnosedReleases = 50
@@ -27,8 +27,8 @@ const (
 // Code names a Check.
 type Code string
 
-// The checks, in the order in which a listener gets something wrong: each is about what those
-// before it make possible.
+// The checks, in the order in which a listener gets something wrong: each check is about a
+// step that the previous checks make possible.
 const (
 	CheckCalled     Code = "HAS_CALLED"
 	CheckOnline     Code = "IS_ONLINE"
@@ -43,16 +43,16 @@ const (
 type Check struct {
 	Code Code
 	OK   bool
-	// Message says how it is, and when it is not OK what to do.
+	// Message describes the state, and when the state is not OK, what to do.
 	Message string
 }
 
-// Order is one that the listener has not carried out.
+// Order is an order that the listener has not carried out.
 type Order struct {
 	compute.Ref
 	Order string
 	Verb  Verb
-	// Since is when it was given, Fetched whether the listener has it.
+	// Since is when the order was given. Fetched reports whether the listener has fetched it.
 	Since   time.Time
 	Fetched bool
 }
@@ -69,22 +69,22 @@ type Misplaced struct {
 	Deployment, Namespace string
 }
 
-// Diagnosis is how a listener does its part.
+// Diagnosis describes how well a listener works.
 type Diagnosis struct {
 	Listener
 	At time.Time
-	// Session is the last one, held by nobody any more when the listener is not online; nil when
-	// none was begun, or it was ended.
+	// Session is the last session; when the listener is not online, no process holds it any
+	// more. It is nil when no session was begun, or the session was ended.
 	Session *Session
-	// Orders begin with the oldest, Failures with those of the newest revision.
+	// Orders begin with the oldest order, Failures with the failures of the newest revision.
 	Orders    []Order
 	Failures  []Failure
 	Misplaced []Misplaced
 	Checks    []Check
 }
 
-// Diagnose looks at what there is to know of a listener, and says what is wrong with it. Of a
-// listener with very much to do it looks at a part.
+// Diagnose reads the records of a listener and says what is wrong with it. If the listener has
+// very much to do, Diagnose reads a part of the records.
 func (s *Store) Diagnose(ctx context.Context, ref Ref) (Diagnosis, error) {
 	l, err := s.Get(ctx, ref)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Store) misplaced(ctx context.Context, l Listener) ([]Misplaced, error) 
 	})
 }
 
-// checks are the findings about what was read.
+// checks returns the findings about the records that were read.
 func (s *Store) checks(d Diagnosis) []Check {
 	var unfetched, late []Order
 	for _, o := range d.Orders {
@@ -205,7 +205,7 @@ func (s *Store) checks(d Diagnosis) []Check {
 	}
 }
 
-// found is the check with the words that are true of it.
+// found returns the check with the message that is true.
 func found(code Code, ok bool, good string, bad func() string) Check {
 	if ok {
 		return Check{code, true, good}

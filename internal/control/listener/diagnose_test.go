@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// findings are the codes of a diagnosis that are not OK, with their words.
+// findings returns the codes of a diagnosis that are not OK, with their messages.
 func (f *fixture) findings(t *testing.T, ref listener.Ref, want ...listener.Code) (listener.Diagnosis, map[listener.Code]string) {
 	t.Helper()
 	d, err := f.Diagnose(t.Context(), ref)
@@ -36,7 +36,7 @@ func (f *fixture) findings(t *testing.T, ref listener.Ref, want ...listener.Code
 	return d, words
 }
 
-// wantWords checks what a finding says.
+// wantWords checks the message of a finding.
 func wantWords(t *testing.T, got, want string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -44,7 +44,8 @@ func wantWords(t *testing.T, got, want string) {
 	}
 }
 
-// TestAListenerIsDiagnosed has one get everything wrong in turn, and mend it.
+// TestAListenerIsDiagnosed: a listener gets everything wrong, one step after the other, and
+// corrects it.
 func TestAListenerIsDiagnosed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -102,7 +103,8 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	wantWords(t, words[listener.CheckHealthy], "Releases that have failed: 1, such as revision ID "+r.Revision+" of deployment ID "+r.Deployment+" at "+
 		clock.Format(d.Failures[0].At)+": IMAGE_UNAVAILABLE. Correct what the reason says, then deploy again.")
 
-	// As nothing takes away a namespace in use, such a deployment is of another time.
+	// Nothing removes a namespace that is in use, so such a deployment is from an earlier
+	// time.
 	f.remove(t, r)
 	for _, w := range f.claim(t, l, "b").Work {
 		f.report(t, c.Session, on(w, 2, compute.Absent))

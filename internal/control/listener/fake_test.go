@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// tableThat is a table with something that happens before each transaction, or once after a query.
+// tableThat is a table that calls a function before each transaction, or once after a query.
 type tableThat struct {
 	table.Table
 	beforeTransact, afterQuery func()

@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAttackAnAgentWhoseNameLeadsInside has a listener say that its agent is at a name, which is no
-// private address as a text and leads to one. Nobody is called there.
+// TestAttackAnAgentWhoseNameLeadsInside: a listener reports its agent at a name that is not a
+// private address as a text, but resolves to a private address. The server must not call that
+// address.
 func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	t.Parallel()
 	inside, err := net.Listen("tcp", "127.0.0.1:0")

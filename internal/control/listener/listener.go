@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// K8s is the compute type of a Kubernetes cluster, the only one that there is.
+// K8s is the compute type of a Kubernetes cluster, the only compute type.
 const K8s = "k8s"
 
 // Ref names a listener. Every read and write begins with the workspace.
@@ -23,11 +23,12 @@ func (r Ref) Key() table.Key { return keys.Listener(r.Workspace, r.Listener) }
 
 // ComputeConfig is the interface's member of that name.
 type ComputeConfig struct {
-	// K8sNamespaces are where in the cluster the listener may run releases. None is null.
+	// K8sNamespaces are the namespaces of the cluster in which the listener may run releases.
+	// An empty list is null.
 	K8sNamespaces []string `json:"k8s_namespaces"`
 }
 
-// Spec is what a listener was asked to be. ComputeType and ComputeID never change.
+// Spec is the user's request for a listener. ComputeType and ComputeID never change.
 type Spec struct {
 	ComputeType   string        `json:"compute_type"`
 	ComputeID     string        `json:"compute_id"`
@@ -38,34 +39,36 @@ type Spec struct {
 type Listener struct {
 	Ref
 	Spec
-	// Version is the version of the listener's program, as a user or the listener itself gave it
-	// last; nil when nobody did.
+	// Version is the version of the listener's program, as a user or the listener itself gave
+	// it last; nil when it was never given.
 	Version          *string
 	Created, Updated time.Time
-	// LastSeen is when a process last spoke for the listener, zero when none ever did. Until is
-	// when the session of that process is over, unless it is renewed.
+	// LastSeen is when a process last spoke for the listener, zero when no process ever did.
+	// Until is when the session of that process ends, unless it is renewed.
 	LastSeen, Until time.Time
-	// Away is when it was told that the listener is not heard of any more, zero while it calls.
+	// Away is when it was told that the listener is not heard of any more, zero while the
+	// listener calls.
 	Away time.Time
 
 	holder string
 	epoch  int64
-	// event is the newest event of the listener, "" when there is none; minded tells that the
-	// listener has called since its absence is told.
+	// event is the newest event of the listener, "" when there is no event; minded is set if
+	// the listener has called since the platform began to tell of absent listeners.
 	event  string
 	minded bool
-	// leaving tells that the listener is being deleted; nobody sees it any more.
+	// leaving is set while the listener is being deleted; users cannot see it any more.
 	leaving bool
-	// version counts the changes by users, and the deployments that came; a session changes none of
-	// it.
+	// version counts the changes by users and the deployments that were added; a session does
+	// not change it.
 	version int64
 }
 
-// ChangeCount is the version of the resource, as ETags have it: it counts what users change and the
-// deployments that come, not what the listener's own calls note.
+// ChangeCount is the version of the resource for ETags: it counts the changes by users and the
+// deployments that were added, not the writes of the listener's own calls.
 func (l Listener) ChangeCount() int64 { return l.version }
 
-// expected refuses a change that was asked for another version of the listener than there is.
+// expected refuses a change that was requested for a version which is not the listener's
+// present version.
 func (l Listener) expected(versions []int64) error {
 	if versions == nil || slices.Contains(versions, l.version) {
 		return nil
@@ -73,10 +76,10 @@ func (l Listener) expected(versions []int64) error {
 	return fault.New(fault.Stale, "Listener ID %s was changed since it was read. Read it again.", l.Listener)
 }
 
-// Online tells whether a process holds the listener's session.
+// Online reports whether a process holds the listener's session.
 func (l Listener) Online(now time.Time) bool { return l.holder != "" && now.Before(l.Until) }
 
-// Has tells whether the listener may run releases in the namespace.
+// Has reports whether the listener may run releases in the namespace.
 func (l Listener) Has(namespace string) bool {
 	return slices.Contains(l.ComputeConfig.K8sNamespaces, namespace)
 }
@@ -108,9 +111,9 @@ func decode(ref Ref, item *table.Item) (Listener, error) {
 	return l, r.Err()
 }
 
-// unchanged is the condition that no user changed the listener since it was read, and no deployment
-// came to it.
+// unchanged is the condition that, since the listener was read, no user changed it and no
+// deployment was added to it.
 func (l Listener) unchanged() table.Cond { return table.Equals(record.Version, l.version) }
 
-// present is the condition that a listener is there, and is not being deleted.
+// present is the condition that a listener exists and is not being deleted.
 func present() table.Cond { return table.Equals(attrLeaving, false) }

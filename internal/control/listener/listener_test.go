@@ -225,8 +225,8 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.NotFound)
 }
 
-// TestAUseAndAChangeMeet has a deployment and a change of its listener look at each other's side
-// before either writes.
+// TestAUseAndAChangeMeet: a deployment and a change of its listener both read the other's side
+// before either of them writes.
 func TestAUseAndAChangeMeet(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fixture, listener.Ref) error{
@@ -247,7 +247,8 @@ func TestAUseAndAChangeMeet(t *testing.T) {
 				t.Errorf("a deployment came to a listener that had changed: %v", err)
 			}
 
-			// The other way round: the change has read the listener, and then the deployment comes.
+			// The other order: the change has read the listener, and then the deployment is
+			// added.
 			l = f.create(t, request("another", "a", "b"))
 			early, err := f.Check(t.Context(), workspace, l.Listener, "a")
 			must(t, err)
@@ -294,7 +295,7 @@ func TestDeletingWhatHasSomethingToRemove(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	l := f.create(t, request("cluster", "agents"))
-	releases := make([]compute.Release, 95) // more than one transaction takes
+	releases := make([]compute.Release, 95) // more than fits in one transaction
 	for i := range releases {
 		releases[i] = f.newRelease(l)
 		f.apply(t, releases[i])
@@ -306,7 +307,7 @@ func TestDeletingWhatHasSomethingToRemove(t *testing.T) {
 		f.remove(t, r)
 	}
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.Conflict, "still removes releases")
-	f.clock.move(time.Minute) // it is away
+	f.clock.move(time.Minute) // the listener is away
 	cut := &tableThat{Table: f.table}
 	calls := 0
 	cut.beforeTransact = func() {
@@ -335,13 +336,13 @@ func TestDeletingWhatHasSomethingToRemove(t *testing.T) {
 	f.wantNothingLeft(t, l, releases...)
 }
 
-// TestChangesForAnotherVersion asks for changes of a listener that has been changed since.
+// TestChangesForAnotherVersion requests changes of a listener that has been changed since.
 func TestChangesForAnotherVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	l := f.create(t, request("cluster", "a"))
 	seen := []int64{l.ChangeCount()}
-	f.claim(t, l, "a") // is no change
+	f.claim(t, l, "a") // this is not a change
 	changed, err := f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"b"}, Expect: seen})
 	must(t, err)
 	if got := f.get(t, l.Ref).ChangeCount(); got != changed.ChangeCount() || got == seen[0] {

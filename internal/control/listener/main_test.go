@@ -63,7 +63,7 @@ func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(now))
 	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Private: outbound.Everywhere, // the clusters are this machine
+		Private: outbound.Everywhere, // the clusters are on this machine
 	}}
 	f.Store = listener.NewStore(f.config)
 	f.target = f.Target(nil)
@@ -96,7 +96,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantFault checks that an error is of the kind and says the words.
+// wantFault checks that an error is of the kind and contains the words.
 func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if !fault.Is(err, kind) {
@@ -110,7 +110,7 @@ func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	}
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -118,7 +118,7 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// request is one that keeps every rule.
+// request is a request that keeps every rule.
 func request(computeID string, namespaces ...string) listener.NewListener {
 	return listener.NewListener{Workspace: workspace, Spec: listener.Spec{
 		ComputeType: listener.K8s, ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
@@ -176,7 +176,7 @@ func (f *fixture) claim(t *testing.T, l listener.Listener, holder string) listen
 	return c
 }
 
-// one is the only work of a claim.
+// one returns the only work of a claim.
 func one(t *testing.T, c listener.Claim) listener.Work {
 	t.Helper()
 	if len(c.Work) != 1 {
@@ -211,7 +211,7 @@ func (f *fixture) report(t *testing.T, s listener.Session, r listener.Report) {
 	must(t, f.Report(t.Context(), s, r))
 }
 
-// status is the release's status as it is now.
+// status returns the release's present status.
 func (f *fixture) status(t *testing.T, r compute.Release) compute.Status {
 	t.Helper()
 	for wait := time.Millisecond; ; wait *= 4 {
@@ -243,7 +243,7 @@ func (f *fixture) want(t *testing.T, r compute.Release, state compute.State, rea
 	}
 }
 
-// wantNothingLeft checks that the table holds nothing of releases any more.
+// wantNothingLeft checks that the table contains no data of the releases any more.
 func (f *fixture) wantNothingLeft(t *testing.T, l listener.Listener, releases ...compute.Release) {
 	t.Helper()
 	for _, query := range []table.Query{keys.ListenerTasks(workspace, l.Listener), keys.ListenerReleases(workspace, l.Listener, "")} {
@@ -260,7 +260,7 @@ func (f *fixture) wantNothingLeft(t *testing.T, l listener.Listener, releases ..
 	}
 }
 
-// stored is every byte that the table has on disk.
+// stored returns every byte that the table has on disk.
 func (f *fixture) stored(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

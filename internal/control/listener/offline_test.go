@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// subscriber takes what is told.
+// subscriber receives the events.
 type subscriber struct {
 	mu   sync.Mutex
 	sent []string
@@ -31,7 +31,7 @@ func (s *subscriber) Notify(_ context.Context, _ string, events []event.Event) (
 	return o, nil
 }
 
-// tellAway is what the timer does.
+// tellAway does the work of the timer.
 func (f *fixture) tellAway(t *testing.T) {
 	t.Helper()
 	must(t, f.TellAway(t.Context(), f.clock.Now()))
@@ -51,7 +51,8 @@ func (f *fixture) wantTold(t *testing.T, want ...[4]string) {
 	}
 }
 
-// offline and online are what is told of a listener that was as given when it called last.
+// offline and online return the expected events of a listener that was as given when it called
+// last.
 func offline(l listener.Listener) [4]string {
 	return [4]string{"listener.offline", l.Listener, l.ComputeID, "The listener called last at " + clock.Format(l.LastSeen) +
 		". What it runs may go on, but nobody looks after it, and no deployment changes there until the listener calls again."}
@@ -81,7 +82,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	f.clock.move(5*time.Minute - time.Second)
 	f.tellAway(t)
 	f.wantTold(t)
-	f.clock.move(5 * time.Minute) // more than the limit after whatever was looked at last
+	f.clock.move(5 * time.Minute) // more than the limit after the last look
 	var timers sync.WaitGroup
 	for range 4 {
 		timers.Go(func() {
@@ -99,7 +100,8 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 		t.Errorf("got %+v, want no change that clients see", after)
 	}
 
-	// It is back by its own call, whatever that is, and another absence is another series.
+	// The listener is back by its own call, of any kind, and another absence is another
+	// series.
 	_, err := f.Heartbeat(t.Context(), s, "2.0")
 	must(t, err)
 	_, err = f.Heartbeat(t.Context(), s, "")
@@ -114,7 +116,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	f.claim(t, l, "b")
 	f.wantTold(t, first, online(before), offline(again), online(again))
 
-	// One that is deleted is told no more of.
+	// No events are told of a listener that is deleted.
 	must(t, f.Delete(t.Context(), l.Ref, nil))
 	must(t, f.Delete(t.Context(), never.Ref, nil))
 	f.clock.move(time.Hour)
@@ -125,8 +127,8 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAListenerThatCallsWhileItIsToldAway lets the calls of a listener and the timer meet: whoever
-// is later decides, and what is told alternates.
+// TestAListenerThatCallsWhileItIsToldAway runs the calls of a listener and the timer at the
+// same time: the later of the two decides, and the events alternate.
 func TestAListenerThatCallsWhileItIsToldAway(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// maxOutput is how much a call may hand in, in bytes, lineCost what a line counts beside its
-	// text.
+	// maxOutput is how many bytes a call may hand in, lineCost how many bytes a line counts in
+	// addition to its text.
 	maxOutput, lineCost = 512 << 10, 32
-	// outputRate is how much output a release may have per second in the long run, outputBurst how
-	// much at once.
+	// outputRate is how many bytes of output a release may have per second in the long run,
+	// outputBurst how many at once.
 	outputRate, outputBurst = 64 << 10, 2 << 20
 )
 
-// Output is what a release has printed.
+// Output is text that a release has printed.
 type Output struct {
 	Deployment, Revision string
 	// Lines are whole lines, the oldest first.
 	Lines []string
 }
 
-// size is what the output counts.
+// size is the number of bytes that the output counts.
 func (o Output) size() int64 {
 	size := 0
 	for _, line := range o.Lines {
@@ -39,9 +39,10 @@ func (o Output) size() int64 {
 	return int64(size)
 }
 
-// Admit lets a listener hand in output of a release that it runs, removes or has failed to run, and
-// returns the agent's token, which no log may show. Output of a session or a release that is not
-// the listener's any more is a fault.Conflict, more of it than a release may have a fault.TooMany.
+// Admit allows a listener to hand in output of a release that it runs, removes or has failed
+// to run, and returns the agent's token, which no log may show. Output of a session or a
+// release that does not belong to the listener any more is a fault.Conflict. More output than
+// a release may have is a fault.TooMany.
 func (s *Store) Admit(ctx context.Context, session Session, output Output) (token string, err error) {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return "", err
@@ -78,8 +79,8 @@ func (o Output) check() error {
 	return problems.err()
 }
 
-// admission are the writes that take output out of a release's allowance, under the condition that
-// the release is the listener's.
+// admission returns the writes that deduct output from a release's allowance, under the
+// condition that the release belongs to the listener.
 func (s *Store) admission(ctx context.Context, session Session, ref compute.Ref, size int64) ([]table.Write, error) {
 	allowance := keys.ListenerOutput(ref.Workspace, ref.Deployment, ref.Revision)
 	items, err := s.table.GetBatch(ctx, releaseKey(ref), allowance)
@@ -103,7 +104,7 @@ func (s *Store) admission(ctx context.Context, session Session, ref compute.Ref,
 		table.Check{Key: releaseKey(ref), If: table.Equals(attrListener, session.Listener)},
 		table.Put{Item: table.Item{
 			Key: allowance, Attrs: record.Attrs(kindOutput, now, table.Attrs{attrLeft: left - size, attrAt: clock.Format(now)}),
-			Expires: now.Add(2 * filling(outputBurst)), // by then it is full again
+			Expires: now.Add(2 * filling(outputBurst)), // by then the allowance is full again
 		}, If: same},
 	}, nil
 }
@@ -114,8 +115,8 @@ const (
 	attrAt     = "at"
 )
 
-// allowed is how many bytes a release may print now, and the condition that nobody took any
-// meanwhile.
+// allowed is how many bytes a release may print now, and the condition that no other call used
+// the allowance meanwhile.
 func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
 	if item == nil {
 		return outputBurst, table.Absent(), nil
@@ -129,7 +130,7 @@ func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
 	return min(outputBurst, item.Int(attrLeft)+filled), table.All(table.Equals(attrAt, item.Text(attrAt)), table.Equals(attrLeft, item.Int(attrLeft))), nil
 }
 
-// filling is how long it takes until so many bytes more are allowed.
+// filling is the time after which the given number of further bytes is allowed.
 func filling(bytes int64) time.Duration {
 	return time.Duration(float64(bytes) / outputRate * float64(time.Second))
 }

@@ -55,7 +55,7 @@ func TestOutputIsAdmittedAsLongAsTheReleaseIsThere(t *testing.T) {
 	wantFault(t, f.admit(t, next, listener.Output{Deployment: "x", Revision: "y"}), fault.Invalid, "deployment_id must be a UUID", "revision_id must be a UUID")
 }
 
-// TestOutputHasARate prints as fast as it may, and faster; other releases are not held up.
+// TestOutputHasARate prints at the allowed rate, and faster; other releases are not held up.
 func TestOutputHasARate(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -84,7 +84,7 @@ func TestOutputHasARate(t *testing.T) {
 	f.clock.move(4 * time.Second)
 	must(t, f.admit(t, s, half))
 	refused(half, 8*time.Second)
-	f.clock.move(time.Hour) // it is full, and not more than full
+	f.clock.move(time.Hour) // the allowance is full, and not more than full
 	for range 4 {
 		must(t, f.admit(t, s, half))
 	}

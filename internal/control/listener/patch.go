@@ -19,11 +19,12 @@ type Patch struct {
 	K8sNamespaces *[]string
 	// ComputeType and ComputeID cannot be changed; the present value passes.
 	ComputeType, ComputeID *string
-	// Expect are the versions of which the listener must have one; nil is any.
+	// Expect are the accepted versions: the listener must have one of them; nil accepts any
+	// version.
 	Expect []int64
 }
 
-// Patch changes a listener. A broken rule is a fault.Invalid; taking away a namespace that a
+// Patch changes a listener. A broken rule is a fault.Invalid; removing a namespace that a
 // deployment runs in is a fault.Conflict.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Listener, record.Outbox, error) {
@@ -55,8 +56,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, erro
 	})
 }
 
-// apply returns the listener as it would be after the patch, and whether that is another than
-// before.
+// apply returns the listener as it would be after the patch, and whether that differs from the
+// present listener.
 func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	r := new(rules)
 	if p.ComputeType != nil && *p.ComputeType != l.ComputeType {
@@ -78,7 +79,7 @@ func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	return next, changed, validate(next)
 }
 
-// mayLose refuses to take away a namespace that is in use. A deployment that comes meanwhile
+// mayLose refuses to remove a namespace that is in use. A deployment that is added meanwhile
 // changes the listener's version.
 func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
 	for _, namespace := range before.ComputeConfig.K8sNamespaces {
@@ -96,7 +97,8 @@ func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
 	return nil
 }
 
-// user returns one of the deployments that a query for uses finds, "" when there is none.
+// user returns one of the deployments that a query for uses finds, "" when it finds no
+// deployment.
 func (s *Store) user(ctx context.Context, query table.Query) (deployment string, err error) {
 	query.Limit = 1
 	page, err := s.table.Query(ctx, query)
@@ -109,13 +111,14 @@ func (s *Store) user(ctx context.Context, query table.Query) (deployment string,
 	return keys.ListenerUseDeployment(page.Items[0].Key), nil
 }
 
-// Delete deletes a listener. One that deployments use, or that is online and still removes their
-// releases, is a fault.Conflict. What a listener that is away has left to remove is forgotten, as
-// nobody else could. expect are the versions of which the listener must have one; nil is any.
+// Delete deletes a listener. A listener that deployments use, or that is online and still
+// removes their releases, is a fault.Conflict. If the listener is away, its remaining orders
+// to remove releases are forgotten, because no other process could carry them out. expect are
+// the accepted versions: the listener must have one of them; nil accepts any version.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		l, err := s.get(ctx, ref)
-		if err != nil || l.leaving { // an earlier call did not get to the end
+		if err != nil || l.leaving { // an earlier call did not reach its end
 			return record.Outbox{}, err
 		}
 		if err := l.expected(expect); err != nil {
@@ -157,7 +160,8 @@ func (s *Store) mayGo(ctx context.Context, l Listener) error {
 	return nil
 }
 
-// erase removes what a listener leaves behind, itself last. No task can come while it is leaving.
+// erase removes the records of a listener, the listener itself last. No task can be added
+// while the listener is leaving.
 func (s *Store) erase(ctx context.Context, ref Ref) error {
 	const page = 40 // two writes for each
 	query := keys.ListenerTasks(ref.Workspace, ref.Listener)

@@ -23,14 +23,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// cluster is where a listener runs releases: a host whose agents are processes. It outlives the
-// listener's processes, and keeps with each release the order that it was made for, as an
-// annotation would.
+// cluster is the place where a listener runs releases: a host whose agents are processes. It
+// outlives the listener's processes, and keeps with each release the order for which the
+// release was made, as an annotation would.
 type cluster struct {
 	*remote.Target
 
 	mu sync.Mutex
-	// orders are the greatest that were carried out, by revision.
+	// orders are the greatest orders that were carried out, by revision.
 	orders map[string]string
 	// made counts how often a release was started.
 	made map[string]int
@@ -61,7 +61,8 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// obey carries an order out, unless a greater one was. What runs for a smaller one gives way.
+// obey carries an order out, unless a greater order was already carried out. A release that
+// runs for a smaller order is replaced.
 func (c *cluster) obey(ctx context.Context, w listener.Work) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +85,7 @@ func (c *cluster) obey(ctx context.Context, w listener.Work) error {
 	return nil
 }
 
-// hasFailed tells whether there is nothing to give way.
+// hasFailed reports whether the release has failed, so that there is nothing to replace.
 func (c *cluster) hasFailed(ctx context.Context, ref compute.Ref) bool {
 	now, cancel := context.WithCancel(ctx)
 	cancel()
@@ -113,7 +114,7 @@ type program struct {
 	busy   map[string]string // the order of each revision that is being carried out
 }
 
-// run works until ctx ends, and returns when nothing of it is left.
+// run works until ctx ends, and returns when all of its work has ended.
 func (p *program) run(ctx context.Context) error {
 	defer p.work.Wait()
 	p.busy = map[string]string{}
@@ -123,7 +124,7 @@ func (p *program) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case fault.Is(err, fault.Conflict):
-			continue // another process speaks for it
+			continue // another process speaks for the listener
 		case err != nil:
 			return err
 		}
@@ -134,7 +135,7 @@ func (p *program) run(ctx context.Context) error {
 	return nil
 }
 
-// begin carries work out, unless it is being carried out.
+// begin carries work out, unless the work is already being carried out.
 func (p *program) begin(ctx context.Context, s listener.Session, w listener.Work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,8 +153,8 @@ func (p *program) begin(ctx context.Context, s listener.Session, w listener.Work
 	})
 }
 
-// carryOut ends silently when the order or the session is not the present one any more, or ctx has
-// ended.
+// carryOut ends silently when the order or the session is not the present one any more, or ctx
+// has ended.
 func (p *program) carryOut(ctx context.Context, s listener.Session, w listener.Work) {
 	p.step("obey", w)
 	if err := p.cluster.obey(ctx, w); err != nil {
@@ -204,7 +205,7 @@ func (p *program) report(ctx context.Context, s listener.Session, w listener.Wor
 	})
 }
 
-// start runs the program until the test ends or stop is called, which is how it is killed.
+// start runs the program until the test ends or stop is called. stop kills the program.
 func (p *program) start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -231,7 +232,7 @@ func (p placed) Apply(ctx context.Context, r compute.Release) error {
 	return p.Target.Apply(ctx, r)
 }
 
-// eventually asks again and again until the condition holds.
+// eventually checks again and again until the condition holds.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	ctx := patience(t)

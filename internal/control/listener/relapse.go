@@ -8,8 +8,9 @@ import (
 
 var _ compute.Minder = (*Target)(nil)
 
-// AwaitRelapse waits until the listener reports that a release, which was healthy, has failed. One
-// that is progressing again may come back: its listener says when not.
+// AwaitRelapse waits until the listener reports that a release, which was healthy, has failed.
+// A release that is progressing again may become healthy again; its listener reports if it
+// does not.
 func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	changes := t.table.Watch(releaseKey(ref))
 	defer changes.Stop()
@@ -28,7 +29,7 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	}
 }
 
-// awaitRelapseElsewhere is AwaitRelapse for a release that is at no listener.
+// awaitRelapseElsewhere is AwaitRelapse for a release that is not at a listener.
 func (t *Target) awaitRelapseElsewhere(ctx context.Context, ref compute.Ref) (string, error) {
 	if minder, ok := t.rest.(compute.Minder); ok {
 		return minder.AwaitRelapse(ctx, ref)

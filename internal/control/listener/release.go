@@ -19,27 +19,28 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// status is how far a release is. One that is absent has no item.
+// status is the state of a release. A release that is absent has no item.
 type status string
 
 const (
 	// waiting: ordered. The listener has not fetched the order.
 	waiting status = "waiting"
-	// working: the listener has the order, or starts again what had been healthy. It reports what
-	// comes of it.
+	// working: the listener has the order, or starts again a release that had been healthy. It
+	// reports the result.
 	working status = "working"
-	// healthy: it answers at its URL.
+	// healthy: the release answers at its URL.
 	healthy status = "healthy"
-	// failed: the listener has given up. It may find later that the release has recovered; a new
-	// order makes it try anew.
+	// failed: the listener has given up. It may find later that the release has recovered;
+	// after a new order it tries anew.
 	failed status = "failed"
-	// leaving: it is to be removed, and gone for everybody but the listener. Ends when that reports
-	// it absent.
+	// leaving: the release must be removed, and is already gone for all processes except the
+	// listener. This status ends when the listener reports the release absent.
 	leaving status = "leaving"
 )
 
-// transitions lists what may follow each status. A release that took too long is ordered anew as
-// one that failed is; one that is waiting may be reported by a listener that has it from Releases.
+// transitions lists the statuses that may follow each status. A release that took too long is
+// ordered anew in the same way as a release that failed; a listener that has a waiting release
+// from Releases may report it.
 var transitions = map[status][]status{
 	waiting: {waiting, working, healthy, failed, leaving},
 	working: {waiting, working, healthy, failed, leaving},
@@ -55,24 +56,24 @@ func (s status) mayBecome(next status) bool { return slices.Contains(transitions
 type release struct {
 	compute.Ref
 	listener, namespace string
-	// order is the id of what is wished at present; it tells when that was.
+	// order is the id of the present order; the id contains the time of the order.
 	order  string
 	status status
-	// reason, message and url are what the listener reported last.
+	// reason, message and url are the values of the listener's last report.
 	reason, message, url string
-	// pending tells that there is a task; delivered that the listener has been given an order of
-	// this revision, so that something may run there; served that the release has been healthy
-	// since the order.
+	// pending is set if there is a task; delivered is set if the listener has been given an
+	// order of this revision, so that something may run there; served is set if the release
+	// has been healthy since the order.
 	pending, delivered, served bool
-	// epoch and number are those of the last report of the order.
+	// epoch and number are the epoch and number of the last report of the order.
 	epoch, number int64
-	// readyLimit is how long it may take to become healthy, 0 for the store's limit.
+	// readyLimit is how long the release may take to become healthy, 0 for the store's limit.
 	readyLimit time.Duration
 	version    int64
 	releaseBody
 }
 
-// releaseBody is the sealed compute.Release; nil once the release is to be removed.
+// releaseBody is the sealed compute.Release; nil once the release must be removed.
 type releaseBody struct {
 	Sealed []byte `json:"sealed,omitempty"`
 }
@@ -125,14 +126,15 @@ func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) 
 
 func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
 
-// same is the condition that nobody changed the release since it was read. The order is part of it,
-// as the versions of a release that was removed and applied again begin anew.
+// same is the condition that nobody changed the release since it was read. The condition
+// includes the order, because the versions begin anew when a release is removed and applied
+// again.
 func (r *release) same() table.Cond {
 	return table.All(table.Equals(record.Version, r.version), table.Equals(attrOrder, r.order))
 }
 
-// change returns the write that moves the release, as it was read, to its next status. A move that
-// the transition table does not hold is a bug.
+// change returns the write that moves the release, as it was read, to its next status. A move
+// that is not in the transition table is a bug.
 func (r *release) change(now time.Time, next status, set table.Attrs) table.Update {
 	if !r.status.mayBecome(next) {
 		panic(fmt.Sprintf("listener: a release that is %s may not become %s", r.status, next))
@@ -141,15 +143,16 @@ func (r *release) change(now time.Time, next status, set table.Attrs) table.Upda
 	return record.Change(releaseKey(r.Ref), now, set, r.same())
 }
 
-// ordered are the attributes of a release with a new order, of which nothing has been reported.
+// ordered returns the attributes of a release with a new order, about which there is no report
+// yet.
 func ordered(order string) table.Attrs {
 	return table.Attrs{
 		attrOrder: order, attrPending: true, attrServed: false, attrEpoch: int64(0), attrReason: "", attrMessage: "", attrURL: "",
 	}
 }
 
-// nextOrder returns the id of a new order, which sorts behind the one before even when the clocks
-// of two hosts differ.
+// nextOrder returns the id of a new order, which sorts after the previous order even when the
+// clocks of two hosts differ.
 func nextOrder(now time.Time, before string) string {
 	if next := id.Time(before).Add(time.Microsecond); before != "" && next.After(now) {
 		now = next
@@ -162,7 +165,7 @@ func bound(ref compute.Ref) secret.Bound {
 }
 
 func (s *Store) seal(ctx context.Context, spec compute.Release) (releaseBody, error) {
-	spec.Token = "" // derived, so that nothing has to store it
+	spec.Token = "" // derived, so that it need not be stored
 	sealed, err := s.sealer.Seal(ctx, bound(spec.Ref), record.Encode(spec))
 	if err != nil {
 		return releaseBody{}, fmt.Errorf("seal release: %w", err)
@@ -177,7 +180,7 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	}
 	spec := new(compute.Release)
 	if err := json.Unmarshal(plain, spec); err != nil {
-		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision) // the decoder's own words could hold a part of it
+		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision) // the decoder's message could contain a part of it
 	}
 	if spec.Token, err = s.token(ctx, r.Revision); err != nil {
 		return nil, fmt.Errorf("token of release %s: %w", r.Revision, err)
@@ -185,9 +188,10 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	return spec, nil
 }
 
-// Reasons of a Failed release that nobody reported.
+// Reasons of a Failed release that no listener reported.
 const (
-	// ReasonOffline: the listener that is to run the release has not been heard of for too long.
+	// ReasonOffline: the listener that must run the release has not been heard of for too
+	// long.
 	ReasonOffline = "LISTENER_OFFLINE"
 )
 
@@ -196,9 +200,9 @@ var (
 	stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 )
 
-// view returns a release's status at a time, and when it will be another one if nothing happens
-// until then, zero for never. The time is from before the release was read: what is late is judged
-// by all that was known then.
+// view returns a release's status at a time, and when the status will change if nothing
+// happens until then, zero for never. The time is from before the release was read: view
+// decides what is late from all that was known at that time.
 func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.Status, time.Time, error) {
 	switch {
 	case r == nil:
@@ -220,8 +224,8 @@ func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.St
 	return status, until, nil
 }
 
-// starting is the status of a release that has not been healthy since it was ordered: it has a time
-// to become so, and its listener one to be heard of.
+// starting is the status of a release that has not been healthy since it was ordered: the
+// release has a limited time to become healthy, and its listener a limited time to call.
 func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status, time.Time) {
 	began := id.Time(r.order)
 	heard := began
@@ -249,7 +253,7 @@ func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status,
 	return status, late
 }
 
-// progress says how far a release is that is not healthy.
+// progress describes the progress of a release that is not healthy.
 func (r *release) progress() string {
 	switch {
 	case r.message != "":

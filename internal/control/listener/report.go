@@ -18,31 +18,32 @@ import (
 )
 
 const (
-	// maxMessage is how much of a message is kept, in bytes: its end, where the last output is.
+	// maxMessage is how many bytes of a message are kept: the end of the message, where the
+	// last output is.
 	maxMessage = 16 << 10
-	// maxReason and maxURL are how long those may be.
+	// maxReason and maxURL are the largest lengths of a reason and a URL.
 	maxReason, maxURL = 64, 2048
 )
 
-// Report is what a listener says of a release.
+// Report is a listener's report about a release.
 type Report struct {
-	// Deployment, Revision and Order are those of the work.
+	// Deployment, Revision and Order are the ids from the work.
 	Deployment, Revision, Order string
-	// Number is greater than that of the session's report before on the order, so that one which
-	// arrives twice or late does no harm.
+	// Number is greater than the number of the session's previous report on the order, so that
+	// a report which arrives twice or late does no harm.
 	Number int64
-	// State is Progressing, Healthy or Failed for an order to apply, Progressing or Absent for one
-	// to remove.
+	// State is Progressing, Healthy or Failed for an order to apply, Progressing or Absent for
+	// an order to remove.
 	State compute.State
-	// Reason is a constant, Message a sentence with the agent's last output perhaps. One that
-	// failed has both.
+	// Reason is a constant; Message is a sentence, possibly with the agent's last output. A
+	// report about a failed release has both.
 	Reason, Message string
 	// URL is where a Healthy release answers.
 	URL string
 }
 
-// Report takes a listener's report. One of a session or about an order that is not the present one
-// is a fault.Conflict; a repetition changes nothing.
+// Report takes a listener's report. A report of a session or about an order that is not the
+// present one is a fault.Conflict; a repetition changes nothing.
 func (s *Store) Report(ctx context.Context, session Session, report Report) error {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return err
@@ -70,13 +71,15 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 	})
 }
 
-// refusal is the error of a report that cannot be taken. That the session is over comes first.
+// refusal is the error of a report that cannot be accepted. The error that the session is over
+// has precedence.
 func (s *Store) refusal(ctx context.Context, session Session, err error) error {
 	return cmp.Or(record.Commit(ctx, s.table, session.fence()), err)
 }
 
-// check refuses a report that cannot be one. A public address has to be https: whatever its name is
-// resolved to later, nobody in this server's own network has its certificate.
+// check refuses a report that is not valid. A public address must be https: whatever address
+// its name resolves to later, no server in this server's own network has the certificate for
+// the name.
 func (r Report) check(private outbound.Networks) error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
@@ -131,8 +134,8 @@ func (r Report) ref(session Session) compute.Ref {
 	return compute.Ref{Workspace: session.Workspace, Deployment: r.Deployment, Revision: r.Revision}
 }
 
-// writesOf returns what a report changes, apart from the fence: nothing for a repetition. ended
-// tells that a release which was healthy is so no more.
+// writesOf returns the writes of a report, apart from the fence: no writes for a repetition.
+// ended is set if a release which was healthy is not healthy any more.
 func (s *Store) writesOf(ctx context.Context, session Session, report Report) (writes []table.Write, ended bool, err error) {
 	r, err := s.release(ctx, report.ref(session))
 	switch {
@@ -154,7 +157,7 @@ func (s *Store) writesOf(ctx context.Context, session Session, report Report) (w
 	return r.reported(now, session, report), r.served && r.status != leaving && report.State != compute.Healthy, nil
 }
 
-// reported are the writes of a report that does not end the release.
+// reported returns the writes of a report that does not end the release.
 func (r *release) reported(now time.Time, session Session, report Report) []table.Write {
 	next := map[compute.State]status{compute.Progressing: working, compute.Healthy: healthy, compute.Failed: failed}[report.State]
 	if r.status == leaving {

@@ -34,7 +34,8 @@ func TestReportsThatComeTwiceOrLate(t *testing.T) {
 	f.want(t, r, compute.Progressing, "")
 	wantFault(t, f.Report(t.Context(), a.Session, on(w, 9, compute.Healthy)), fault.Conflict, "is over")
 
-	// Removed and applied anew: nothing said about the first life counts for the second.
+	// The release was removed and applied anew: no report about its first life counts for the
+	// second.
 	f.remove(t, r)
 	gone := one(t, f.claim(t, l, "b"))
 	f.report(t, b.Session, on(gone, 2, compute.Absent))

@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Sealed says what the sealed texts in items of this package's kinds are bound to.
+// Sealed holds, for each kind of items of this package, the function that returns what the
+// sealed texts in the item are bound to.
 var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	kindRelease: func(item *table.Item) (secret.Bound, error) {
 		parts, err := keys.ParseListenerRelease(item.Key)
@@ -17,7 +18,8 @@ var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 }
 
 // HeldBy returns the deployment whose agent a listener may be running, given the item of its
-// release: it was started with a token that is derived from the oldest key. Other items are not ok.
+// release: the agent was started with a token that is derived from the oldest key. For other
+// items ok is false.
 func HeldBy(item *table.Item) (deployment string, ok bool) {
 	if item.Text(record.Kind) != kindRelease || !item.Bool(attrDelivered) || status(item.Text(attrStatus)) == leaving {
 		return "", false

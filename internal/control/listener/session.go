@@ -16,21 +16,21 @@ import (
 // leaseTime is how long a session lasts after the last Claim or Heartbeat.
 const leaseTime = 30 * time.Second
 
-// maxHolder is how long a holder's name may be, in bytes.
+// maxHolder is the largest length of a holder's name, in bytes.
 const maxHolder = 128
 
-// Session is one process's hold on a listener. A process that was taken for dead has one that no
-// call accepts any more.
+// Session is one process's hold on a listener. No call accepts the session of a process that
+// was taken for dead.
 type Session struct {
 	Ref
-	// Holder is what the process calls itself, another name each time that it starts.
+	// Holder is the name that the process gives itself, a new name each time that it starts.
 	Holder string
-	// Epoch is one more than that of the session before.
+	// Epoch is the epoch of the previous session plus one.
 	Epoch int64
 }
 
-// holds is the condition that the session is the present one. It is part of every write that a
-// listener causes: the fence.
+// holds is the condition that the session is the present session. It is part of every write
+// that a listener causes: the fence.
 func (s Session) holds() table.Cond {
 	return table.All(present(), table.Equals(attrHolder, s.Holder), table.Equals(attrEpoch, s.Epoch))
 }
@@ -50,8 +50,8 @@ type heldError struct{ until time.Time }
 
 func (e *heldError) Error() string { return "another process holds the listener" }
 
-// enter begins the holder's session or renews it. It waits for one that another process holds until
-// wait ends.
+// enter begins the holder's session or renews it. If another process holds a session, enter
+// waits until wait ends.
 func (s *Store) enter(ctx, wait context.Context, ref Ref, holder, version string) (Session, time.Time, error) {
 	session, until, err := s.tryEnter(ctx, ref, holder, version)
 	if _, held := errors.AsType[*heldError](err); !held {
@@ -76,7 +76,7 @@ func (s *Store) enter(ctx, wait context.Context, ref Ref, holder, version string
 	}
 }
 
-// entered is a session with its end, unless it is renewed.
+// entered is a session with the time when it ends, unless it is renewed.
 type entered struct {
 	Session
 	until time.Time
@@ -101,8 +101,8 @@ func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (
 	return e.Session, e.until, err
 }
 
-// hear begins or renews a session of the listener as it was read. A listener that was reported to
-// be offline is online again: that is an event.
+// hear begins or renews a session of the listener as it was read. If the listener was reported
+// to be offline, it is online again: that is an event.
 func (s *Store) hear(ctx context.Context, l Listener, session Session, version string) (until time.Time, o record.Outbox, err error) {
 	now := s.now()
 	until = now.Add(leaseTime)
@@ -120,8 +120,8 @@ func (s *Store) hear(ctx context.Context, l Listener, session Session, version s
 	return until, o, err
 }
 
-// seen are the attributes of a session that begins or is renewed. They are no change of the
-// listener's for users.
+// seen returns the attributes of a session that begins or is renewed. For users they are not a
+// change of the listener.
 func (s Session) seen(now time.Time, version string) table.Attrs {
 	set := table.Attrs{attrHolder: s.Holder, attrEpoch: s.Epoch, attrUntil: clock.Format(now.Add(leaseTime)), attrSeen: clock.Format(now)}
 	if version != "" {
@@ -130,9 +130,9 @@ func (s Session) seen(now time.Time, version string) table.Attrs {
 	return set
 }
 
-// Heartbeat renews a session and notes the version of the listener's program unless it is "". A
-// session that ran out is renewed too, as long as no other process has begun one; else the error is
-// a fault.Conflict, and the process must stop what it does.
+// Heartbeat renews a session and notes the version of the listener's program unless it is "".
+// A session that ran out is renewed too, as long as no other process has begun a session;
+// otherwise the error is a fault.Conflict, and the process must stop its work.
 func (s *Store) Heartbeat(ctx context.Context, session Session, version string) (until time.Time, err error) {
 	if err := checkCaller(session.Ref, session.Holder, version); err != nil {
 		return time.Time{}, err
@@ -171,8 +171,8 @@ func (s *Store) back(ctx context.Context, session Session, version string) (unti
 	})
 }
 
-// Leave ends a session, so that another process need not wait for it to run out. Ending one that is
-// over does nothing.
+// Leave ends a session, so that another process need not wait for it to run out. Ending a
+// session that is over does nothing.
 func (s *Store) Leave(ctx context.Context, session Session) error {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (s *Store) Leave(ctx context.Context, session Session) error {
 	return err
 }
 
-// fenced says what a failed condition of the fence means: the listener is gone, or the session is
+// fenced says why a condition of the fence failed: the listener is gone, or the session is
 // over.
 func (s Session) fenced(listener *table.Item) error {
 	if listener == nil || listener.Bool(attrLeaving) {
@@ -197,7 +197,7 @@ func (s Session) fenced(listener *table.Item) error {
 	return s.lost()
 }
 
-// checkCaller refuses who cannot have a session.
+// checkCaller refuses a caller that cannot have a session.
 func checkCaller(ref Ref, holder, version string) error {
 	if holder == "" || len(holder) > maxHolder {
 		return fault.New(fault.Invalid, "holder must have 1 to %d bytes.", maxHolder)
@@ -213,8 +213,8 @@ func checkCaller(ref Ref, holder, version string) error {
 	return knownID(ref)
 }
 
-// pause waits for a change, at most until a time of the store's clock, zero for none. It reports
-// whether ctx is still on.
+// pause waits for a change, at most until a time of the store's clock, zero for no limit. It
+// reports whether ctx is still active.
 func (s *Store) pause(ctx context.Context, changes table.Watcher, at time.Time) bool {
 	var due <-chan time.Time
 	if !at.IsZero() {

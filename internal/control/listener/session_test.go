@@ -35,7 +35,7 @@ func TestOneProcessSpeaksForAListener(t *testing.T) {
 	}
 }
 
-// wantFenced tries everything with a session that is over.
+// wantFenced tries every call with a session that is over.
 func (f *fixture) wantFenced(t *testing.T, l listener.Listener, over listener.Session) {
 	t.Helper()
 	before := f.get(t, l.Ref)
@@ -82,7 +82,7 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 		t.Error("a listener that is away is online")
 	}
 	_, err = f.Heartbeat(t.Context(), s, "")
-	must(t, err) // nobody has taken its place
+	must(t, err) // no process has taken its place
 	must(t, f.Leave(t.Context(), s))
 	if got := f.get(t, l.Ref); got.Online(f.clock.Now()) {
 		t.Error("a listener that left is online")
@@ -137,7 +137,7 @@ func TestCallersWithoutAName(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "version must have")
 }
 
-// TestTwoProcessesRace has many try to begin the first session at once.
+// TestTwoProcessesRace: many processes try to begin the first session at once.
 func TestTwoProcessesRace(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -168,7 +168,8 @@ func TestTwoProcessesRace(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsOvertaken loses its session between beginning it and being given the work.
+// TestAClaimThatIsOvertaken loses its session between the beginning of the session and the
+// delivery of the work.
 func TestAClaimThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -193,7 +194,7 @@ func TestAClaimThatIsOvertaken(t *testing.T) {
 	one(t, taken)
 }
 
-// TestAClaimMeetsANewOrder has the order change between looking for tasks and being given them.
+// TestAClaimMeetsANewOrder changes the order between the query for tasks and their delivery.
 func TestAClaimMeetsANewOrder(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -21,33 +21,34 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Config is what a Store works with. Durations that are zero get the default named at each.
+// Config is the configuration of a Store. Each duration that is zero has the default named at
+// its field.
 type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	// Token returns the token of a revision's agent.
 	Token func(ctx context.Context, revision string) (string, error)
 	Now   clock.Clock
-	// Log gets trouble that no request fails for; the default is slog's.
+	// Log receives problems that make no request fail; the default is slog's default logger.
 	Log *slog.Logger
-	// OfflineLimit is how long an order waits for a listener that is not heard of, and after how
-	// long it is told that it is not (5 min).
+	// OfflineLimit is how long an order waits for a listener that does not call, and also the
+	// time without a call after which the absence of a listener is told (5 min).
 	OfflineLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself
-	// (15 min).
+	// ReadyLimit is how long a release may take to become healthy, unless the release has its
+	// own limit (15 min).
 	ReadyLimit time.Duration
-	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil
-	// tells nobody.
+	// Alarm is told when a listener reports that an agent which was healthy is not healthy any
+	// more; nil: no alarm.
 	Alarm compute.Alarm
-	// Subscribers are sent the events of listeners; nil when nobody is.
+	// Subscribers are sent the events of listeners; nil when there are no subscribers.
 	Subscribers event.Subscribers
-	// Private are the networks that agents may have addresses of although these are not public;
-	// where all are permitted, plain http is too. Otherwise a listener's report would make this
-	// server call into its own network.
+	// Private are the networks in which agents may have addresses although the networks are
+	// not public; where all networks are permitted, plain http is permitted too. Otherwise a
+	// listener's report would make this server call into its own network.
 	Private outbound.Networks
 }
 
-// Store reads and writes listeners, what they are to do and what they report.
+// Store reads and writes listeners, their orders and their reports.
 type Store struct {
 	table                    table.Table
 	sealer                   secret.Sealer
@@ -69,15 +70,15 @@ func NewStore(c Config) *Store {
 	}
 }
 
-// NewListener is the request to create one.
+// NewListener is the request to create a listener.
 type NewListener struct {
 	Workspace string
 	Version   *string
 	Spec
 }
 
-// Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has
-// a listener a fault.Conflict.
+// Create creates a listener. A request that breaks a rule is a fault.Invalid; a compute_id
+// that already has a listener is a fault.Conflict.
 func (s *Store) Create(ctx context.Context, request NewListener, notes ...record.Note[Listener]) (Listener, error) {
 	now := s.now()
 	l := Listener{
@@ -107,12 +108,12 @@ func (s *Store) Create(ctx context.Context, request NewListener, notes ...record
 	return l, record.Commit(ctx, s.table, o)
 }
 
-// audit is the write that notes what a user did to the listener.
+// audit returns the write that notes a user's action on the listener.
 func (l Listener) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
 	return audit.New(ctx, action, l.Listener, l.ComputeType+" "+l.ComputeID).Write(l.Workspace, now)
 }
 
-// Get returns a listener; an unknown one is a fault.NotFound.
+// Get returns a listener; an unknown listener is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
 	l, err := s.get(ctx, ref)
 	if err == nil && l.leaving {
@@ -121,7 +122,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
 	return l, err
 }
 
-// get returns also a listener that is being deleted.
+// get is Get that also returns a listener that is being deleted.
 func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
 	if !id.Valid(ref.Listener) {
 		return Listener{}, notFound(ref)

@@ -12,18 +12,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Target is the compute.Target whose releases run at listeners. Which one has a release is part of
-// what is stored for it, so that a Ref is enough to find it.
+// Target is the compute.Target whose releases run at listeners. The listener of a release is
+// part of the stored release, so that a Ref is enough to find it.
 type Target struct {
 	*Store
-	// rest runs the releases that are not placed at a listener; nil when nothing does.
+	// rest runs the releases that are not placed at a listener; nil when no target runs them.
 	rest compute.Target
 }
 
 var _ compute.Target = (*Target)(nil)
 
-// Target returns the target of a store's listeners. rest, which may be nil, runs all releases that
-// are not placed at one, so that who knows no more of a release than its Ref needs one target.
+// Target returns the target of a store's listeners. rest, which may be nil, runs all releases
+// that are not placed at a listener, so that a caller that knows only the Ref of a release
+// needs one target.
 func (s *Store) Target(rest compute.Target) *Target { return &Target{s, rest} }
 
 // Apply orders the release from its listener.
@@ -97,7 +98,7 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	return status, err
 }
 
-// await returns the release and its status, once that is not Progressing.
+// await returns the release and its status, once the status is not Progressing.
 func (t *Target) await(ctx context.Context, ref compute.Ref) (*release, compute.Status, error) {
 	r, status, _, err := t.look(ctx, ref)
 	if err != nil || status.State != compute.Progressing || ctx.Err() != nil {
@@ -121,8 +122,8 @@ func (t *Target) await(ctx context.Context, ref compute.Ref) (*release, compute.
 	}
 }
 
-// look returns the release and its status as they are now. When ctx ends before they are known, it
-// may be Progressing for all that is known.
+// look returns the release and its status as they are now. When ctx ends before they are
+// known, it returns the status Progressing.
 func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.Status, time.Time, error) {
 	now := t.now()
 	r, err := t.release(ctx, ref)
@@ -137,8 +138,8 @@ func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.S
 	return r, status, until, err
 }
 
-// Acquire returns where the release answers, by its listener's last word. Callers need not be
-// counted: the listener drains what it removes.
+// Acquire returns the endpoint of the release, from its listener's last report. Callers need
+// not be counted: the listener drains a release that it removes.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	r, status, err := t.await(ctx, ref)
 	switch {
@@ -156,7 +157,8 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Private: &t.private}, func() {}, nil
 }
 
-// Remove orders that the release be removed. A release that no listener was given is gone at once.
+// Remove orders the removal of the release. A release that was not delivered to a listener is
+// gone at once.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	return record.Decide(ctx, t.table, func(ctx context.Context) (o record.Outbox, err error) {
 		r, err := t.release(ctx, ref)
@@ -179,6 +181,6 @@ func (t *Target) removal(r *release) []table.Write {
 	}
 	next := task{Ref: r.Ref, listener: r.listener, order: nextOrder(now, r.order), verb: Remove}
 	change := r.change(now, leaving, ordered(next.order))
-	change.Body = record.Encode(releaseBody{}) // what is to stop needs no secrets
+	change.Body = record.Encode(releaseBody{}) // a release that must stop needs no secrets
 	return []table.Write{change, next.put(now), ring(r.place(), next.order, now)}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// everywhere is a target whose releases, of any workspace, run at a listener of that workspace,
-// which it makes when it is needed, with a program.
+// everywhere is a target whose releases, of any workspace, run at a listener of that
+// workspace. It creates the listener when it is needed, with a program.
 type everywhere struct {
 	*listener.Target
 	t       *testing.T
@@ -31,7 +31,7 @@ func (e *everywhere) Apply(ctx context.Context, r compute.Release) error {
 		must(e.t, err)
 		at = l.Ref
 		places[r.Workspace] = at
-		for _, holder := range []string{"a", "b"} { // one works, one stands by
+		for _, holder := range []string{"a", "b"} { // one process works, the other stands by
 			(&program{store: e.Store, at: at, holder: holder, cluster: e.cluster}).start(e.t)
 		}
 	}
@@ -49,8 +49,8 @@ func TestTarget(t *testing.T) {
 	})
 }
 
-// TestTargetOfTheRest runs what is placed nowhere on another target, which passes the suite through
-// this one.
+// TestTargetOfTheRest runs releases that are not placed at a listener on another target, which
+// passes the suite through this target.
 func TestTargetOfTheRest(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target {
@@ -93,7 +93,7 @@ func (s *scene) await(r compute.Release, want compute.State) {
 	}
 }
 
-// serves checks that the agent answers where its listener says.
+// serves checks that the agent answers at the address that its listener reports.
 func (s *scene) serves(r compute.Release) {
 	s.t.Helper()
 	endpoint, done, err := s.target.Acquire(patience(s.t), r.Ref)
@@ -140,8 +140,9 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 	}
 }
 
-// TestAFrozenProcess stops one between its claim and its first act, and lets it go on when another
-// has taken its place, done its work, and the release has been removed again.
+// TestAFrozenProcess stops a process between its claim and its first action. It lets the
+// process continue when another process has taken its place and done its work, and the release
+// has been removed again.
 func TestAFrozenProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -177,7 +178,8 @@ func TestAFrozenProcess(t *testing.T) {
 	wantFault(t, s.Report(ctx, c.Session, on(one(t, c), 99, compute.Healthy)), fault.Conflict, "is over")
 }
 
-// TestAFrozenReporter thaws with an old report, when the release is healthy by the word of another.
+// TestAFrozenReporter continues with an old report, when the release is healthy according to
+// another process.
 func TestAFrozenReporter(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -207,7 +209,7 @@ func TestAFrozenReporter(t *testing.T) {
 	}
 }
 
-// TestAKilledProcess dies at each of its steps; the next one makes it good.
+// TestAKilledProcess dies at each of its steps; the next process repairs the result.
 func TestAKilledProcess(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"obey", "report", "report the end"} {
@@ -258,8 +260,8 @@ func TestAKilledProcess(t *testing.T) {
 	}
 }
 
-// TestLostHeartbeats has a process that only claims, and whose calls take longer than its session
-// each time.
+// TestLostHeartbeats has a process that only claims, and each of its calls takes longer than
+// its session.
 func TestLostHeartbeats(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -19,9 +19,9 @@ type Place struct {
 	as Listener
 }
 
-// Check returns the place that a deployment's listener_id and listener_config ask for. No
-// namespace, "", means the only one that the listener has. The error of a place that is not to be
-// had is a fault.Invalid that names the field.
+// Check returns the place that a deployment's listener_id and listener_config ask for. An
+// empty namespace, "", means the only namespace of the listener. The error of a place that is
+// not available is a fault.Invalid that names the field.
 func (s *Store) Check(ctx context.Context, workspace, listenerID, namespace string) (Place, error) {
 	ref := Ref{Workspace: workspace, Listener: listenerID}
 	l, err := s.Get(ctx, ref)
@@ -46,13 +46,13 @@ func (s *Store) Check(ctx context.Context, workspace, listenerID, namespace stri
 	return Place{Ref: ref, Namespace: namespace, as: l}, nil
 }
 
-// Use returns the writes that note a deployment at its place. They belong into the transaction that
-// creates the deployment; when one of their conditions fails, the listener was changed since Check,
-// which is to be asked again.
+// Use returns the writes that note a deployment at its place. They belong into the transaction
+// that creates the deployment. When one of their conditions fails, the listener was changed
+// since Check, and the caller must call Check again.
 func (p Place) Use(deployment string, now time.Time) []table.Write {
 	return []table.Write{
-		// Counting the version up is what makes a Patch or a Delete that looked for uses before
-		// this one look again. It is no change for users.
+		// The write increases the version, so that a Patch or a Delete that looked for uses
+		// before this write looks again. It is no change for users.
 		table.Update{Key: p.Key(), Add: map[string]int64{record.Version: 1}, If: table.All(present(), p.as.unchanged())},
 		table.Put{
 			Item: table.Item{Key: keys.ListenerUse(p.Workspace, p.Listener, p.Namespace, deployment), Attrs: record.Attrs("listener_use", now, nil)},
@@ -61,9 +61,9 @@ func (p Place) Use(deployment string, now time.Time) []table.Write {
 	}
 }
 
-// Vacate returns the write that takes a deployment's note away. It belongs into the transaction
-// that erases the deployment, when all its releases have been removed: until then its listener must
-// not go.
+// Vacate returns the write that removes a deployment's note. It belongs into the transaction
+// that erases the deployment, when all its releases have been removed: until then its listener
+// must not be deleted.
 func Vacate(place Ref, namespace, deployment string) table.Write {
 	return table.Delete{Key: keys.ListenerUse(place.Workspace, place.Listener, namespace, deployment)}
 }

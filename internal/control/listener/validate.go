@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// maxText is how long a compute_id or a version may be, in bytes.
+	// maxText is the largest length of a compute_id or a version, in bytes.
 	maxText = 255
-	// maxNamespaces is how many a listener may have.
+	// maxNamespaces is the largest number of namespaces of a listener.
 	maxNamespaces = 100
-	// maxLabel is how long a DNS label may be.
+	// maxLabel is the largest length of a DNS label.
 	maxLabel = 63
 )
 
@@ -69,7 +69,7 @@ func (r *rules) namespaces(all []string) {
 	}
 }
 
-// isLabel tells whether a text is a DNS label (RFC 1123), as the names of namespaces are.
+// isLabel reports whether a text is a DNS label (RFC 1123), as the names of namespaces are.
 func isLabel(text string) bool {
 	if text == "" || len(text) > maxLabel || text[0] == '-' || text[len(text)-1] == '-' {
 		return false

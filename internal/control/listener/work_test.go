@@ -54,13 +54,13 @@ func TestTheLifeOfARelease(t *testing.T) {
 	if want := (compute.Endpoint{URL: agentURL, Token: r.Token, Revision: r.Revision}); endpoint != want {
 		t.Errorf("got %+v, want %+v", endpoint, want)
 	}
-	f.clock.move(time.Hour) // nobody asks again, and the listener is away
+	f.clock.move(time.Hour) // the release is not ordered again, and the listener is away
 	f.want(t, r, compute.Healthy, "")
 	none(t, f.claim(t, l, "a"))
 	f.apply(t, r)
 	none(t, f.claim(t, l, "a"))
 
-	// It crashes, and recovers.
+	// The release crashes, and recovers.
 	f.report(t, c.Session, on(w, 3, compute.Progressing))
 	f.clock.move(time.Hour)
 	f.want(t, r, compute.Progressing, "")
@@ -118,7 +118,8 @@ func TestARemovedReleaseKeepsNoSpecification(t *testing.T) {
 	}
 }
 
-// TestASpecificationIsBoundToItsRevision copies one to another deployment's release.
+// TestASpecificationIsBoundToItsRevision copies a specification to another deployment's
+// release.
 func TestASpecificationIsBoundToItsRevision(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -162,7 +163,7 @@ func TestANewOrderTakesThePlaceOfTheOneBefore(t *testing.T) {
 	f.wantNothingLeft(t, l, r)
 }
 
-// TestOrdersSortThoughClocksDiffer has the hosts of two orders disagree by an hour.
+// TestOrdersSortThoughClocksDiffer: the clocks of the hosts of two orders differ by an hour.
 func TestOrdersSortThoughClocksDiffer(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -310,8 +311,8 @@ func TestManyOrdersAtOnce(t *testing.T) {
 	f.wantNothingLeft(t, l, releases...)
 }
 
-// TestWorkHasJSON is what an HTTP interface will send, and the agent's own environment is part of
-// it.
+// TestWorkHasJSON checks the JSON that an HTTP interface will send. The agent's own
+// environment is part of it.
 func TestWorkHasJSON(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -21,7 +21,8 @@ type idle struct{ workflow.Engine }
 
 func (idle) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
 
-// TestABurstCollapsesToTheNewest pushes while a revision holds the slot, and lets that fail.
+// TestABurstCollapsesToTheNewest pushes while a revision holds the slot, and lets that
+// revision fail.
 func TestABurstCollapsesToTheNewest(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -62,7 +63,8 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 	}
 }
 
-// TestTheHookOfADeploymentThatThereIs: for all others no body is read, whatever their signature.
+// TestTheHookOfADeploymentThatThereIs: for all other deployments no body is read, whatever
+// their signature.
 func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -81,7 +83,7 @@ func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
 	must(t, store.Delete(t.Context(), gone))
 	must(t, store.DeleteAs(t.Context(), gone, deployment.Deletion{Force: true}))
 	signed := push.Delivery{Signature: sign(nil, "whatever-it-is-signed-with")}
-	must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where nothing is built on pushes: a ping is answered
+	must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where pushes build nothing: a ping is answered
 	for name, err := range map[string]error{
 		"no signature":           f.Expects(t.Context(), workspace, here.Deployment, push.Delivery{}),
 		"another workspace":      f.Expects(t.Context(), other, here.Deployment, signed),

@@ -19,20 +19,21 @@ import (
 const (
 	kindDelivery = "push_delivery"
 	kindNames    = "repository_names"
-	// claimTime is how long a delivery may take to reach a deployment before one that comes again
-	// is taken for it.
+	// claimTime is how long a delivery may take to reach a deployment. After this time, a
+	// repeated delivery is processed again.
 	claimTime = 2 * time.Minute
-	// deliveredTime is how long it is remembered: GitHub sends again what is up to three days old.
+	// deliveredTime is how long a delivery is remembered: GitHub resends deliveries that are
+	// up to three days old.
 	deliveredTime = 4 * 24 * time.Hour
 	// buildersAtOnce bounds how many revisions one push makes at a time.
 	buildersAtOnce = 8
-	// maxNames is how many names of a repository are kept.
+	// maxNames is the largest number of names of a repository that are kept.
 	maxNames = 8
 )
 
-// pushed brings a push of the App's to the deployments that watch its branch, in every workspace
-// that the installation is bound to. What it does outlives the sender's patience, which is ten
-// seconds.
+// pushed brings a push from the App to the deployments that watch its branch, in every
+// workspace that the installation is bound to. It continues after the sender's timeout, which
+// is ten seconds.
 func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
 	c, ok := p.change()
 	if !ok {
@@ -74,13 +75,13 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 			return nil
 		})
 	}
-	_ = builders.Wait() // each failure is in its place
+	_ = builders.Wait() // each failure is stored at its index
 	failures[len(targets)] = r.noteNames(ctx, workspace, c.repository, earlier, present)
 	return errors.Join(failures...)
 }
 
-// deliver makes a revision of a deployment, if it watches what has changed and the delivery did not
-// reach it before.
+// deliver makes a revision of a deployment, if the deployment watches the changed branch and
+// the delivery did not reach it before.
 func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) error {
 	if watches, err := r.watches(ctx, t, c.names, c.branch); err != nil || !watches {
 		return err
@@ -103,7 +104,8 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 	return nil
 }
 
-// claim takes a delivery for a deployment; first is false when it was taken before.
+// claim claims a delivery for a deployment; first is false when the delivery was already
+// claimed.
 func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err error) {
 	now := r.now()
 	return record.Try(ctx, r.table, table.Put{
@@ -112,7 +114,7 @@ func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err er
 	})
 }
 
-// earlierNames returns the names that a repository was built under.
+// earlierNames returns the names under which a repository was built.
 func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
 	item, err := r.table.Get(ctx, keys.RepositoryNames(workspace, repository))
 	if errors.Is(err, table.ErrNotFound) {
@@ -127,8 +129,8 @@ func (r *Receiver) earlierNames(ctx context.Context, workspace string, repositor
 	return names, read.Err()
 }
 
-// noteNames adds a repository's present names to the earlier ones. Of two writers one is lost, and
-// comes back with the next push.
+// noteNames adds a repository's present names to the earlier names. If two callers write at
+// the same time, the names of one caller are lost; the next push adds them again.
 func (r *Receiver) noteNames(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
 	names := slices.Clone(earlier)
 	for _, name := range present {

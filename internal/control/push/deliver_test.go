@@ -106,7 +106,7 @@ func TestAClaimOfADeadProcess(t *testing.T) {
 	wantBuilds(t, f.take(), "1 d1 2222")
 }
 
-// TestASenderThatHangsUp: GitHub does after ten seconds.
+// TestASenderThatHangsUp: GitHub hangs up after ten seconds.
 func TestASenderThatHangsUp(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -122,15 +122,15 @@ func TestARenamedRepository(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.watch(t, workspace, d1, agent, "main", true)
-	wantBuilds(t, f.push(t, named("acme/bot", nil))) // not known yet by another name
+	wantBuilds(t, f.push(t, named("acme/bot", nil))) // the repository is not yet known by another name
 	wantBuilds(t, f.push(t, nil), "1 d1 2222")
 	wantBuilds(t, f.push(t, named("acme/bot", nil)), "1 d1 2222")
 	f.watch(t, workspace, d2, "https://github.com/acme/bot", "main", true)
 	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222")
-	wantBuilds(t, f.push(t, named("acme/bot", map[string]any{"repository.id": 12})), "1 d2 2222") // another one took the name
+	wantBuilds(t, f.push(t, named("acme/bot", map[string]any{"repository.id": 12})), "1 d2 2222") // another repository took the name
 	f.bind(t, other)
 	f.watch(t, other, d3, agent, "main", true)
-	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222") // what a workspace knows is its own
+	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222") // a workspace knows only its own names
 	for n := range 20 {
 		f.push(t, named("acme/r"+strings.Repeat("x", n), nil))
 	}

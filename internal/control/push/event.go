@@ -9,14 +9,14 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Names of events, as X-GitHub-Event has them. All others are accepted and do nothing.
+// Names of events, as X-GitHub-Event has them. All other events are accepted and do nothing.
 const (
 	eventPush         = "push"
 	eventInstallation = "installation"
 	eventRepositories = "installation_repositories"
 )
 
-// payload is what is read of an event's body.
+// payload is the part of an event's body that is read.
 type payload struct {
 	Action       string `json:"action"`
 	Ref          string `json:"ref"`
@@ -45,19 +45,19 @@ func parse(body []byte) (payload, error) {
 	return p, nil
 }
 
-// commitID matches the id of a commit, of either hash that git has.
+// commitID matches the id of a commit, for both hashes that git supports.
 var commitID = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // change is a push that moved a branch on.
 type change struct {
-	// repository is GitHub's id, 0 at other hosts; names are all that it goes by.
+	// repository is GitHub's id, 0 at other hosts; names are all names of the repository.
 	repository     int64
 	names          []string
 	branch, commit string
 }
 
-// change tells what a push changed; ok is false for tags, for branches that are created or deleted,
-// and for what names no commit.
+// change returns the change that a push made; ok is false for tags, for branches that are
+// created or deleted, and for a payload that names no commit.
 func (p payload) change() (c change, ok bool) {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if !isBranch || branch == "" || p.Created || p.Deleted || none(p.Before) || none(p.After) || !commitID.MatchString(p.After) {
@@ -72,5 +72,5 @@ func (p payload) change() (c change, ok bool) {
 	return c, len(c.names) > 0
 }
 
-// none tells whether an id is that of no commit: all zeros.
+// none reports whether an id is not the id of a commit: all zeros.
 func none(commit string) bool { return strings.Trim(commit, "0") == "" }

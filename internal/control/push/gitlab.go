@@ -12,8 +12,8 @@ import (
 // nothing.
 const eventGitLab = "Push Hook"
 
-// gitlabPush is what is read of the body of a push at GitLab. A branch that is created or deleted
-// shows by its commits alone.
+// gitlabPush is the part of the body of a push at GitLab that is read. Only its commits show
+// whether a branch was created or deleted.
 type gitlabPush struct {
 	Ref     string `json:"ref"`
 	Before  string `json:"before"`
@@ -36,8 +36,8 @@ func parseGitLab(body []byte) (payload, error) {
 	}, nil
 }
 
-// stated refuses a delivery to a deployment whose headers cannot be good, whatever the body. Of a
-// token they tell all.
+// stated refuses a delivery to a deployment whose headers cannot be valid, whatever the body.
+// The header with a token is sufficient to decide.
 func (r *Receiver) stated(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if d.Token == "" {
 		return d.stated()
@@ -49,5 +49,5 @@ func (r *Receiver) stated(ctx context.Context, workspace, deployment string, d D
 	return err
 }
 
-// bears tells whether a delivery's token is the secret.
+// bears reports whether a delivery's token is the secret.
 func (d Delivery) bears(secret string) bool { return hmac.Equal([]byte(d.Token), []byte(secret)) }

@@ -13,8 +13,8 @@ import (
 
 const lab = "https://gitlab.example.com/team/tools/agent"
 
-// gitlabBody is the payload of GitLab's event for a push to main of team/tools/agent, with other
-// members in place of its own.
+// gitlabBody is the payload of GitLab's event for a push to main of team/tools/agent, with
+// changes of its members.
 func gitlabBody(changes map[string]any) []byte {
 	p := map[string]any{
 		"object_kind": "push", "event_name": "push", "ref": "refs/heads/main", "before": before, "after": after, "checkout_sha": after, "project_id": 15,
@@ -98,7 +98,7 @@ func TestGitLabsTokenIsChecked(t *testing.T) {
 			}
 		}
 	}
-	// A good signature makes no bad token good, and the App has no tokens.
+	// A good signature does not make a bad token good, and the App has no tokens.
 	signedToo := f.delivery("push", text, secret)
 	signedToo.Token = "another"
 	wantFault(t, f.Deployment(t.Context(), workspace, d1, signedToo), fault.Unauthorized)

@@ -35,7 +35,7 @@ func TestTheHookOfADeployment(t *testing.T) {
 		must(t, send(d1, changes, secret))
 	}
 	must(t, f.Deployment(t.Context(), workspace, d1, f.delivery("ping", nil, secret)))
-	must(t, send(d3, nil, f.HookSecret(workspace, d3))) // deleted since
+	must(t, send(d3, nil, f.HookSecret(workspace, d3))) // it was deleted since
 	wantBuilds(t, f.take())
 
 	d := f.delivery("push", body(at), secret)

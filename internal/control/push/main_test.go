@@ -45,11 +45,11 @@ const (
 	none   = "0000000000000000000000000000000000000000"
 )
 
-// builds is a Builder that notes what it is told.
+// builds is a Builder that notes its calls.
 type builds struct {
 	mu   sync.Mutex
 	made []string
-	// fail, when set, decides what a build returns.
+	// fail, when set, decides which error a build returns.
 	fail func(deployment string) error
 }
 
@@ -68,10 +68,10 @@ func (b *builds) Build(ctx context.Context, workspace, deployment, commit string
 	return nil
 }
 
-// Exists knows every deployment.
+// Exists reports every deployment as existing.
 func (b *builds) Exists(context.Context, string, string) (bool, error) { return true, nil }
 
-// take returns what was built since it was last asked.
+// take returns the builds since the last call.
 func (b *builds) take() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *fixture) bind(t testing.TB, workspace string) integration.Installation 
 	return i
 }
 
-// HookSecret is the receiver's, which does not fail here.
+// HookSecret is the receiver's HookSecret, which does not fail here.
 func (f *fixture) HookSecret(workspace, deployment string) string {
 	secret, err := f.Receiver.HookSecret(context.Background(), workspace, deployment)
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *fixture) HookSecret(workspace, deployment string) string {
 	return secret
 }
 
-// recorder counts what is asked of a table, and can fail.
+// recorder counts the requests to a table, and can fail.
 type recorder struct {
 	table.Table
 	mu      sync.Mutex
@@ -189,15 +189,15 @@ func (c *movingClock) move(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// watch stores what a deployment says about pushes.
+// watch stores a deployment's settings for pushes.
 func (f *fixture) watch(t testing.TB, workspace, deployment, repoURL, branch string, on bool) {
 	t.Helper()
 	w := push.Watch{Workspace: workspace, Deployment: deployment, RepoURL: repoURL, RepoRef: branch, BuildOnPush: on}
 	must(t, f.table.Transact(t.Context(), w.Write(f.clock.Now())))
 }
 
-// body is the payload of a push to main of acme/agent, with changes by dotted path; nil takes a
-// member out.
+// body is the payload of a push to main of acme/agent, with changes by dotted path; nil
+// removes a member.
 func body(changes map[string]any) []byte {
 	p := map[string]any{
 		"ref": "refs/heads/main", "before": before, "after": after, "created": false, "deleted": false, "forced": false,
@@ -227,7 +227,7 @@ func body(changes map[string]any) []byte {
 	return text
 }
 
-// named are the members of a repository with another name.
+// named returns the members of a repository with another name.
 func named(name string, more map[string]any) map[string]any {
 	changes := map[string]any{
 		"repository.full_name": name, "repository.clone_url": "https://github.com/" + name + ".git",
@@ -249,7 +249,7 @@ func (f *fixture) delivery(event string, body []byte, secret string) push.Delive
 	return push.Delivery{Event: event, ID: fmt.Sprintf("delivery-%d", f.deliveries), Signature: sign(body, secret), Body: body}
 }
 
-// push sends a push of the App's with changes, and returns what was built.
+// push sends a push from the App with changes, and returns the builds.
 func (f *fixture) push(t testing.TB, changes map[string]any) []string {
 	t.Helper()
 	must(t, f.App(t.Context(), f.delivery("push", body(changes), appSecret)))
@@ -277,7 +277,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// assertNoSecrets looks for secrets in all that was stored.
+// assertNoSecrets looks for secrets in all stored data.
 func (f *fixture) assertNoSecrets(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, name := range []string{"table.db", "table.db-wal"} {

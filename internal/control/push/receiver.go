@@ -17,32 +17,32 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Builder makes a revision of a deployment whose branch was moved on to a commit. A deployment that
-// is gone, being deleted or not to be built is a fault.NotFound, fault.Conflict or fault.Invalid:
-// the push is not for it.
+// Builder makes a revision of a deployment whose branch was moved to a new commit. A
+// deployment that is gone, being deleted or not allowed to be built is a fault.NotFound,
+// fault.Conflict or fault.Invalid: the push is not for it.
 type Builder interface {
 	Build(ctx context.Context, workspace, deployment, commit string) error
-	// Exists tells whether there is such a deployment at all.
+	// Exists reports whether there is such a deployment at all.
 	Exists(ctx context.Context, workspace, deployment string) (bool, error)
 }
 
-// Installations knows the installations of the GitHub App.
+// Installations provides the installations of the GitHub App.
 type Installations interface {
 	// Workspaces returns the workspaces that an installation is bound to.
 	Workspaces(ctx context.Context, installation int64) ([]string, error)
-	// Removed notes that an installation was removed at GitHub, Changed that it may reach other
-	// repositories than before.
+	// Removed notes that an installation was removed at GitHub. Changed notes that an
+	// installation may reach other repositories than before.
 	Removed(ctx context.Context, installation int64) error
 	Changed(installation int64)
 }
 
-// MaxPayload is how large a delivery may be: what GitHub sends at most.
+// MaxPayload is the largest size of a delivery: the largest that GitHub sends.
 const MaxPayload = 25 << 20
 
-// minSecret is how short a webhook's secret may be: a short one can be found by trying.
+// minSecret is the smallest length of a webhook's secret: a shorter secret can be guessed.
 const minSecret = 16
 
-// Config is what a Receiver works with.
+// Config is the configuration of a Receiver.
 type Config struct {
 	Table table.Table
 	// Hasher derives the secrets of deployments' webhooks.
@@ -50,8 +50,9 @@ type Config struct {
 	Now           clock.Clock
 	Builder       Builder
 	Installations Installations
-	// Secrets returns the webhook secrets of the GitHub App. Each is good: while one takes the
-	// place of another there are two. It is called for each delivery; nil is no secret.
+	// Secrets returns the webhook secrets of the GitHub App. Each secret is valid: while one
+	// secret replaces another there are two. Secrets is called for each delivery; nil means
+	// that there is no secret.
 	Secrets func(context.Context) ([]string, error)
 }
 
@@ -65,13 +66,13 @@ type Receiver struct {
 	secrets       func(context.Context) ([]string, error)
 }
 
-// NewReceiver returns a receiver. Without Secrets it refuses whatever the App is said to send.
+// NewReceiver returns a receiver. Without Secrets it refuses all deliveries to App.
 func NewReceiver(c Config) *Receiver {
 	return &Receiver{table: c.Table, hasher: c.Hasher, now: c.Now, builder: c.Builder, installations: c.Installations, secrets: c.Secrets}
 }
 
-// ParseSecrets reads the webhook secrets of the GitHub App from the JSON that operators keep them
-// in: webhook_secrets, a list. Other members are of no concern here. No error shows a secret.
+// ParseSecrets reads the webhook secrets of the GitHub App from the JSON in which operators
+// keep them: webhook_secrets, a list. It ignores other members. No error shows a secret.
 func ParseSecrets(text []byte) ([]string, error) {
 	var kept struct {
 		Secrets []string `json:"webhook_secrets"`
@@ -109,16 +110,17 @@ type Delivery struct {
 	// Event, ID and Signature are the headers X-GitHub-Event, X-GitHub-Delivery and
 	// X-Hub-Signature-256.
 	Event, ID, Signature string
-	// Token is the header X-Gitlab-Token, which GitLab's webhooks have in place of a signature.
-	// Their Event is X-Gitlab-Event, their ID Idempotency-Key, or X-Gitlab-Event-UUID where there
-	// is no key.
+	// Token is the header X-Gitlab-Token, which GitLab's webhooks have in place of a
+	// signature. Their Event is X-Gitlab-Event. Their ID is Idempotency-Key, or
+	// X-Gitlab-Event-UUID where there is no key.
 	Token string
 	// Body is the raw body.
 	Body []byte
 }
 
-// ExpectsApp refuses, before its body is read, what cannot be a delivery of the GitHub App's: its
-// headers hold no signature, or there is no secret to check one with.
+// ExpectsApp refuses a request, before its body is read, that cannot be a delivery of the
+// GitHub App: its headers contain no signature, or there is no secret to check a signature
+// with.
 func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
 	secrets, err := r.appSecrets(ctx)
 	if err == nil && len(secrets) == 0 {
@@ -127,8 +129,8 @@ func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
 	return errors.Join(err, d.stated())
 }
 
-// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one
-// deployment: it is not signed, or there is no such deployment.
+// Expects refuses a request, before its body is read, that cannot be a delivery of one
+// deployment's webhook: it is not signed, or there is no such deployment.
 func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if !id.Valid(workspace) || !id.Valid(deployment) {
 		return unauthorized()
@@ -143,9 +145,9 @@ func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d 
 	return err
 }
 
-// App takes a delivery of the GitHub App's webhook. No error means that it is accepted, whether or
-// not there is something to do for it. A bad signature is a fault.Unauthorized. After any error but
-// a fault.Invalid the delivery may be sent again.
+// App takes a delivery of the GitHub App's webhook. If App returns no error, the delivery is
+// accepted, whether or not it causes any work. A bad signature is a fault.Unauthorized. After
+// any error except a fault.Invalid the delivery may be sent again.
 func (r *Receiver) App(ctx context.Context, d Delivery) error {
 	secrets, err := r.appSecrets(ctx)
 	if err != nil {
@@ -175,7 +177,7 @@ func (r *Receiver) App(ctx context.Context, d Delivery) error {
 }
 
 // HookSecret is the secret of the webhook of one deployment, which a person enters at the
-// repository's host. It is derived, so that nothing stores it.
+// repository's host. It is derived, so that it need not be stored.
 func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string) (string, error) {
 	hasher, err := r.hasher(ctx)
 	if err != nil {
@@ -184,8 +186,8 @@ func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string)
 	return hex.EncodeToString(hasher.MAC("push hook", []byte(workspace+"/"+deployment))), nil
 }
 
-// Deployment takes a delivery of the webhook of one deployment. An unknown deployment is a bad
-// signature, as nobody has its secret.
+// Deployment takes a delivery of the webhook of one deployment. A delivery to an unknown
+// deployment counts as a bad signature, because no sender has its secret.
 func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if !id.Valid(workspace) || !id.Valid(deployment) {
 		return unauthorized()
@@ -212,7 +214,7 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	return r.deliver(context.WithoutCancel(ctx), target{workspace, deployment}, d, c)
 }
 
-// check refuses a delivery whose signature or token is not good, or that has no id.
+// check refuses a delivery whose signature or token is not valid, or that has no id.
 func (d Delivery) check(good bool) error {
 	if len(d.Body) > MaxPayload {
 		return fault.New(fault.TooLarge, "The payload is larger than %d MB.", MaxPayload>>20)
@@ -240,8 +242,8 @@ func parseSignature(signature string) ([]byte, bool) {
 	return sent, ok && err == nil && len(sent) == sha256.Size
 }
 
-// signed checks X-Hub-Signature-256. All secrets are tried, so that the time tells nothing about
-// which is good.
+// signed checks X-Hub-Signature-256. It tries all secrets, so that the time does not reveal
+// which secret is valid.
 func signed(body []byte, signature string, secrets []string) bool {
 	sent, ok := parseSignature(signature)
 	if !ok {
@@ -256,6 +258,6 @@ func signed(body []byte, signature string, secrets []string) bool {
 	return good
 }
 
-// unauthorized is the one fault for all deliveries without a valid signature. It does not say what
-// is missing.
+// unauthorized is the only fault for all deliveries without a valid signature. It does not say
+// what is missing.
 func unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }

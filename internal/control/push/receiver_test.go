@@ -70,7 +70,7 @@ func TestWatchesFollowTheDeployment(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	next := map[string]any{"ref": "refs/heads/next"}
-	for range 2 { // what is written twice is the same
+	for range 2 { // writing the same watch twice does no harm
 		f.watch(t, workspace, d1, agent, "main", true)
 	}
 	wantBuilds(t, f.push(t, nil), "1 d1 2222")
@@ -88,7 +88,8 @@ func TestWatchesFollowTheDeployment(t *testing.T) {
 	}
 }
 
-// TestAnIndexThatLagsBehind: DynamoDB's may list a deployment for a moment after it was changed.
+// TestAnIndexThatLagsBehind: an index of DynamoDB may list a deployment for a moment after the
+// deployment was changed.
 func TestAnIndexThatLagsBehind(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,12 +12,13 @@ import (
 // shortForm matches ssh's user@host:path.
 var shortForm = regexp.MustCompile(`^(?:[^/:@]+@)?([A-Za-z0-9.-]+):([^:].*)$`)
 
-// ports are those that a URL need not name.
+// ports are the default ports, which a URL need not name.
 var ports = map[string]string{"https": ":443", "http": ":80", "ssh": ":22", "git": ":9418"}
 
-// Repository is the name of a repository whatever the way that it is cloned: host/path in lower
-// case, without user, default port and .git. The URLs of a repository for https and for ssh have
-// one name where both are served by one host and port. ok is false for what no host can push from.
+// Repository returns the name of a repository independent of the transport: host/path in lower
+// case, without user, default port and .git. The URLs of a repository for https and for ssh
+// have one name where both are served by one host and port. ok is false for a URL from which
+// no host can push.
 func Repository(repoURL string) (name string, ok bool) {
 	host, folder, ok := split(repoURL)
 	if !ok || !utf8.ValidString(host+folder) {

@@ -41,7 +41,7 @@ func TestARepositoryHasOneName(t *testing.T) {
 	}
 }
 
-// FuzzRepository: a name is the name of itself, in lower case and without secrets.
+// FuzzRepository: the name of a name is the name itself, in lower case and without secrets.
 func FuzzRepository(f *testing.F) {
 	for _, seed := range []string{
 		"https://github.com/acme/agent.git", "git@github.com:acme/agent", "ssh://git@h:22/~u/r.git/", "https://ada:hush@GIT.h:8443/A/B", "https://h/a/../../b",

@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Watch is what a deployment says about pushes.
+// Watch is a deployment's settings for pushes.
 type Watch struct {
 	Workspace, Deployment string
-	// RepoURL and RepoRef are the deployment's: any URL that git can clone from, and a branch's
-	// bare name.
+	// RepoURL and RepoRef are the URL and the ref of the deployment: any URL that git can
+	// clone from, and the bare name of a branch.
 	RepoURL, RepoRef string
 	BuildOnPush      bool
 }
@@ -28,9 +28,9 @@ const (
 	attrBranch     = "branch"
 )
 
-// Write returns the write that makes the stored watch what w says. It belongs into each transaction
-// that creates or deletes the deployment or changes one of the members; when a deployment is
-// deleted BuildOnPush is false. Writing the same again does no harm.
+// Write returns the write that makes the stored watch equal to w. It belongs into each
+// transaction that creates or deletes the deployment or changes one of the members; when a
+// deployment is deleted, BuildOnPush is false. Writing the same watch again does no harm.
 func (w Watch) Write(now time.Time) table.Write {
 	key := keys.PushWatch(w.Workspace, w.Deployment)
 	repository, ok := Repository(w.RepoURL)
@@ -47,7 +47,7 @@ func (w Watch) Write(now time.Time) table.Write {
 // target is a deployment that a push may be for.
 type target struct{ workspace, deployment string }
 
-// watches tells whether the deployment watches a branch under one of a repository's names.
+// watches reports whether the deployment watches a branch under one of a repository's names.
 func (r *Receiver) watches(ctx context.Context, t target, names []string, branch string) (bool, error) {
 	item, err := r.table.Get(ctx, keys.PushWatch(t.workspace, t.deployment))
 	if errors.Is(err, table.ErrNotFound) {

@@ -8,27 +8,28 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// trial is where Since has the beginning of a canary, which is no status: no revision has it, and
-// it is not in the transition table. It is a phase of DEPLOYING, in which the release is healthy
-// and serves a share of the threads.
+// trial is the key under which Since keeps the beginning of a canary. It is not a status: no
+// revision has it, and it is not in the transition table. A canary is a phase of DEPLOYING, in
+// which the release is healthy and serves a share of the threads.
 const trial Status = "CANARY"
 
 const (
-	// ReasonCanary: it is DEPLOYING as a canary.
+	// ReasonCanary: the revision is DEPLOYING as a canary.
 	ReasonCanary = "CANARY"
-	// ReasonCanaryFailed: it was given up, as it did not stay healthy in its canary.
+	// ReasonCanaryFailed: the revision was given up because it did not stay healthy as a
+	// canary.
 	ReasonCanaryFailed = "CANARY_FAILED"
 )
 
-// Trying begins the revision's canary, which serves so many percent of the threads. The status
-// stays, and people are told.
+// Trying begins the revision's canary, which serves the given percent of the threads. The
+// status stays, and people are told.
 func (r Revision) Trying(now time.Time, percent int) Change {
 	change := r.note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
 	change.Set[attrSince+string(trial)] = clock.Format(now)
 	return r.told(change, r.Status)
 }
 
-// Trial is when the revision's canary began; ok is false when it did not.
+// Trial returns the time when the revision's canary began; ok is false when no canary began.
 func (r Revision) Trial() (begun time.Time, ok bool) {
 	begun, ok = r.Since[trial]
 	return begun, ok
@@ -39,8 +40,8 @@ func (r Revision) Trial() (begun time.Time, ok bool) {
 // DEPLOYED revision may say that it was rolled back.
 func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary && !r.Waits }
 
-// Promoted makes a revision the active one. A canary is promoted only while it is not Doomed: its
-// release may be on its way out.
+// Promoted makes a revision the active revision. A canary is promoted only while it is not
+// Doomed, because the release of a Doomed revision may already be on its way out.
 func (r Revision) Promoted(now time.Time) Change {
 	change := r.move(now, Deployed)
 	if r.Reason == ReasonCanary {

@@ -9,10 +9,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Diagnosis is why a revision failed, as far as its reason, its message and its log tell.
+// Diagnosis says why a revision failed, as far as its reason, its message and its log show.
 type Diagnosis struct {
-	// Cause is a sentence. Evidence are the lines that say so. Remedy says what to change, "" when
-	// that is not known.
+	// Cause is a sentence. Evidence are the lines that prove it. Remedy says what to change,
+	// "" when the remedy is not known.
 	Cause    string
 	Evidence []string
 	Remedy   string
@@ -28,7 +28,8 @@ type mistake struct {
 	cause, remedy string
 }
 
-// said is how the runtimes begin the line of a graph that cannot be loaded.
+// said matches the beginning of the line that the runtimes print about a graph that cannot be
+// loaded.
 const said = `(?:graph ['"][^'"]*['"]: )?`
 
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// TestDiagnose is about the ten most usual mistakes, in the words of the builder, the runtimes and
-// the tools that they call.
+// TestDiagnose checks the ten most usual mistakes, in the words of the builder, the runtimes
+// and the tools that they call.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// fallback says where a value of a ResourceSpec comes from that is not given: a multiple of another
-// one.
+// fallback says how a value of a ResourceSpec that is not given is derived: it is a multiple
+// of another value.
 type fallback struct {
 	name, from string
 	times      float64
 }
 
-// fallbacks are in the order in which they are filled in: those of the queue may come from what the
-// server got, their limits from them.
+// fallbacks are in the order in which they are filled in: the values of the queue may come
+// from the values of the server, and the queue's limits may come from the queue's values.
 var fallbacks = []fallback{
 	{"cpu_limit", "cpu", 2},
 	{"memory_limit_mb", "memory_mb", 2},
@@ -27,8 +27,9 @@ var fallbacks = []fallback{
 	{"db_memory_limit_mb", "db_memory_mb", 2},
 }
 
-// Effective returns the ResourceSpec that is deployed: the one that was sent, with the values that
-// its defaults mean. What was sent is shown without them. Without a ResourceSpec it is nil.
+// Effective returns the ResourceSpec that is deployed: the ResourceSpec that was sent,
+// completed with default values. Clients are shown the ResourceSpec as it was sent, without
+// these values. Without a ResourceSpec the result is nil.
 func (s Spec) Effective() (json.RawMessage, error) {
 	if len(s.ResourceSpec) == 0 {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// TestDefaultsOfAResourceSpec fills in what each value means that is not given.
+// TestDefaultsOfAResourceSpec fills in each value that is not given.
 func TestDefaultsOfAResourceSpec(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{

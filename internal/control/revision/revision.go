@@ -20,7 +20,7 @@ type Source string
 const (
 	// GitHub is a git repository.
 	GitHub Source = "github"
-	// ExternalDocker is a container image of a registry that somebody else keeps.
+	// ExternalDocker is a container image of a registry that another party keeps.
 	ExternalDocker Source = "external_docker"
 	// InternalDocker is a container image that was pushed to the platform's own registry.
 	InternalDocker Source = "internal_docker"
@@ -28,18 +28,19 @@ const (
 	InternalSource Source = "internal_source"
 )
 
-// IsImage tells whether the source is an image, which nobody has to build.
+// IsImage reports whether the source is an image, which needs no build.
 func (s Source) IsImage() bool { return s == ExternalDocker || s == InternalDocker }
 
-// Config is the interface's SourceRevisionConfig: what makes a revision. A nil member is null.
+// Config is the interface's SourceRevisionConfig: the values from which a revision is made. A
+// nil member is null.
 type Config struct {
 	RepoRef    *string `json:"repo_ref,omitempty"`
 	ConfigPath *string `json:"framework_config_path,omitempty"`
 	ImageURI   *string `json:"image_uri,omitempty"`
 	// TarballPath names an upload of the same deployment.
 	TarballPath *string `json:"source_tarball_path,omitempty"`
-	// TrackedPackages are what the client that made the revision says it has of the framework's
-	// packages.
+	// TrackedPackages are the framework's packages that the client which made the revision
+	// says it has.
 	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
@@ -47,24 +48,24 @@ type Config struct {
 type Spec struct {
 	Source Source `json:"source"`
 	Config Config `json:"source_revision_config"`
-	// RepoURL holds no credentials: those are in Credentials.
+	// RepoURL contains no credentials; the credentials are in Credentials.
 	RepoURL *string `json:"repo_url,omitempty"`
-	// IntegrationID is what the repository is cloned with when Credentials are nil; nil clones
-	// without.
+	// IntegrationID is the integration with which the repository is cloned when Credentials
+	// are nil. If IntegrationID is nil too, the clone uses no credentials.
 	IntegrationID *string `json:"integration_id,omitempty"`
 	// InstallCommand and BuildCommand are run in JavaScript repositories.
 	InstallCommand *string `json:"install_command,omitempty"`
 	BuildCommand   *string `json:"build_command,omitempty"`
 	// ResourceSpec is the interface's ResourceSpec as it was sent.
 	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
-	// ComputeTier is the size of each replica, nil when the deployment's type says it.
+	// ComputeTier is the size of each replica, nil when the deployment's type defines it.
 	ComputeTier *string `json:"compute_tier,omitempty"`
-	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are
-	// none.
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there
+	// are no such values.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a
-	// listener runs the release.
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or, if
+	// a listener runs the release, in secrets of its cluster.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 }
 
@@ -82,23 +83,27 @@ type Revision struct {
 	Spec
 	Created, Updated time.Time
 	Status           Status
-	// Reason and Message say why the status is what it is; "" when there is nothing to say.
+	// Reason and Message say why the revision has its status; "" when there is nothing to say.
 	Reason, Message string
-	// Waits tells that Reason and Message say what the revision in flight waits for, and not why it
-	// is about to fail.
+	// Waits is set if Reason and Message say what the revision in flight waits for, and not
+	// why it is about to fail.
 	Waits bool
-	// Since tells when the revision came to each status that it had, and when its Trial began.
+	// Since is the time when the revision reached each status that it had, and when its Trial
+	// began.
 	Since map[Status]time.Time
-	// CommitSHA is the commit that was built, or the digest of the tarball; "" before.
+	// CommitSHA is the commit that was built, or the digest of the tarball; "" before the
+	// build.
 	CommitSHA string
-	// Artifact is what the builder made, or the image that a target resolved; zero before.
+	// Artifact is the result of the builder, or the image that a target resolved; zero before
+	// that.
 	Artifact build.Artifact
-	// Build is what the build was made with; nil before, and of what nobody built.
+	// Build records the inputs of the build; nil before the build, and for a revision that
+	// needs no build.
 	Build *build.Record
-	// Forgotten tells that the build of the commit is not kept: what is made from the revision is
-	// built again.
+	// Forgotten is set if the build of the commit is not kept: a revision that is made from
+	// this revision is built again.
 	Forgotten bool
-	// Again tells that it was made from a revision that had been deployed.
+	// Again is set if the revision was made from a revision that had been deployed.
 	Again bool
 }
 
@@ -112,35 +117,38 @@ const (
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
 	attrBuild    = "build"
-	// attrForgotten is written before the build is removed, the artifact goes after it.
+	// attrForgotten is written before the build is removed. The artifact is removed after
+	// that.
 	attrForgotten = "forgotten"
 	attrAgain     = "again"
-	// attrSince and a status are the name under which it is kept when that was reached.
+	// attrSince followed by a status is the attribute with the time when the revision reached
+	// the status.
 	attrSince = "since_"
 )
 
-// Reasons of statuses that are no failures.
+// Reasons of statuses that are not failures.
 const (
-	// ReasonSuperseded: a newer revision took the place of one that was queued.
+	// ReasonSuperseded: a newer revision took the place of a queued revision.
 	ReasonSuperseded = "SUPERSEDED"
-	// ReasonRolledBack: it was deployed, did not stay healthy, and the one before took its place
-	// again.
+	// ReasonRolledBack: the revision was deployed, did not stay healthy, and the previous
+	// revision took its place again.
 	ReasonRolledBack = "ROLLED_BACK"
-	// ReasonCancelled: somebody asked for it.
+	// ReasonCancelled: a person asked for it.
 	ReasonCancelled = "CANCELLED"
-	// ReasonDeleted: its deployment was deleted while it was in flight, and undeleted since.
+	// ReasonDeleted: the revision's deployment was deleted while the revision was in flight,
+	// and was undeleted later.
 	ReasonDeleted = "DEPLOYMENT_DELETED"
 )
 
-// ReasonSecretMissing is the reason of a failure: a secret of the workspace, or its key, is not
-// there any more.
+// ReasonSecretMissing is the reason of a failure: a secret of the workspace, or a key of the
+// secret, does not exist any more.
 const ReasonSecretMissing = "SECRET_NOT_FOUND"
 
-// superseded explains ReasonSuperseded.
+// superseded is the message for ReasonSuperseded.
 const superseded = "A newer revision took its place while it was queued."
 
-// Change is a write of a revision. Status is not "" if people are told of the change: it is the
-// status from then on, with its reason and message.
+// Change is a write of a revision. If people are told of the change, Status is not "": it is
+// the status from then on, with its reason and message.
 type Change struct {
 	Write           table.Write
 	Revision        string
@@ -173,8 +181,8 @@ func put(ref Ref, spec Spec, status Status, now time.Time) table.Put {
 	}
 }
 
-// PutBuilt creates a revision from what another one was made from. It includes the build, or the
-// commit if the build is not kept, or may not run.
+// PutBuilt creates a revision from the values from which another revision was made. It
+// includes the build, or the commit if the build is not kept or may not run.
 func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
 	put := put(ref, from.Spec, status, now)
 	put.Item.Attrs[attrAgain] = true
@@ -192,10 +200,11 @@ func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
 	return created(ref, status, put)
 }
 
-// Commit is the commit that was built, "" before, and of what is not from a repository.
+// Commit is the commit that was built; "" before the build, and for a revision that is not
+// from a repository.
 func (r Revision) Commit() string { return r.Source.Commit(r.CommitSHA) }
 
-// Commit is what stands for a revision's version where that is a commit, and "" where it is not.
+// Commit returns a revision's version if the version is a commit, and otherwise "".
 func (s Source) Commit(version string) string {
 	if s != GitHub {
 		return ""
@@ -203,18 +212,19 @@ func (s Source) Commit(version string) string {
 	return version
 }
 
-// IsBuilt tells whether there is something to release.
+// IsBuilt reports whether there is something to release.
 func (r Revision) IsBuilt() bool {
 	return r.Source.IsImage() || (r.CommitSHA != "" && !r.Forgotten)
 }
 
-// Checked tells whether what is released was built by the present rules for configuration files. Of
-// an image that nobody built here, its own runtime checks the file.
+// Checked reports whether the release was built by the present rules for configuration files.
+// For an image that was not built here, the image's own runtime checks the file.
 func (r Revision) Checked() bool {
 	return r.Source.IsImage() || (r.Build != nil && r.Build.Rules >= build.Rules)
 }
 
-// KeepsBuild tells whether the revision has a build, or one whose removal has only begun.
+// KeepsBuild reports whether the revision has a build, or a build whose removal has only
+// begun.
 func (r Revision) KeepsBuild() bool {
 	if r.Source == InternalDocker && !r.Forgotten {
 		return true
@@ -222,8 +232,8 @@ func (r Revision) KeepsBuild() bool {
 	return r.Source != ExternalDocker && (r.Artifact.Dir != "" || r.Artifact.Image != "")
 }
 
-// Image is the image that runs: the one that was made or resolved, or that a client named; "" where
-// none is known.
+// Image is the image that runs: the image that was made or resolved, or the image that a
+// client named; "" if no image is known.
 func (r Revision) Image() string {
 	if r.Artifact.Image == "" && r.Source.IsImage() && r.Config.ImageURI != nil {
 		return *r.Config.ImageURI
@@ -231,20 +241,21 @@ func (r Revision) Image() string {
 	return r.Artifact.Image
 }
 
-// Forget returns the write of a deployed revision after which nothing is made from its build any
-// more, so that it can be removed.
+// Forget returns the write of a deployed revision after which no revision is made from its
+// build any more, so that the build can be removed.
 func (r Revision) Forget() table.Update {
 	return table.Update{Key: r.Key(), Set: table.Attrs{attrForgotten: true}, If: table.Equals(attrStatus, string(Deployed))}
 }
 
-// Forgot returns the write of a revision whose build was removed after Forget. Neither changes
-// anything that clients are shown.
+// Forgot returns the write of a revision whose build was removed after Forget. Neither write
+// changes anything that clients see.
 func (r Revision) Forgot() table.Update {
 	return table.Update{Key: r.Key(), Set: table.Attrs{attrArtifact: ""}, If: table.Equals(attrForgotten, true)}
 }
 
-// Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a
-// newer revision: overtaking a hundred queued revisions writes none of them.
+// Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone
+// to a newer revision: a revision that overtakes a hundred queued revisions needs no write for
+// them.
 func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	read := record.Read(item, kind)
 	r := Revision{
@@ -280,8 +291,8 @@ func since(r *record.Reader) map[Status]time.Time {
 	return reached
 }
 
-// Change moves the revision, as it was read, to its next status. A move that the transition table
-// does not hold is a bug.
+// Change moves the revision, as it was read, to its next status. A move that is not in the
+// transition table is a bug.
 func (r Revision) Change(now time.Time, next Status) Change { return r.told(r.move(now, next), next) }
 
 // move is the write of Change.
@@ -296,7 +307,7 @@ func (r Revision) move(now time.Time, next Status) table.Update {
 	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
 }
 
-// told is a change that people are told of.
+// told returns a change that people are told of.
 func (r Revision) told(write table.Update, status Status) Change {
 	item := table.Item{Attrs: write.Set}
 	return Change{Write: write, Revision: r.Revision, Status: status, Reason: item.Text(attrReason), Message: item.Text(attrMessage)}
@@ -315,7 +326,7 @@ func (r Revision) Waiting(now time.Time, reason, message string) Change {
 	return Change{Write: write, Revision: r.Revision}
 }
 
-// Waited takes back what Waiting has recorded.
+// Waited removes the reason and message that Waiting has recorded.
 func (r Revision) Waited(now time.Time) Change {
 	return Change{Write: r.note(now, "", ""), Revision: r.Revision}
 }
@@ -337,8 +348,8 @@ func (r Revision) Built(now time.Time, result build.Result) Change {
 	return r.told(change, AwaitingDeploy)
 }
 
-// Pinned keeps the digest of the image that the revision runs. Applied again, the revision runs the
-// same image, whatever the tag names by then.
+// Pinned keeps the digest of the image that the revision runs. When the revision is applied
+// again, it runs the same image, even if the tag names another image by then.
 func (r Revision) Pinned(now time.Time, image string) Change {
 	artifact := r.Artifact
 	artifact.Image = image
@@ -353,7 +364,7 @@ func (r Revision) Releasing(now time.Time) Change {
 	return r.told(change, Deploying)
 }
 
-// notReleased takes a revision from those that are to be kept running.
+// notReleased removes a revision from the index of the revisions that must be kept running.
 var notReleased = map[table.Index]table.Key{table.ByDue: {}}
 
 // Failed ends a revision in the failure of its phase.
@@ -366,7 +377,8 @@ func (r Revision) Cancelled(now time.Time) Change {
 	return r.ended(now, Interrupted, ReasonCancelled, "It was cancelled by request.")
 }
 
-// CutOff ends a revision that was in flight when its deployment was deleted, which was undone.
+// CutOff ends a revision that was in flight when its deployment was deleted. The deletion was
+// undone.
 func (r Revision) CutOff(now time.Time) Change {
 	return r.ended(now, Interrupted, ReasonDeleted, "The deployment was deleted while it was in flight.")
 }
@@ -379,16 +391,16 @@ func (r Revision) ended(now time.Time, status Status, reason, message string) Ch
 	return r.told(change, status)
 }
 
-// Retired returns the write of a revision whose release gave way to another; its status stays
-// DEPLOYED.
+// Retired returns the write of a revision whose release was replaced by another release; its
+// status stays DEPLOYED.
 func Retired(ref Ref, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, nil, table.Cond{})
 	change.Index = notReleased
 	return change
 }
 
-// HadSlot tells whether the revision was ever carried on: whether it had a status beside those of
-// one that waits for the slot.
+// HadSlot reports whether the revision ever had the slot: whether it had a status other than
+// the statuses of a revision that waits for the slot.
 func (r Revision) HadSlot() bool {
 	for status := range r.Since {
 		if status != Queued && status != Skipped && status != Interrupted {
@@ -398,7 +410,7 @@ func (r Revision) HadSlot() bool {
 	return false
 }
 
-// Superseded ends a revision that a newer one replaced while it was queued.
+// Superseded ends a revision that a newer revision replaced while it was queued.
 func (r Revision) Superseded(now time.Time) Change {
 	change := r.move(now, Skipped)
 	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded

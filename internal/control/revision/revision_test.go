@@ -36,7 +36,7 @@ func write(t *testing.T, tb table.Table, change revision.Change) {
 	}
 }
 
-// read returns the revision as a deployment with that slot sees it.
+// read returns the revision as it is for a deployment with that slot.
 func read(t *testing.T, tb table.Table, slot string) revision.Revision {
 	t.Helper()
 	item, err := tb.Get(t.Context(), ref.Key())
@@ -78,7 +78,7 @@ func TestAbsentPartsOfASpecStayAbsent(t *testing.T) {
 	}
 }
 
-// TestQueuedMeansSkippedOnceOvertaken asks for each status and each place of the slot.
+// TestQueuedMeansSkippedOnceOvertaken checks each status with each place of the slot.
 func TestQueuedMeansSkippedOnceOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, status := range statuses {
@@ -114,8 +114,8 @@ func TestAChangeIsWrittenOnceOnly(t *testing.T) {
 	}
 }
 
-// TestAForbiddenChangePanics asks for every pair of statuses that the transition table does not
-// hold.
+// TestAForbiddenChangePanics checks every pair of statuses that is not in the transition
+// table.
 func TestAForbiddenChangePanics(t *testing.T) {
 	t.Parallel()
 	for _, from := range statuses {
@@ -154,7 +154,8 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 	if diff := cmp.Diff(want, read(t, tb, "")); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
-	// The record outlives the build, and is that of what is made from it.
+	// The record outlives the build, and is also the record of a revision that is made from
+	// it.
 	write(t, tb, revision.Change{Write: want.Forget()})
 	write(t, tb, revision.Change{Write: want.Forgot()})
 	forgotten := read(t, tb, "")
@@ -202,7 +203,7 @@ func TestACancelledRevisionSaysSoAndIsNotKeptRunning(t *testing.T) {
 	}
 }
 
-// TestARevisionFromABuiltOneIsBuilt makes one of what another was made from.
+// TestARevisionFromABuiltOneIsBuilt makes a revision from the values of another revision.
 func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 	t.Parallel()
 	spec := revision.Spec{Source: revision.GitHub, Config: revision.Config{RepoRef: new("main")}, Secrets: []byte{1}}
@@ -259,7 +260,7 @@ func TestDecodeRefusesOtherItems(t *testing.T) {
 	}
 }
 
-// releases are the keys of the revisions that a compute target is to keep running.
+// releases returns the keys of the revisions that a compute target must keep running.
 func releases(t *testing.T, tb table.Table) []table.Key {
 	t.Helper()
 	items, err := table.AllItems(t.Context(), tb, keys.Releases())

@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Sealed says what the sealed texts in items of this package's kinds are bound to.
+// Sealed holds, for each kind of items of this package, the function that returns what the
+// sealed texts in the item are bound to.
 var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	kind: func(item *table.Item) (secret.Bound, error) {
 		parts, err := keys.ParseRevision(item.Key)

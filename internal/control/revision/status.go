@@ -1,5 +1,5 @@
-// Package revision holds one build and rollout of a deployment's source: what was asked for, which
-// never changes, and how far it is.
+// Package revision holds one build and rollout of a deployment's source: the request, which
+// never changes, and the progress.
 //
 // Status, reason and message are three fields: the status is one of the interface's 13 words, the
 // reason a constant for machines, the message a sentence for people. Statuses change only along the
@@ -12,28 +12,29 @@ import "slices"
 type Status string
 
 const (
-	// Creating: recorded. The rollout provisions what the deployment needs once.
+	// Creating: recorded. The rollout provisions the things that the deployment needs once.
 	Creating Status = "CREATING"
-	// Queued: another revision of the deployment is in flight. Goes on when that one ends, if it is
-	// the newest then.
+	// Queued: another revision of the deployment is in flight. The queued revision continues
+	// when that revision ends, if it is then the newest.
 	Queued Status = "QUEUED"
 	// AwaitingBuild: provisioned. The rollout starts the build.
 	AwaitingBuild Status = "AWAITING_BUILD"
-	// Building: the builder works and ends it.
+	// Building: the builder works and ends this status.
 	Building Status = "BUILDING"
-	// AwaitingDeploy: built, or an image that needs no build. The rollout hands it to the compute
-	// target.
+	// AwaitingDeploy: built, or an image that needs no build. The rollout hands the release to
+	// the compute target.
 	AwaitingDeploy Status = "AWAITING_DEPLOY"
-	// Deploying: the compute target starts it; the rollout waits for its health check.
+	// Deploying: the compute target starts the release; the rollout waits for its health
+	// check.
 	Deploying Status = "DEPLOYING"
-	// Deployed: it was healthy and became the active revision. Terminal, also when a later revision
-	// takes its place.
+	// Deployed: the release was healthy and the revision became the active revision. Terminal,
+	// also when a later revision takes its place.
 	Deployed Status = "DEPLOYED"
 	// CreateFailed: provisioning failed. Terminal.
 	CreateFailed Status = "CREATE_FAILED"
 	// BuildFailed: the build failed. Terminal.
 	BuildFailed Status = "BUILD_FAILED"
-	// DeployFailed: it did not become healthy. Terminal.
+	// DeployFailed: the release did not become healthy. Terminal.
 	DeployFailed Status = "DEPLOY_FAILED"
 	// Skipped: overtaken by a newer revision while it was queued. Terminal.
 	Skipped Status = "SKIPPED"
@@ -43,7 +44,7 @@ const (
 	Unknown Status = "UNKNOWN"
 )
 
-// transitions lists what may follow each status.
+// transitions lists the statuses that may follow each status.
 var transitions = map[Status][]Status{
 	Creating:       {AwaitingBuild, AwaitingDeploy, CreateFailed, Interrupted},
 	Queued:         {AwaitingBuild, AwaitingDeploy, CreateFailed, Skipped, Interrupted},
@@ -62,7 +63,7 @@ func (s Status) Failed() bool { return s == CreateFailed || s == BuildFailed || 
 // MayBecome reports whether next may follow s.
 func (s Status) MayBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
-// Failure is the status of a revision that fails in this one.
+// Failure is the status that follows if a revision fails in this status.
 func (s Status) Failure() Status {
 	switch s {
 	case Creating, Queued:

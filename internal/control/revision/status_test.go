@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// statuses are the interface's 13, in its order.
+// statuses are the interface's 13 statuses, in its order.
 var statuses = []revision.Status{
 	revision.Creating, revision.Queued, revision.AwaitingBuild, revision.Building, revision.AwaitingDeploy, revision.Deploying,
 	revision.CreateFailed, revision.BuildFailed, revision.DeployFailed, revision.Deployed, revision.Skipped, revision.Interrupted,
 	revision.Unknown,
 }
 
-// following is what may follow each status that is not terminal.
+// following holds the statuses that may follow each status that is not terminal.
 var following = map[revision.Status][]revision.Status{
 	revision.Creating:       {revision.AwaitingBuild, revision.AwaitingDeploy, revision.CreateFailed, revision.Interrupted},
 	revision.Queued:         {revision.AwaitingBuild, revision.AwaitingDeploy, revision.CreateFailed, revision.Skipped, revision.Interrupted},
@@ -40,7 +40,7 @@ func TestStatusesAreSpelledAsInTheInterface(t *testing.T) {
 	}
 }
 
-// TestTransitions asks for every pair of statuses.
+// TestTransitions checks every pair of statuses.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	for _, from := range statuses {
@@ -65,7 +65,7 @@ func TestTerminalStatusesAreThoseThatNothingFollows(t *testing.T) {
 	}
 }
 
-// TestFailure checks that every status that can fail fails in the words of its phase, along the
+// TestFailure checks that every status that can fail has the failure of its phase, along the
 // transition table.
 func TestFailure(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestOnlyFailuresHaveFailedInTheirName(t *testing.T) {
 	}
 }
 
-// What may follow each status.
+// The statuses that may follow each status.
 func ExampleStatus_MayBecome() {
 	for _, from := range statuses {
 		var next []string

@@ -18,8 +18,8 @@ const (
 	ping        = "/ping"
 )
 
-// agent passes requests on to a path of a release's agent. The caller is counted in until the
-// answer has ended, or the caller has left.
+// agent passes requests on to a path of a release's agent. The caller counts as present until
+// the answer has ended, or the caller has left.
 func (h *Host) agent(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		endpoint, done, err := h.acquire(r)
@@ -28,8 +28,8 @@ func (h *Host) agent(path string) http.HandlerFunc {
 			return
 		}
 		defer done()
-		// The agent checks the token itself; but one that does not must not be open to all who
-		// reach the host.
+		// The agent checks the token itself; but an agent without this check must not be open
+		// to all callers that reach the host.
 		if path == invocations && !hasToken(r, endpoint.Token) {
 			h.mux.Error(w, r, errToken)
 			return
@@ -39,9 +39,9 @@ func (h *Host) agent(path string) http.HandlerFunc {
 			h.fail(w, r, err)
 			return
 		}
-		// Otherwise the server closes the request's body as soon as the answer begins. The proxy
-		// may still be about to find that body's end: it would take the closed body for a broken
-		// request and cut the agent off in the middle of its answer.
+		// Otherwise the server closes the request's body as soon as the answer begins. The
+		// proxy may still be about to find the end of that body: it would take the closed body
+		// for a broken request and cut the agent off in the middle of its answer.
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			h.fail(w, r, err)
 			return
@@ -60,8 +60,9 @@ func (h *Host) acquire(r *http.Request) (compute.Endpoint, func(), error) {
 	return endpoint, done, err
 }
 
-// proxyTo returns a proxy that shows each byte of the answer at once. When the agent's answer
-// breaks off, so does the caller's: a part is never taken for the whole.
+// proxyTo returns a proxy that passes each byte of the answer on at once. When the agent's
+// answer breaks off, the caller's answer breaks off, too: the caller never takes a part for the
+// whole.
 func (h *Host) proxyTo(at *url.URL) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

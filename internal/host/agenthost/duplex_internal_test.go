@@ -26,8 +26,8 @@ func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), err
 	return a.endpoint, func() {}, nil
 }
 
-// held is a connection whose writer gets on only when it is let go: as on a machine that is so busy
-// that the agent answers first.
+// held is a connection whose writer goes on only when it is let go: this imitates a machine
+// that is so busy that the agent answers first.
 type held struct {
 	net.Conn
 	release <-chan struct{}
@@ -41,8 +41,8 @@ func (h held) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAnAnswerBeginsBeforeTheRequestIsDone lets the agent answer before the proxy has noticed that
-// it had sent everything.
+// TestAnAnswerBeginsBeforeTheRequestIsDone lets the agent answer before the proxy has noticed
+// that it had sent everything.
 func TestAnAnswerBeginsBeforeTheRequestIsDone(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})

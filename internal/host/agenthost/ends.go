@@ -28,7 +28,8 @@ func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) 
 	h.ends.noted = append(h.ends.noted, wire.End{Number: h.ends.last, Ref: ref, Status: status})
 }
 
-// giveEnds answers with the ends that the caller has not told, and forgets those that it has.
+// giveEnds answers with the ends that the caller has not reported, and forgets the reported
+// ends.
 func (h *Host) giveEnds(w http.ResponseWriter, r *http.Request) error {
 	var told wire.Told
 	if err := decode(r, &told); err != nil {

@@ -24,21 +24,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// maxBody is how large the description of a release or a build may be.
+// maxBody is the most bytes that the description of a release or a build may have.
 const maxBody = 4 << 20
 
-// Config is what a Host needs.
+// Config has the settings of a Host.
 type Config struct {
-	// Dir is where applied releases are kept, sealed by Sealer. No other host may have it.
+	// Dir is the directory for applied releases, sealed by Sealer. No other host may use it.
 	Dir    string
 	Sealer secret.Sealer
 	// Token is the bearer token that the host's own clients must show.
 	Token   string
 	Target  compute.Target
 	Builder build.Builder
-	// Uploads are what builds are made from that have no repository; nil takes none.
+	// Uploads are the sources of builds without a repository; nil accepts no uploads.
 	Uploads Uploads
-	// Logs are what builds and agents print; nil shows none.
+	// Logs are the output of builds and agents; nil shows no output.
 	Logs Logs
 	// Transport reaches the agents of Target; nil stands for graph.NewTransport().
 	Transport *http.Transport
@@ -58,8 +58,8 @@ type Host struct {
 	cfg    Config
 	mux    *web.Mux
 	agents *http.Transport
-	// order makes the releases in the target and those in files the same, also when one is applied
-	// and removed at once.
+	// order keeps the releases in the target and the releases in files equal, also when a
+	// release is applied and removed at once.
 	order    sync.Mutex
 	releases shelf
 	ends     ends
@@ -106,11 +106,12 @@ func New(cfg Config) (*Host, error) {
 // ServeHTTP implements http.Handler.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Close lets go of connections to agents. The target and the builder are their owner's to close.
+// Close closes idle connections to agents. It does not close the target and the builder: their
+// owner closes them.
 func (h *Host) Close() { h.agents.CloseIdleConnections() }
 
-// own guards an operation of the host's own API. Its errors are answered in full: who has the token
-// may know them, and must, to tell a person what is wrong with a deployment.
+// own guards an operation of the host's own API. Its errors are answered in full: a caller with
+// the token may know them, and needs them to tell a person why a deployment fails.
 func (h *Host) own(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := errToken
@@ -137,14 +138,14 @@ func (h *Host) fail(w http.ResponseWriter, r *http.Request, err error) {
 // errToken answers a request without the right bearer token.
 var errToken error = fault.New(fault.Unauthorized, "The bearer token is missing or wrong.")
 
-// hasToken compares hashes, so that the time it takes does not even tell the length.
+// hasToken compares hashes, so that the time of the comparison does not even reveal the length.
 func hasToken(r *http.Request, want string) bool {
 	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	gotHash, wantHash := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(gotHash[:], wantHash[:]) == 1 && ok
 }
 
-// decode reads a request's body. The error says nothing of what is in it.
+// decode reads a request's body. The error contains no part of the body.
 func decode(r *http.Request, value any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
@@ -159,7 +160,7 @@ func decode(r *http.Request, value any) error {
 	return nil
 }
 
-// waiting returns a context that ends when the caller wants to hear how things are.
+// waiting returns a context that ends at the time when the caller wants an answer.
 func waiting(r *http.Request) (context.Context, context.CancelFunc, error) {
 	wait, err := time.ParseDuration(cmp.Or(r.URL.Query().Get(wire.Wait), "0s"))
 	if err != nil {

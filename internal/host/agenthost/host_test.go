@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// target asks without waiting how a release is.
+// target reads the state of a release, without waiting.
 func (m machine) target(t *testing.T, r compute.Release) (compute.State, error) {
 	t.Helper()
 	now, cancel := context.WithCancel(t.Context())
@@ -99,7 +99,7 @@ func TestInvocationOfWhatDoesNotRun(t *testing.T) {
 	}
 }
 
-// elusive is a target whose agent is not where it says.
+// elusive is a target whose agent is not at the address that it returns.
 type elusive struct {
 	compute.Target
 	endpoint compute.Endpoint
@@ -132,8 +132,8 @@ func TestAgentCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestRequestIsPassedOn sees what the agent gets: all that the caller said, and nothing about the
-// host.
+// TestRequestIsPassedOn reads the request that the agent gets: all values from the caller, and
+// no value of the host.
 func TestRequestIsPassedOn(t *testing.T) {
 	t.Parallel()
 	var got *http.Request

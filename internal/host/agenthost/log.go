@@ -37,7 +37,7 @@ func (h *Host) readLog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// appendLog adds lines that were printed elsewhere.
+// appendLog adds lines that were printed on another machine.
 func (h *Host) appendLog(w http.ResponseWriter, r *http.Request) error {
 	log, err := h.logOf(r)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *Host) appendLog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// watchLog answers with a line when it begins to watch, and with one each time that there is
-// something new, until the caller has gone.
+// watchLog answers with a line when it begins to watch, and with a line each time that the log
+// changes, until the caller has gone.
 func (h *Host) watchLog(w http.ResponseWriter, r *http.Request) error {
 	log, err := h.logOf(r)
 	if err != nil {

@@ -43,7 +43,7 @@ type machine struct {
 	shut func()
 }
 
-// newMachine starts a host on what is in the directory.
+// newMachine starts a host on the files of the directory.
 func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) machine {
 	t.Helper()
 	log := &journal{}

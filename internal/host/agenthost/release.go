@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// Restore starts the releases again that were applied and not removed. One that cannot be started
-// does not keep the others down.
+// Restore starts the releases again that were applied and not removed. A release that cannot be
+// started does not prevent the others.
 func (h *Host) Restore(ctx context.Context) error {
 	h.order.Lock()
 	defer h.order.Unlock()
@@ -34,8 +34,8 @@ func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
 	return h.take(w, r, h.cfg.Target.Apply)
 }
 
-// take hands the release that a request brings to the target, and keeps it as it is described now:
-// that is how the host's next start begins it.
+// take passes the release of a request to the target, and stores its present description: the
+// host's next start uses this description.
 func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Context, compute.Release) error) error {
 	var release compute.Release
 	if err := decode(r, &release); err != nil {
@@ -46,7 +46,8 @@ func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Con
 	}
 	h.order.Lock()
 	defer h.order.Unlock()
-	// If keeping it fails, the caller hears of it and asks again, which does no harm.
+	// If storing it fails, the caller gets the error and repeats the request, which is
+	// harmless.
 	if err := run(r.Context(), release); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Con
 	return nil
 }
 
-// restart starts a release's agents anew.
+// restart restarts a release's agents.
 func (h *Host) restart(w http.ResponseWriter, r *http.Request) error {
 	restarter, err := h.restarter()
 	if err != nil {
@@ -154,7 +155,7 @@ func refOf(r *http.Request) compute.Ref {
 	return compute.Ref{Workspace: r.PathValue("workspace"), Deployment: r.PathValue("deployment"), Revision: r.PathValue("revision")}
 }
 
-// checkRef refuses what could name a file elsewhere.
+// checkRef refuses values that could name a file in another directory.
 func checkRef(ref compute.Ref) error {
 	for what, value := range map[string]string{"workspace": ref.Workspace, "deployment": ref.Deployment, "revision": ref.Revision} {
 		if !id.Valid(value) {

@@ -40,7 +40,7 @@ func TestRestore(t *testing.T) {
 	m.shut()
 
 	m = newMachine(t, dir)
-	m.want(t, r, compute.Absent) // nothing runs before Restore
+	m.want(t, r, compute.Absent) // no release runs before Restore
 	must(t, m.host.Restore(t.Context()))
 	must(t, m.host.Restore(t.Context()))
 	m.want(t, removed, compute.Absent)
@@ -117,8 +117,8 @@ func TestRestoreGoesOnAfterAProblem(t *testing.T) {
 	}
 }
 
-// TestTargetAndFilesAgree applies and removes a release at once, many times: what runs is what is
-// kept.
+// TestTargetAndFilesAgree applies and removes a release at once, many times: the running
+// releases are the stored releases.
 func TestTargetAndFilesAgree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

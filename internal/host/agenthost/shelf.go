@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// unfinished begins the names of files that are being written.
+// unfinished is the prefix of the names of files that are being written.
 const unfinished = ".new-"
 
 // shelf keeps releases in sealed files of a directory, each named by its revision and its
@@ -24,7 +24,7 @@ type shelf struct {
 	sealer secret.Sealer
 }
 
-// open makes the directory and erases what a host that died was writing.
+// open makes the directory and erases the unfinished files of a host that died.
 func (s shelf) open() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -44,7 +44,7 @@ func boundOf(workspace, revision string) secret.Bound {
 	return secret.Bound{Workspace: workspace, Resource: "release " + revision}
 }
 
-// keep writes a release whole and durably, or not at all.
+// keep writes a release completely and durably, or not at all.
 func (s shelf) keep(ctx context.Context, release compute.Release) error {
 	plain, err := json.Marshal(release)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s shelf) forget(ref compute.Ref) error {
 	return errors.Join(err, s.sync())
 }
 
-// all returns the releases that can be read, and why the others cannot.
+// all returns the releases that can be read, and the errors of the others.
 func (s shelf) all(ctx context.Context) ([]compute.Release, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

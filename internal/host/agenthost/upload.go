@@ -9,11 +9,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// Uploads are tarballs that are built here.
+// Uploads are tarballs that this machine builds.
 type Uploads interface {
 	upload.Store
-	// Handler takes tarballs from those who were granted it. What is wrong with a request is handed
-	// to fail.
+	// Handler accepts tarballs from clients with a granted upload. It passes errors of a
+	// request to fail.
 	Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler
 }
 

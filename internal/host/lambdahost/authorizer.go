@@ -29,10 +29,10 @@ type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerReque
 
 // Authorizer returns the function of both authorizers of the API.
 //
-// That of the agent server's routes asks for the key alone, and API Gateway keeps the answer. That
-// of the control plane's routes also takes bearer tokens and checks the tenant; its headers are
-// optional, so API Gateway keeps nothing. What was found is kept here instead, for as long: so a
-// revoked key is of no use after a minute, on all routes.
+// The authorizer of the agent server's routes reads the key alone, and API Gateway keeps the
+// answer. The authorizer of the control plane's routes also takes bearer tokens and checks the
+// tenant; its headers are optional, so API Gateway keeps nothing. The result is kept here
+// instead, for the same time: so a revoked key is of no use after a minute, on all routes.
 func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clock.Clock, log *slog.Logger) AuthorizerFunc {
 	remembered := newMemory(keys, now)
 	return func(ctx context.Context, event events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error) {
@@ -67,14 +67,14 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clo
 	}
 }
 
-// isAgentServer tells by the route, which is the gateway's word and not the client's.
+// isAgentServer decides by the route, which comes from the gateway and not from the client.
 func isAgentServer(event *events.APIGatewayCustomAuthorizerRequestTypeRequest) bool {
 	return strings.HasPrefix(cmp.Or(event.Resource, event.Path), "/d/")
 }
 
-// credentials are the headers that an Authenticator looks at. Without any nobody needs to be asked.
-// A credential that comes twice is refused, too: API Gateway keeps answers by one of the two, and
-// nobody says which.
+// credentials returns the headers that an Authenticator reads. A request without credentials is
+// refused without asking the Authenticator. A credential that comes twice is refused, too: API
+// Gateway keeps answers by one of the two, and it is not known by which one.
 func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (*http.Request, error) {
 	header := http.Header{}
 	for name, values := range event.MultiValueHeaders {
@@ -98,8 +98,8 @@ func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRe
 	return (&http.Request{Header: header}).WithContext(ctx), nil
 }
 
-// policy covers the whole stage: API Gateway keeps it for the credentials, whatever route they were
-// first used for.
+// policy covers the whole stage: API Gateway keeps it for the credentials, whatever route they
+// were first used for.
 func policy(event *events.APIGatewayCustomAuthorizerRequestTypeRequest, effect, principal string) events.APIGatewayCustomAuthorizerResponse {
 	// arn:aws:execute-api:region:account:api/stage/method/path
 	resource := event.MethodArn

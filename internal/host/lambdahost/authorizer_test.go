@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
-// keys is an auth.Authenticator that counts what it is asked.
+// keys is an auth.Authenticator that counts its calls.
 type keys struct {
 	asked int
 	known map[string]string
@@ -38,7 +38,7 @@ func (k *keys) Key(r *http.Request) (apikey.Principal, error) {
 	return apikey.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
 }
 
-// question is what API Gateway asks, with headers and for a route.
+// question is the question of API Gateway, with headers and for a route.
 func question(t *testing.T, headers, resource string) events.APIGatewayCustomAuthorizerRequestTypeRequest {
 	t.Helper()
 	var e events.APIGatewayCustomAuthorizerRequestTypeRequest
@@ -62,8 +62,8 @@ func (a admitted) Admit(_ context.Context, ref deployment.Ref, token string) (bo
 	return ref.Workspace == workspace && ref.Deployment == a.deployment && token == a.token, nil
 }
 
-// TestAttackAnAgentIsOneAtItsOwnServerAlone: its invoke token as X-Api-Key, by which API Gateway
-// keeps the answer, makes it its deployment's agent, and is worth nothing elsewhere.
+// TestAttackAnAgentIsOneAtItsOwnServerAlone: its invoke token as X-Api-Key, by which API
+// Gateway keeps the answer, makes it its deployment's agent, and has no value elsewhere.
 func TestAttackAnAgentIsOneAtItsOwnServerAlone(t *testing.T) {
 	t.Parallel()
 	const own = "0197a000-0000-7000-8000-00000000000a"
@@ -127,8 +127,8 @@ func TestAuthorizer(t *testing.T) {
 	}
 }
 
-// TestThePolicy compares with the JSON that API Gateway wants, for headers that came once only, as
-// well.
+// TestThePolicy compares with the JSON that API Gateway requires, also for headers that came
+// only once.
 func TestThePolicy(t *testing.T) {
 	t.Parallel()
 	e := question(t, "null", controlPlane)
@@ -155,8 +155,8 @@ func TestThePolicy(t *testing.T) {
 	}
 }
 
-// TestFaultsAreNotAnswers checks that a fault of the platform lets nobody in, is no 401 either, and
-// is told to the log alone.
+// TestFaultsAreNotAnswers checks that a fault of the platform admits no caller, is not a 401
+// either, and is written to the log alone.
 func TestFaultsAreNotAnswers(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{controlPlane, agentServer} {
@@ -173,7 +173,7 @@ func TestFaultsAreNotAnswers(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedForNothing counts: a request without a key costs nothing.
+// TestNobodyIsAskedForNothing counts the calls: a request without a key makes no call.
 func TestNobodyIsAskedForNothing(t *testing.T) {
 	t.Parallel()
 	store := &keys{err: errors.New("away")}
@@ -184,8 +184,8 @@ func TestNobodyIsAskedForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered counts how often the keys are asked: once a minute for a key of the control
-// plane, each time for all else.
+// TestWhatIsRemembered counts how often the keys are checked: once a minute for a key of the
+// control plane, each time for all other credentials.
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

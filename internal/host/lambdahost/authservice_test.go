@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestTheAuthServiceBehindAGateway has a user consent. Only the browser comes without credentials,
+// TestTheAuthServiceBehindAGateway has a user consent. Only the browser sends no credentials,
 // and it comes back to the stage.
 func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	t.Parallel()

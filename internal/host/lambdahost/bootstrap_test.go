@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// environment is that of every function, as the template sets it, with the services at an address
-// of the test.
+// environment is the environment of every function, as the template sets it, with the services
+// at an address of the test.
 func environment(services string) []string {
 	return []string{
 		"AWS_REGION=eu-north-1", "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret-credential", "AWS_ENDPOINT_URL_DYNAMODB=" + services,
@@ -26,8 +26,8 @@ func environment(services string) []string {
 }
 
 // TestBootstraps builds one function of each kind that API Gateway invokes, as it is deployed,
-// starts it, and sends it what it can answer without a table: for that nothing must be sent to
-// anybody.
+// starts it, and sends it a request that it can answer without a table: for such a request it
+// must call no service.
 func TestBootstraps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func TestBootstraps(t *testing.T) {
 		t.Errorf("%d requests were sent to other services, for which there was no reason", n)
 	}
 
-	// Without its variables a function ends at once, and says which it lacks.
+	// A function without its variables ends at once, and names the missing variables.
 	api := start(t, filepath.Join(dir, "deployments"), "AWS_REGION=eu-north-1")
 	select {
 	case err := <-api.exited:

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// bufferedMargin is how long before its deadline a request is cut short; its answer needs no
-	// more than to be handed on.
+	// bufferedMargin is how long before its deadline a request is cut short; its answer only
+	// has to be passed on.
 	bufferedMargin = time.Second
-	// maxResponse is how large a function's response may be, in bytes of JSON. A larger one costs
-	// the process.
+	// maxResponse is the most bytes of JSON that a function's response may have. A larger
+	// response ends the process.
 	maxResponse = 6 << 20
-	// maxGrowth is what a byte of a body may become in JSON: \u003c.
+	// maxGrowth is the most bytes of JSON that a byte of a body may become: \u003c.
 	maxGrowth = 6
 )
 
@@ -40,7 +40,7 @@ func Buffered(handler http.Handler, log *slog.Logger) BufferedFunc {
 		var body bytes.Buffer
 		w := newResponse(r, &body, func() {})
 		if err := serve(handler, w, r, log); err != nil {
-			// Nothing of it has left this process.
+			// No part of it has left this process.
 			body.Reset()
 			w = newResponse(r, &body, func() {})
 			fail(ctx, w)
@@ -54,7 +54,7 @@ func Buffered(handler http.Handler, log *slog.Logger) BufferedFunc {
 	}
 }
 
-// instead is the answer in the place of one that cannot be given.
+// instead is the answer in the place of an answer that cannot be given.
 func instead(ctx context.Context, status int, detail string) events.APIGatewayProxyResponse {
 	var body bytes.Buffer
 	w := &response{out: &body, begun: func() {}, header: http.Header{}}
@@ -78,5 +78,5 @@ func isTooLarge(answer events.APIGatewayProxyResponse) bool {
 	return err != nil || len(encoded) > maxResponse
 }
 
-// headroom is for what is around the body.
+// headroom is the space for the JSON around the body.
 const headroom = 16 << 10

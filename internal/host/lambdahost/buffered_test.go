@@ -37,7 +37,7 @@ func echo(got *seen) http.Handler {
 	})
 }
 
-// TestRequests reads events as gateways send them.
+// TestRequests reads events in the forms that gateways send.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,8 +147,8 @@ func TestHeadersThatRepeat(t *testing.T) {
 	}
 }
 
-// TestAResponseThatIsTooLargeIsRefused sends bodies at the limit: Lambda counts the bytes of the
-// JSON that they become.
+// TestAResponseThatIsTooLargeIsRefused sends bodies at the limit: Lambda counts the bytes of
+// their JSON form.
 func TestAResponseThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestAResponseThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPanicIsLogged checks that a panic is found in the log, with the id that the client was told.
+// TestAPanicIsLogged checks that a panic is in the log, with the id that the client got.
 func TestAPanicIsLogged(t *testing.T) {
 	t.Parallel()
 	answer, logged := call(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }), `{"body": "secret-body"}`)
@@ -192,8 +192,8 @@ func TestAPanicIsLogged(t *testing.T) {
 	}
 }
 
-// TestARequestIsCutShortBeforeItsFunctionIs lets handlers wait until they are told to stop. Package
-// web answers, as it does when a server stops.
+// TestARequestIsCutShortBeforeItsFunctionIs lets handlers wait until they are told to stop.
+// Package web answers, as it does when a server stops.
 func TestARequestIsCutShortBeforeItsFunctionIs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -222,8 +222,8 @@ func TestARequestIsCutShortBeforeItsFunctionIs(t *testing.T) {
 	}
 }
 
-// TestACutRequestThatHadBegunIsUnavailable is for a handler that gives up a response in the middle,
-// which is still in this process.
+// TestACutRequestThatHadBegunIsUnavailable has a handler that gives up a response in the
+// middle; the response is still in this process.
 func TestACutRequestThatHadBegunIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,8 +43,8 @@ func newControlPlane(t *testing.T) *web.Mux {
 	return mux
 }
 
-// TestTheControlPlaneBehindAGateway creates a deployment and reads it, also as somebody else and as
-// nobody.
+// TestTheControlPlaneBehindAGateway creates a deployment and reads it, also as another caller
+// and without credentials.
 func TestTheControlPlaneBehindAGateway(t *testing.T) {
 	t.Parallel()
 	mux := newControlPlane(t)

@@ -1,14 +1,15 @@
 // Package lambdahost lets the same handlers and tasks run as Lambda functions.
 //
 // [Buffered] and [Streaming] serve API Gateway's proxy events (version 1, of a REST API) with an
-// http.Handler. Requests are read by the api-proxy module, responses are written by this package:
-// the module's writer holds everything back until the handler has ended. A request that would
-// outlive its function is cut short before, with a fault.Unavailable as the cause, so that it is
-// answered by its handler and not by a dead process: with a 503, or when the response has begun,
-// with an error after which clients take the stream up again.
+// http.Handler. Requests are read by the api-proxy module, responses are written by this
+// package: the module's writer holds everything back until the handler has ended. A request
+// that would outlive its function is cut short before, with a fault.Unavailable as the cause,
+// so that its handler answers it and not a dead process: with a 503, or when the response has
+// begun, with an error after which clients resume the stream.
 //
-// [Authorizer] answers API Gateway's question who may call. What it found comes with the event,
-// where [Gateway] picks it up: no function behind it authenticates a request a second time.
+// [Authorizer] answers API Gateway's question whether a caller is admitted. Its result comes
+// with the event, and [Gateway] reads it there: no function behind it authenticates a request a
+// second time.
 //
 // [Task] serves the Task states of Step Functions, [Schedule] a timer.
 package lambdahost

@@ -34,8 +34,8 @@ var functions = map[string]func(*slog.Logger) lambdahost.Function{
 	},
 }
 
-// routes are handlers that write as those of the product do. GET /step writes when the file that it
-// is told exists.
+// routes are handlers that write like the handlers of the product. GET /step writes when the
+// file that it is told exists.
 func routes(log *slog.Logger) http.Handler {
 	mux := web.NewMux(log)
 	mux.Handle("GET /echo", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -75,7 +75,7 @@ func routes(log *slog.Logger) http.Handler {
 	return mux
 }
 
-// untilEnd waits until a request is to end, and logs why.
+// untilEnd waits until the request must end, and logs the reason.
 func untilEnd(ctx context.Context, log *slog.Logger) error {
 	<-ctx.Done()
 	log.InfoContext(ctx, "the request is to end", "cause", context.Cause(ctx))
@@ -85,7 +85,7 @@ func untilEnd(ctx context.Context, log *slog.Logger) error {
 // variableEnded names the file that GET /flood writes when it has ended.
 const variableEnded = "SLIPWAY_TEST_ENDED"
 
-// task does what its input says.
+// task does the work that its input names.
 func task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	var in struct{ Do string }
 	if err := json.Unmarshal(input, &in); err != nil {

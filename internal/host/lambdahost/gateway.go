@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Members of the authorizer's context: whom the request acts for, and as what. All are strings.
+// Members of the authorizer's context: the workspace, the caller and its role. All are strings.
 const (
 	contextWorkspace = "workspace"
 	contextRole      = "role"
@@ -22,13 +22,13 @@ const (
 	contextSubject   = "subject"
 )
 
-// Gateway tells what API Gateway knows about the request that a handler serves. It is the
+// Gateway returns API Gateway's information about the request that a handler serves. It is the
 // auth.Authenticator of functions behind an authorizer.
 type Gateway struct{}
 
 var _ auth.Authenticator = Gateway{}
 
-// origin is what an event says about where its request comes from.
+// origin is the part of an event that says where its request comes from.
 type origin struct {
 	principal apikey.Principal
 	url       string
@@ -45,8 +45,8 @@ func withOrigin(ctx context.Context, event *events.APIGatewayProxyRequest, heade
 	return context.WithValue(ctx, originKey{}, origin{principal: principalOf(event.RequestContext.Authorizer), url: publicURL(event, header)})
 }
 
-// principalOf reads what the authorizer found. What it does not say, the principal has not: without
-// a role it may do nothing.
+// principalOf reads the result of the authorizer. A value that is missing there is missing in
+// the principal: without a role the principal may do nothing.
 func principalOf(said map[string]any) apikey.Principal {
 	text := func(name string) string {
 		value, _ := said[name].(string)
@@ -57,15 +57,16 @@ func principalOf(said map[string]any) apikey.Principal {
 	}
 }
 
-// contextOf is what principalOf reads. API Gateway makes strings of all values, so there are none
-// but strings.
+// contextOf makes the values that principalOf reads. All of them are strings, because API
+// Gateway turns all values into strings.
 func contextOf(p apikey.Principal) map[string]any {
 	return map[string]any{
 		contextWorkspace: p.Workspace, contextKey: p.Key, contextRole: string(p.Role), contextSubject: p.Subject,
 	}
 }
 
-// Key returns whom the authorizer let in. A request that came around it is a fault.Unauthorized.
+// Key returns the caller that the authorizer admitted. A request that bypassed the authorizer
+// is a fault.Unauthorized.
 func (Gateway) Key(r *http.Request) (apikey.Principal, error) {
 	principal := originOf(r.Context()).principal
 	if principal.Workspace == "" {
@@ -74,22 +75,23 @@ func (Gateway) Key(r *http.Request) (apikey.Principal, error) {
 	return principal, nil
 }
 
-// BaseURL returns the function that says where the API is: at the base, or, when that is empty, at
-// the address that the request was sent to.
+// BaseURL returns a function that returns the address of the API: the base, or, if the base is
+// empty, the address that the request was sent to.
 func (Gateway) BaseURL(base string) func(ctx context.Context) string {
 	base = strings.TrimSuffix(base, "/")
 	return func(ctx context.Context) string { return cmp.Or(base, originOf(ctx).url) }
 }
 
-// AgentURL returns the function that says where a deployment's agent server is: below what BaseURL
-// says.
+// AgentURL returns a function that returns the address of a deployment's agent server: below
+// the address from BaseURL.
 func (g Gateway) AgentURL(base string) func(ctx context.Context, deploymentID string) string {
 	at := g.BaseURL(base)
 	return func(ctx context.Context, deploymentID string) string { return at(ctx) + "/d/" + deploymentID }
 }
 
 // publicURL is the address of the API that the client called. The stage is part of it on API
-// Gateway's own domain and not on one of ours, where the path of the request begins otherwise.
+// Gateway's own domain. On a domain of ours it is not, and the path of the request begins
+// differently.
 func publicURL(event *events.APIGatewayProxyRequest, header http.Header) string {
 	at := &event.RequestContext
 	scheme := "https"

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 )
 
-// TestWhoTheAuthorizerLetIn reads the authorizer's finding, and nothing that the client says.
+// TestWhoTheAuthorizerLetIn reads the authorizer's result, and ignores the client's claims.
 func TestWhoTheAuthorizerLetIn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// NewLog returns a log of JSON lines as Lambda's own log format has them. What is logged under the
-// context of an invocation carries its id.
+// NewLog returns a log of JSON lines in Lambda's own log format. Log lines under the context of
+// an invocation carry its id.
 func NewLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(invocationLog{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: lambdacontext.ReplaceAttr})})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 )
 
-// variableFunction makes the test program a Lambda function: one of those in functions.
+// variableFunction makes the test program a Lambda function: one of the functions in functions.
 const variableFunction = "SLIPWAY_TEST_FUNCTION"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ const (
 	stranger     = "0197a000-0000-7000-8000-00000000000b"
 )
 
-// invocation is the context of an invocation that may take so long.
+// invocation is the context of an invocation that has this time left.
 func invocation(t *testing.T, left time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), left)
@@ -45,7 +45,7 @@ func invocation(t *testing.T, left time.Duration) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: invocationID})
 }
 
-// logs collects what is logged.
+// logs collects log lines.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -68,8 +68,8 @@ func newLog() (*slog.Logger, *logs) {
 	return lambdahost.NewLog(l, slog.LevelInfo), l
 }
 
-// eventText is what API Gateway sends, as far as anything reads it; the members that a test gives
-// replace those here.
+// eventText is the part of API Gateway's event that any code reads; the members that a test
+// gives replace the members here.
 const eventText = `{
 	"resource": "/d/{deployment_id}/{proxy+}", "path": "/echo", "httpMethod": "GET",
 	"headers": {"Host": "api.test"}, "multiValueHeaders": {"Host": ["api.test"], "X-Forwarded-Proto": ["https"]},
@@ -81,7 +81,7 @@ const eventText = `{
 	"body": null, "isBase64Encoded": false
 }`
 
-// event reads eventText with other members; those of requestContext replace one by one.
+// event reads eventText with other members; the members of requestContext replace one by one.
 func event(t testing.TB, members string) events.APIGatewayProxyRequest {
 	t.Helper()
 	var all, other map[string]any
@@ -123,7 +123,7 @@ func call(t *testing.T, handler http.Handler, members string) (events.APIGateway
 	return answer, logged
 }
 
-// show is an answer on one line.
+// show returns an answer on one line.
 func show(answer events.APIGatewayProxyResponse) string {
 	return fmt.Sprintf("%d %s %s", answer.StatusCode, strings.Join(answer.MultiValueHeaders["Content-Type"], ","), answer.Body)
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// memoryTime is how long a key is taken for good without asking again. API Gateway keeps
-	// answers for as long.
+	// memoryTime is how long a key counts as valid without another check. API Gateway keeps
+	// answers for the same time.
 	memoryTime = time.Minute
 	// memorySize is how many keys are kept.
 	memorySize = 10_000
 )
 
-// memory is an auth.Authenticator that asks another one, and keeps what it found for a while. Keys
-// that are no good are not kept, so nobody can drive out those that are.
+// memory is an auth.Authenticator that asks another Authenticator, and keeps the result for a
+// while. Invalid keys are not kept, so no caller can drive out the valid keys.
 type memory struct {
 	keys auth.Authenticator
 	now  clock.Clock
@@ -56,8 +56,8 @@ func (m *memory) Key(r *http.Request) (apikey.Principal, error) {
 	return principal, nil
 }
 
-// digestOf tells credentials apart. A token's workspace is the one that the request names, a key's
-// is not.
+// digestOf distinguishes credentials. The workspace of a token is the workspace that the
+// request names; the workspace of a key does not depend on the request.
 func digestOf(header http.Header) [sha256.Size]byte {
 	if key := header.Get(auth.HeaderKey); key != "" {
 		return sha256.Sum256([]byte("key\x00" + key))
@@ -72,7 +72,7 @@ func (m *memory) keep(digest [sha256.Size]byte, found finding, now time.Time) {
 		maps.DeleteFunc(m.found, func(_ [sha256.Size]byte, f finding) bool { return !now.Before(f.until) })
 	}
 	if len(m.found) >= memorySize {
-		clear(m.found) // rare, and only costs to ask again
+		clear(m.found) // rare, and only costs another check
 	}
 	m.found[digest] = found
 }

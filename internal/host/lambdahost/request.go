@@ -26,15 +26,15 @@ func newRequest(ctx context.Context, event *events.APIGatewayProxyRequest) (*htt
 	if r.Host == "" {
 		r.Host = r.Header.Get("Host")
 	}
-	r.Header.Del("Host") // as net/http has it
+	r.Header.Del("Host") // net/http removes it, too
 	if id := invocation(ctx); id != "" && r.Header.Get("X-Request-Id") == "" {
 		r.Header.Set("X-Request-Id", id)
 	}
 	return r.WithContext(ctx), nil
 }
 
-// escapedPath is a path as a request line has it. Gateways decode the path or leave it as it was
-// sent, and do not say which.
+// escapedPath is a path in the form of a request line. Gateways decode the path or leave it as
+// it was sent, and do not tell the function which form it is.
 func escapedPath(path string) string {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -44,8 +44,9 @@ func escapedPath(path string) string {
 }
 
 // withinDeadline returns a context that is cancelled a margin before the invocation's deadline,
-// with a cause that tells the client to come back. It is cancelled as a server that stops cancels
-// its requests, rather than timed out, so that handlers and package web need to know one way only.
+// with a cause that tells the client to come back. It is cancelled in the way that a stopping
+// server cancels its requests, and does not time out, so that handlers and package web have
+// only one case.
 func withinDeadline(ctx context.Context, margin time.Duration) (context.Context, context.CancelCauseFunc) {
 	deadline, ok := ctx.Deadline()
 	ctx, cancel := context.WithCancelCause(ctx)

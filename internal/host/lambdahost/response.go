@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// response is an http.ResponseWriter as net/http has it: the first write commits status and header,
-// whatever happens to the header map later.
+// response is an http.ResponseWriter that behaves like net/http's: the first write commits
+// status and header; later changes of the header map have no effect.
 type response struct {
 	out io.Writer
 	// begun is called when status and sent are set, before the first byte of the body.
@@ -50,5 +50,5 @@ func (w *response) Write(data []byte) (int, error) {
 	return w.out.Write(data)
 }
 
-// Flush commits the response; what was written is on its way already.
+// Flush commits the response; the written bytes are on their way already.
 func (w *response) Flush() { w.WriteHeader(http.StatusOK) }

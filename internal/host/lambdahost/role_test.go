@@ -13,8 +13,8 @@ import (
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// callers is an auth.Authenticator of keys and of tokens, which are good for each tenant but a
-// stranger's.
+// callers is an auth.Authenticator of keys and of tokens, which are valid for each tenant
+// except a stranger's.
 type callers struct {
 	asked int
 	found apikey.Principal
@@ -34,8 +34,8 @@ func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
 	return p, nil
 }
 
-// TestHandlersKnowWhoCalls hands what the authorizer found to a handler, as API Gateway does: as
-// JSON, with members of its own.
+// TestHandlersKnowWhoCalls passes the authorizer's result to a handler, as API Gateway does: as
+// JSON, with additional members.
 func TestHandlersKnowWhoCalls(t *testing.T) {
 	t.Parallel()
 	for _, want := range []apikey.Principal{
@@ -76,8 +76,8 @@ func wantCaller(t *testing.T, authorizer string, want apikey.Principal) {
 	}
 }
 
-// TestNoRoleIsNoPermission checks that an authorizer which says no role, or none that there is,
-// lets nobody do anything.
+// TestNoRoleIsNoPermission checks that a caller may do nothing if the authorizer names no role,
+// or an unknown role.
 func TestNoRoleIsNoPermission(t *testing.T) {
 	t.Parallel()
 	wantCaller(t, `{"workspace": "`+workspace+`"}`, apikey.Principal{Workspace: workspace})
@@ -86,7 +86,7 @@ func TestNoRoleIsNoPermission(t *testing.T) {
 	}
 }
 
-// TestTokens checks what is kept of them: a token is another credential in another workspace.
+// TestTokens checks the remembered tokens: a token is another credential in another workspace.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	found := &callers{found: apikey.Principal{Workspace: workspace, Role: roles.Viewer}}

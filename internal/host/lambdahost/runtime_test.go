@@ -20,8 +20,8 @@ import (
 // patience is how long a test waits for a function.
 const patience = 30 * time.Second
 
-// runtimeAPI is the Runtime API of one function, as Lambda has it: the function asks for its next
-// invocation, and posts what became of it.
+// runtimeAPI is the Runtime API of one function, like Lambda's: the function asks for its next
+// invocation, and posts the result.
 type runtimeAPI struct {
 	t           *testing.T
 	invocations chan invoked
@@ -31,8 +31,8 @@ type runtimeAPI struct {
 	pending     chan *answered
 }
 
-// output is the file that a function writes its log to: what it wrote before it answered is there
-// when the answer is.
+// output is the file that a function writes its log to: the log lines from before an answer are
+// there when the answer is.
 type output string
 
 func (o output) String() string {
@@ -49,7 +49,7 @@ type invoked struct {
 	timeout time.Duration
 }
 
-// answered is what a function posts. Its body is read while the function writes it.
+// answered is the result that a function posts. Its body is read while the function writes it.
 type answered struct {
 	isError     bool
 	contentType string

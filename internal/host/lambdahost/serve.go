@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// errCutShort ends a response that has begun, and says so where a stream's errors go: to the log of
-// the platform.
+// errCutShort ends a response that has begun, and reports this in the place for a stream's
+// errors: the log of the platform.
 var errCutShort = messages.InvokeResponse_Error{Type: "ResponseCutShort", Message: "The response ended early."}
 
 // serve lets the handler answer. It returns errCutShort when the handler gave up a response that
@@ -39,7 +39,7 @@ func serve(handler http.Handler, w *response, r *http.Request, log *slog.Logger)
 	return nil
 }
 
-// fail answers in the place of a handler that did not.
+// fail answers in the place of a handler that did not answer.
 func fail(ctx context.Context, w *response) {
 	if cause := context.Cause(ctx); fault.Is(cause, fault.Unavailable) {
 		w.header.Set("Retry-After", "2")
@@ -49,7 +49,7 @@ func fail(ctx context.Context, w *response) {
 	refuse(ctx, w, http.StatusInternalServerError, fmt.Sprintf("Internal server error (request %s).", invocation(ctx)))
 }
 
-// refuse answers with an error as the handlers' package has it.
+// refuse answers with an error in the format of the handlers' package.
 func refuse(ctx context.Context, w *response, status int, detail string) {
 	body, err := json.Marshal(map[string]string{"detail": detail})
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Function is what Lambda calls: the result of Buffered, Streaming, Task, Schedule or Authorizer.
+// Function is what Lambda calls: the result of Buffered, Streaming, Task, Schedule or
+// Authorizer.
 type Function any
 
 // Start makes the function and serves it until the process ends. A function that cannot be made
 // ends the process at once, which shows as a failed initialization.
 func Start(open func(log *slog.Logger) (Function, error)) {
 	var level slog.Level
-	// What Lambda's logging settings say; a word that is no level of ours leaves Info.
+	// The level of Lambda's logging settings; a word that is no level of slog leaves Info.
 	_ = level.UnmarshalText([]byte(os.Getenv("AWS_LAMBDA_LOG_LEVEL")))
 	log := NewLog(os.Stdout, level)
 	function, err := open(log)

@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamingMargin is how long before its deadline a request is cut short: long enough for reads
-// that are under way to end.
+// streamingMargin is how long before its deadline a request is cut short: long enough for the
+// current reads to end.
 const streamingMargin = 3 * time.Second
 
 // StreamingFunc is the function behind routes of API Gateway whose response transfer mode is
 // STREAM. The response must be a pointer: a value would be encoded as JSON.
 type StreamingFunc func(context.Context, events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error)
 
-// Streaming returns the function that lets the handler answer as long as its invocation lasts. Each
-// write of the handler's is on its way to the client when it returns.
+// Streaming returns the function that lets the handler answer as long as its invocation lasts.
+// Each write of the handler is on its way to the client when it returns.
 func Streaming(handler http.Handler, log *slog.Logger) StreamingFunc {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 		within, cancel := withinDeadline(ctx, streamingMargin)
@@ -60,8 +60,8 @@ type streamedBody struct {
 	end func()
 }
 
-// Close ends the handler, whose next write fails, before the process is given its next request or
-// frozen.
+// Close ends the handler, whose next write fails, before the process is given its next request
+// or frozen.
 func (b *streamedBody) Close() error {
 	err := b.PipeReader.Close()
 	b.end()

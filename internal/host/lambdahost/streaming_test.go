@@ -24,8 +24,8 @@ func at(path string) string {
 	return string(text)
 }
 
-// TestStreamedResponses reads what the function posts to the Runtime API: what precedes the body,
-// the body, and the error that it may end with.
+// TestStreamedResponses reads the post of the function to the Runtime API: the part before the
+// body, the body, and the error that it may end with.
 func TestStreamedResponses(t *testing.T) {
 	t.Parallel()
 	api := self(t, "streaming")
@@ -63,8 +63,8 @@ func TestAnEventThatIsNoRequestIsRefusedByAStream(t *testing.T) {
 	}
 }
 
-// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long before
-// its function has to end it.
+// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long
+// before its function has to end it.
 func TestEachWriteArrivesAtOnce(t *testing.T) {
 	t.Parallel()
 	for path, text := range map[string]string{"/stream": "id: 1\n\n", "/await": eightNULs + "\n"} {
@@ -78,8 +78,8 @@ func TestEachWriteArrivesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStreamEndsBeforeItsFunctionDoes lets an invocation last too short for what is streamed. The
-// end is an error: a client that sees an end takes it for the run's.
+// TestAStreamEndsBeforeItsFunctionDoes has an invocation that is too short for the stream. The
+// end is an error: a client takes a normal end for the end of the run.
 func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
 	t.Parallel()
 	for path, all := range map[string]string{"/stream": "event: first\ndata: {}\nid: 1\n\n", "/await": "\n"} {
@@ -103,7 +103,7 @@ func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
 	}
 }
 
-// TestAWaitThatHasNotBegunIsUnavailable is for a wait whose time is over before anything was sent.
+// TestAWaitThatHasNotBegunIsUnavailable has a wait whose time is over before any byte was sent.
 func TestAWaitThatHasNotBegunIsUnavailable(t *testing.T) {
 	t.Parallel()
 	answer := self(t, "streaming").invoke(at("/await-silently"), time.Second)

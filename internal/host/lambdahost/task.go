@@ -16,13 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// errorFailed names a failure that a state machine knows as States.TaskFailed or States.ALL only.
+// errorFailed names a failure that a state machine matches by States.TaskFailed or States.ALL
+// only.
 const errorFailed = "TaskFailed"
 
-// Task returns the function that Task states call. The error's name is that of a
-// *workflow.TaskError, as on one machine, or workflow.ErrorBusy when the table or another service
-// takes no more calls at the moment. Any other error is logged here and named by its invocation:
-// executions are read by more people than the log is.
+// Task returns the function that Task states call. The error's name is the name of a
+// *workflow.TaskError, as on one machine, or workflow.ErrorBusy when the table or another
+// service accepts no more calls at the moment. Any other error is logged here and named by its
+// invocation: more people read executions than the log.
 //
 // The task sees the deadline of its invocation and has to end before it.
 func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -32,8 +33,8 @@ func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.R
 	}
 }
 
-// Schedule returns the function that a timer calls; events of EventBridge that have one of the
-// detail-types go to what is for them instead.
+// Schedule returns the function that a timer calls; an event of EventBridge with one of the
+// detail-types goes to its own function instead.
 func Schedule(work func(context.Context) error, events map[string]func(ctx context.Context, detail json.RawMessage) error, log *slog.Logger) func(context.Context, json.RawMessage) error {
 	return func(ctx context.Context, input json.RawMessage) (err error) {
 		defer func() { err = report(ctx, log, recover(), err) }()
@@ -51,8 +52,8 @@ func Schedule(work func(context.Context) error, events map[string]func(ctx conte
 	}
 }
 
-// report turns what ended the work into what Lambda tells about it. A process that panicked is not
-// used again.
+// report turns the error or the panic that ended the work into the error for Lambda. A process
+// that panicked is not used again.
 func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
 	if panicked != nil {
 		log.ErrorContext(ctx, "task panicked", "panic", panicked, "stack", string(debug.Stack()))
@@ -72,7 +73,7 @@ func report(ctx context.Context, log *slog.Logger, panicked any, err error) erro
 	return failed(ctx, false)
 }
 
-// throttles knows the errors by which services of AWS refuse calls that come too fast.
+// throttles recognises the errors by which services of AWS refuse calls that come too fast.
 var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 
 func isBusy(err error) bool {

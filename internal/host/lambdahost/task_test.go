@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTasks checks what a state machine gets: answers, names of errors, and no secrets, which are
-// in the log.
+// TestTasks checks the results for a state machine: answers, names of errors, and no secrets,
+// which are in the log.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	api := self(t, "task")
@@ -31,7 +31,7 @@ func TestTasks(t *testing.T) {
 			t.Errorf("%s: got %s (error %v), want %s", c.input, got, answer.isError, c.want)
 		}
 	}
-	// A process that panicked serves nobody any more.
+	// A process that panicked serves no further invocation.
 	select {
 	case err := <-api.exited:
 		if err == nil {
@@ -53,7 +53,7 @@ func TestASchedule(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	wantLine(t, api.output, `"message":"task failed"`, "secret-cause", invocationID)
-	// By hand it is called with nothing.
+	// A call by hand has no input.
 	byHand := api.invoke(`{}`, time.Minute)
 	if got := byHand.rest(t); !byHand.isError {
 		t.Errorf("got %s", got)

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// connectTimeout is when a connection that does not come about is given up; inside a region it
-	// takes a few milliseconds.
+	// connectTimeout is how long a connection may take to be made; inside a region it takes a
+	// few milliseconds.
 	connectTimeout = 3 * time.Second
-	// callTimeout is when an unanswered request is given up and sent again.
+	// callTimeout is the time after which an unanswered request is abandoned and sent again.
 	callTimeout = 20 * time.Second
 	// attempts is how often a request is sent that was throttled, lost, or met a fault of the
 	// service.
 	attempts = 5
 )
 
-// config is the configuration of all clients. What the config module of the SDK would find out is
-// known in a function: the region and the credentials are in variables, for as long as the process
-// lives.
+// config is the configuration of all clients. A function has the values that the config module
+// of the SDK would find out: the region and the credentials are in variables, for as long as
+// the process lives.
 func (e Environment) config() aws.Config {
 	credentials := aws.Credentials{
 		AccessKeyID: e.Get(variableAccessKey), SecretAccessKey: e.Get(variableSecretKey), SessionToken: e.Get(variableSessionToken),
@@ -44,8 +44,8 @@ func (e Environment) config() aws.Config {
 	}
 }
 
-// endpoints says where services are that are not where the region has them:
-// AWS_ENDPOINT_URL_<service>, as all of AWS's tools have it.
+// endpoints returns the addresses of services that differ from the region's addresses:
+// AWS_ENDPOINT_URL_<service>, as in all of AWS's tools.
 type endpoints struct{ env Environment }
 
 // GetServiceBaseEndpoint implements the interface that the SDK's clients look for among the sources

@@ -10,12 +10,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
-// noteLimit is how long an answer waits for the note that a key was used, which is made once a
-// minute at most.
+// noteLimit is how long an answer waits for the note that a key was used. There is at most one
+// note a minute.
 const noteLimit = 500 * time.Millisecond
 
-// KeyStore is the store of API keys. It needs the stack's key, which the first request that asks
-// for it waits for.
+// KeyStore is the store of API keys. It needs the stack's key; the first request that uses the
+// store waits for this key.
 func (s *Stack) KeyStore(ctx context.Context) (*apikey.Store, error) {
 	key, err := s.Key(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Stack) KeyStore(ctx context.Context) (*apikey.Store, error) {
 	return s.apiKeys.get(func() *apikey.Store { return apikey.NewStore(s.Table(), key, clock.System) }), nil
 }
 
-// APIKeys tells whose credentials a request carries. Only the authorizer asks.
+// APIKeys finds the caller of a request by its credentials. Only the authorizer uses it.
 func (s *Stack) APIKeys() auth.Authenticator {
 	return s.callers.get(func() *callers { return &callers{stack: s} })
 }
@@ -39,7 +39,7 @@ func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
 		return apikey.Principal{}, err
 	}
 	principal, err := auth.NewWithTokens(store, c.stack.Tokens).Key(r)
-	// A function is frozen when it has answered, and with it what it still does.
+	// A function is frozen when it has answered, together with its unfinished work.
 	ctx, cancel := context.WithTimeout(r.Context(), noteLimit)
 	defer cancel()
 	store.Wait(ctx)

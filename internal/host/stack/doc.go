@@ -1,7 +1,8 @@
-// Package stack is what the functions of one AWS stack have in common: the variables that its
-// template gives them, and the adapters and stores that are made of these. Each is made when it is
-// first asked for, once, and nothing is sent before a request needs it.
+// Package stack holds the common parts of the functions of one AWS stack: the variables that
+// its template gives them, and the adapters and stores that are made from these variables. Each
+// of them is made once, at its first use, and no request is sent before it is needed.
 //
-// Packages stack/agents and stack/rollouts add where agents run and how they are built, for the few
-// functions that touch them, so that the others need not carry it.
+// Packages stack/agents and stack/rollouts add the place where agents run and how they are
+// built, for the few functions that use them, so that the other functions do not contain this
+// code.
 package stack

@@ -29,7 +29,7 @@ const (
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 )
 
-// Environment is what the template says to the functions.
+// Environment has the values that the template gives to the functions.
 type Environment struct {
 	getenv func(string) string
 
@@ -39,32 +39,34 @@ type Environment struct {
 	Key string
 	// StateMachines is the ARN of a state machine without the machine's name.
 	StateMachines string
-	// BaseURL is the public address of the API; when it is empty, that of each request is taken.
+	// BaseURL is the public address of the API; if it is empty, each request's own address is
+	// used.
 	BaseURL string
-	// Version is shown by /info, and is the image_version of what is deployed.
+	// Version is shown by /info, and is the image_version of new deployments.
 	Version string
-	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
+	// RedactSecrets hides the values of secrets from all callers, even if they may change them.
 	RedactSecrets bool
-	// PrivateAddresses are the networks that OAuth providers, webhooks and the agents of listeners
-	// may have addresses of although these are not public. Addresses of the machine itself and of
-	// its link are never among them but on one machine, where agents and tests are.
+	// PrivateAddresses are the networks in which OAuth providers, webhooks and the agents of
+	// listeners may have addresses although these are not public. Addresses of the machine
+	// itself and of its link never belong to them, except on a single machine that also runs
+	// the agents and the tests.
 	PrivateAddresses outbound.Networks
-	// Quotas bound what each workspace may have.
+	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
 }
 
-// Need names the variables that a part of the stack cannot do without.
+// Need names the variables that a part of the stack requires.
 type Need func(Environment) []string
 
-// NeedTable is the need of functions that read or write, which all do.
+// NeedTable names the needs of functions that read or write, which are all functions.
 func NeedTable(Environment) []string {
 	return []string{variableTable, variableRegion, variableAccessKey, variableSecretKey}
 }
 
-// NeedKey is the need of functions that open secrets, check API keys or invoke agents.
+// NeedKey names the needs of functions that open secrets, check API keys or invoke agents.
 func NeedKey(Environment) []string { return []string{variableKey} }
 
-// NeedEngine is the need of functions that start workflows.
+// NeedEngine names the needs of functions that start workflows.
 func NeedEngine(Environment) []string { return []string{variableStateMachines} }
 
 // ReadEnvironment reads the variables and names all that are missing.
@@ -106,7 +108,7 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 // Get returns any variable.
 func (e Environment) Get(name string) string { return e.getenv(name) }
 
-// List returns a variable that holds a list with commas.
+// List returns a variable that holds a comma-separated list.
 func (e Environment) List(name string) []string {
 	var list []string
 	for entry := range strings.SplitSeq(e.getenv(name), ",") {

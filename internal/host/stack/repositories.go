@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// IntegrationConfig is what a service of integrations works with that only checks, and needs no
-// secrets of the GitHub App. Package stack/repositories adds those.
+// IntegrationConfig is the configuration of a service of integrations that only checks, and
+// needs no secrets of the GitHub App. Package stack/repositories adds the secrets.
 func (s *Stack) IntegrationConfig() integration.Config {
 	return integration.Config{Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, GitHubURL: s.Get(variableGitHubURL)}
 }

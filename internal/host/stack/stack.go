@@ -36,24 +36,27 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Stack makes the adapters and stores. It is safe for concurrent use. What a function does not ask
-// for, the linker leaves out of it.
+// Stack makes the adapters and stores. It is safe for concurrent use. The linker leaves out the
+// parts that a function does not use.
 type Stack struct {
 	Environment
 	Log *slog.Logger
 	// AWS is the configuration of all clients.
 	AWS aws.Config
-	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package
-	// stack/issuers makes one.
+	// Tokens checks bearer tokens that are not keys; nil refuses them. Package stack/issuers
+	// makes the value.
 	Tokens auth.Tokens
-	// Images is where clients push to; nil takes no images. Package stack/images makes one.
+	// Images is the registry that clients push to; nil accepts no images. See package
+	// stack/images.
 	Images registry.Registry
-	// Uploads takes sources of deployments; nil takes none. Package stack/uploads makes one.
+	// Uploads accepts sources of deployments; nil accepts no sources. See package
+	// stack/uploads.
 	Uploads upload.Store
-	// Patient waits for a busy table for as long as a call may take. Workers are, as a workflow or
-	// a timer only repeats what they give up; whoever answers a request is not.
+	// Patient waits for a busy table for as long as a call may take. It is set in workers,
+	// because a workflow or a timer only repeats abandoned work; it is not set where requests
+	// are answered.
 	Patient bool
-	// Alarm is told what listeners report of agents that end; nil tells nobody.
+	// Alarm receives the reports of listeners about ended agents; nil drops them.
 	Alarm compute.Alarm
 
 	table       once[*dynamo.Table]
@@ -73,7 +76,7 @@ type Stack struct {
 	authService once[*authservice.Service]
 }
 
-// once is a value that is made when it is first asked for.
+// once is a value that is made at its first use.
 type once[T any] struct {
 	sync.Once
 
@@ -85,7 +88,7 @@ func (o *once[T]) get(open func() T) T {
 	return o.value
 }
 
-// Open reads the environment. It fails when it lacks what the function needs.
+// Open reads the environment. It fails if a variable is missing that the function needs.
 func Open(getenv func(string) string, log *slog.Logger, needs ...Need) (*Stack, error) {
 	env, err := ReadEnvironment(getenv, needs...)
 	if err != nil {
@@ -113,8 +116,8 @@ func (s *Stack) Engine() workflow.Engine {
 	return s.engine.get(func() workflow.Engine { return stepfn.New(sfn.NewFromConfig(s.AWS), s.StateMachines) })
 }
 
-// Key returns the key that protects secrets, which is read and unwrapped by the first request that
-// needs it; when that fails, by the next.
+// Key returns the key that protects secrets. The first request that needs the key reads and
+// unwraps it; if that fails, the next request does so.
 func (s *Stack) Key(ctx context.Context) (*kms.Key, error) {
 	return s.key.get(func() *kms.Lazy { return kms.NewLazy(s.keyConfig()) }).Key(ctx)
 }
@@ -122,13 +125,13 @@ func (s *Stack) Key(ctx context.Context) (*kms.Key, error) {
 func (s *Stack) keyConfig() kms.Config {
 	return kms.Config{
 		Client: awskms.NewFromConfig(s.AWS), KeyID: s.Environment.Key, Table: s.Table(),
-		// Not the table's name: a table that is restored under another one must open too. The KMS
-		// key itself is of this stack alone.
+		// Not the table's name: a table that is restored under another name must open, too. The
+		// KMS key itself belongs to this stack alone.
 		Context: map[string]string{"slipway": "data key"},
 	}
 }
 
-// RotateKey makes a new key, which seals from then on.
+// RotateKey makes a new key, which seals from now on.
 func (s *Stack) RotateKey(ctx context.Context) error { return kms.Rotate(ctx, s.keyConfig()) }
 
 // Sealer seals with the stack's key.
@@ -162,8 +165,8 @@ func (s *Stack) Deployments() *deployment.Store {
 	})
 }
 
-// unsupported says what of a ResourceSpec agents cannot have that run on ECS. A machine that is
-// their host may give them more.
+// unsupported returns the parts of a ResourceSpec that agents on ECS cannot have. If a machine
+// is their host, it may give them more.
 func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 	if s.Get(variableHost) != "" {
 		return nil
@@ -171,7 +174,7 @@ func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []st
 	return pod.Unsupported(resourceSpec, secrets)
 }
 
-// Listeners is the store of listeners and of what they run.
+// Listeners is the store of listeners and of their releases.
 func (s *Stack) Listeners() *listener.Store {
 	return s.listeners.get(func() *listener.Store {
 		return listener.NewStore(listener.Config{
@@ -220,7 +223,7 @@ func (s *Stack) Crons() *cron.Store {
 	})
 }
 
-// AgentTokens knows the agents that use the store of their deployment.
+// AgentTokens recognises the agents that use the store of their deployment.
 func (s *Stack) AgentTokens() deployment.Agents {
 	return deployment.Agents{Store: s.Deployments(), Hasher: func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) }}
 }
@@ -232,7 +235,7 @@ func (s *Stack) Runs() *run.Store {
 	})
 }
 
-// AuthService is what obtains and keeps tokens of users.
+// AuthService obtains and keeps tokens of users.
 func (s *Stack) AuthService() *authservice.Service {
 	return s.authService.get(func() *authservice.Service {
 		return authservice.New(authservice.Config{

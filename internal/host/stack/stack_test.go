@@ -41,7 +41,7 @@ func complete() variables {
 
 var everything = []stack.Need{stack.NeedTable, stack.NeedEngine, stack.NeedKey}
 
-// TestWhatIsMissingIsNamed takes each variable away, and then all.
+// TestWhatIsMissingIsNamed removes each variable, and then all variables.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
@@ -84,8 +84,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// service is the other end of the SDK's clients: it answers as a test says and remembers what it
-// was asked.
+// service is the other end of the SDK's clients: it gives the answers of a test and records the
+// requests.
 type service struct {
 	*httptest.Server
 
@@ -124,11 +124,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key := base64.StdEncoding.EncodeToString(make([]byte, 32))
 		fmt.Fprintf(w, `{"CiphertextBlob": %q, "Plaintext": %q, "KeyId": "key"}`, key, key)
 	default:
-		fmt.Fprint(w, `{}`) // of DynamoDB: nothing is there; of Step Functions: it is done
+		fmt.Fprint(w, `{}`) // DynamoDB: there is no item; Step Functions: it is done
 	}
 }
 
-// count tells how often an operation was asked for.
+// count returns how often an operation was called.
 func (s *service) count(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +160,8 @@ func open(t *testing.T, s *service, extra variables) *stack.Stack {
 	return opened
 }
 
-// TestTheKeyIsReadOnFirstUse seals, with KMS broken at first: the next request tries again, and the
-// ones after that need nothing.
+// TestTheKeyIsReadOnFirstUse seals, with KMS broken at first: the next request tries again, and
+// later requests send nothing to KMS.
 func TestTheKeyIsReadOnFirstUse(t *testing.T) {
 	t.Parallel()
 	service := newService(t)
@@ -202,7 +202,7 @@ func TestTheKeyIsReadOnFirstUse(t *testing.T) {
 	}
 }
 
-// TestEachAdapterIsMadeOnce compares what two callers get.
+// TestEachAdapterIsMadeOnce compares the adapters that two callers get.
 func TestEachAdapterIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t, newService(t), nil)
@@ -212,7 +212,7 @@ func TestEachAdapterIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeHadIsRefused asks each place where agents run for more than one container.
+// TestWhatCannotBeHadIsRefused asks each kind of place for agents for more than one container.
 func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	t.Parallel()
 	image, listener := "registry.test/agent:1", id.New(time.Now())
@@ -234,7 +234,8 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	}
 }
 
-// TestEndpoints sends to each service where its own variable says, else where that of all says.
+// TestEndpoints sends each service's requests to the address of its own variable, else to the
+// address of the variable for all services.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	all, own := newService(t), newService(t)

@@ -13,15 +13,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// inside are addresses that a tenant must not have the server call, as the hosts of URLs.
+// inside are addresses that a tenant must not make the server call, as the hosts of URLs.
 var inside = []string{
 	"127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.255.255.254",
 	"10.0.0.1", "172.16.0.1", "192.168.1.1", "[fd00::1]", "100.64.0.1", "100.100.100.200",
 	"169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[fd00:ec2::254]",
 }
 
-// places are the members of requests with an address that the server calls later: each sends a
-// request with one.
+// places are the members of requests with an address that the server calls later: each entry
+// sends a request with such a member.
 var places = map[string]func(s *addressed, url string) (status int, answer string){
 	"WebhookCreateRequest.url": func(s *addressed, url string) (int, string) {
 		return s.send("POST", "/v2/webhooks", map[string]any{"url": url})
@@ -52,7 +52,8 @@ var places = map[string]func(s *addressed, url string) (status int, answer strin
 	},
 }
 
-// elsewhere are the other members that look like addresses, and why they are not in places.
+// elsewhere are the other members that look like addresses, and the reasons why places lacks
+// them.
 var elsewhere = map[string]string{
 	"SourceConfigRequest.repo_url":                         "is cloned by a build: TestAttackGitReachesNoPrivateAddress in build/local, and below",
 	"SourceRevisionConfigRequest.image_uri":                "is pulled by an engine: TestAttackRegistriesHavePublicAddresses",
@@ -71,7 +72,8 @@ var elsewhere = map[string]string{
 	"AuthProviderPatchRequest.token_endpoint_auth_method":  "is a word",
 }
 
-// addressed is a server that others can reach, and what requests with addresses are about.
+// addressed is a server that other machines can reach, with the resources for requests with
+// addresses.
 type addressed struct {
 	client
 	t                    *testing.T
@@ -84,7 +86,7 @@ func (s *addressed) send(method, path string, body any) (status int, answer stri
 	return status, string(text)
 }
 
-// provider is a request for a provider that keeps every rule.
+// provider is a valid request for a provider.
 func provider(id, member, url string) map[string]any {
 	request := map[string]any{
 		"provider_id": id, "name": "Calendar", "client_id": "c", "client_secret": "s",
@@ -104,7 +106,7 @@ func (s *addressed) move(member, url string) (status int, answer string) {
 	return s.send("PATCH", "/v2/auth/providers/calendar", map[string]any{member: url, "client_secret": "s"})
 }
 
-// members are those of the documents that look like addresses and that requests have.
+// members are the members of requests in the documents that look like addresses.
 func members(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -128,8 +130,8 @@ func members(t *testing.T) map[string]bool {
 	return found
 }
 
-// TestAttackAddressesInside names addresses of the server's machine and of its networks wherever a
-// request can, and finds each refused. The documents say where that is.
+// TestAttackAddressesInside names addresses of the server's machine and of its networks in each
+// member that the documents list, and checks that each is refused.
 func TestAttackAddressesInside(t *testing.T) {
 	t.Parallel()
 	found := members(t)

@@ -23,26 +23,27 @@ import (
 // manifestFile is the first entry of a backup.
 const manifestFile = "backup.json"
 
-// Manifest says what a backup is of.
+// Manifest describes the source of a backup.
 type Manifest struct {
-	// Version is that of the program that wrote the backup.
+	// Version is the version of the program that wrote the backup.
 	Version string `json:"version"`
-	// Data is the absolute path of the data directory: what was built knows it.
+	// Data is the absolute path of the data directory: built trees contain this path.
 	Data  string    `json:"data"`
 	Taken time.Time `json:"taken"`
 }
 
-// left is what a backup leaves out, as paths below the data directory: marks of running processes,
-// caches that builds fill again, and the table's own files, of which the backup has a copy.
+// left are the paths below the data directory that a backup leaves out: marks of running
+// processes, caches that builds fill again, and the table's own files, which the backup has as
+// a copy.
 var left = map[string]bool{
 	"lock": true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
 	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true,
 }
 
 // Backup writes a data directory as a gzip-compressed tar archive, also while a server uses the
-// directory. The records are those of one moment; files are copied after that moment, so all that
-// the records name is there but what was deleted meanwhile. The archive holds the key of all
-// secrets.
+// directory. The records are a snapshot of one moment. Files are copied after that moment, so
+// all files that the records name are in the archive, except files that were deleted meanwhile.
+// The archive holds the key of all secrets.
 func Backup(ctx context.Context, data string, w io.Writer) (err error) {
 	data, err = filepath.Abs(data)
 	if err != nil {
@@ -90,7 +91,7 @@ type backup struct {
 	archive *tar.Writer
 }
 
-// addAll adds what a data directory holds, but what is left out.
+// addAll adds the content of a data directory, except the paths in left.
 func (b backup) addAll(data string) error {
 	return filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
 		if err := b.ctx.Err(); err != nil {
@@ -117,8 +118,8 @@ func (b backup) addAll(data string) error {
 	})
 }
 
-// add adds a directory, a link or a file under a name. Anything else, such as a socket, belongs to
-// a process and is left out.
+// add adds a directory, a link or a file under a name. Any other kind of file, such as a
+// socket, belongs to a process and is left out.
 func (b backup) add(path, name string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +154,7 @@ func (b backup) add(path, name string) error {
 	}
 }
 
-// addFile adds as much of a file as it has when it is opened: logs grow meanwhile.
+// addFile adds the bytes that a file has when it is opened: logs grow meanwhile.
 func (b backup) addFile(path, name string) (err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,8 +185,9 @@ func (b backup) addFile(path, name string) (err error) {
 // ErrNoBackup says that a file is not a backup.
 var ErrNoBackup = errors.New("the file is not a backup")
 
-// Restore makes a data directory from a backup. The directory must not exist, or be empty; it is
-// there only when all of the backup is. Owners of files are restored where this process is root.
+// Restore makes a data directory from a backup. The directory must not exist, or be empty; it
+// exists only when the whole backup is unpacked. Owners of files are restored if this process
+// is root.
 func Restore(ctx context.Context, r io.Reader, data string) (manifest Manifest, err error) {
 	data, err = filepath.Abs(data)
 	if err != nil {
@@ -277,7 +279,7 @@ func writeFile(root *os.Root, name string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// own gives a file the owner that it had, which root alone can do.
+// own gives a file its former owner, which only root can do.
 func own(root *os.Root, name string, header *tar.Header) error {
 	if os.Getuid() != 0 {
 		return nil

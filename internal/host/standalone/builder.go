@@ -12,11 +12,12 @@ import (
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// ConnectCommand is the command of the program that serves which joins its input and output to a
+// ConnectCommand is the command of the server's program that joins its input and output to a
 // host, by outbound.Connect. Builds start it.
 const ConnectCommand = "connect"
 
-// openBuilder makes what builds repositories, into images if that was asked for.
+// openBuilder makes the builder for repositories, which builds images if the configuration says
+// so.
 func (s *Server) openBuilder() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -37,9 +38,10 @@ func (s *Server) openBuilder() error {
 	return err
 }
 
-// permits is the operator's choice about what the server's user has on this machine. Without one,
-// tenants get it while they can only be users of this machine: a server that listens on a loopback
-// address, and that is not said to have another one in front of it.
+// permits returns the operator's choice about access to the rights of the server's user on this
+// machine. Without a choice, tenants get this access while all of them must be users of this
+// machine: the server listens on a loopback address, and its configuration names no other
+// address in front of it.
 func (s *Server) permits(choice *bool) bool {
 	if choice != nil {
 		return *choice

@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
 
-// usersFile is the file in the data directory that says which users workspaces have.
+// usersFile is the file in the data directory that lists the users of workspaces.
 const usersFile = "users.json"
 
-// agentsDir is the directory in the data directory that agents have their files in.
+// agentsDir is the directory in the data directory that holds the files of agents.
 const agentsDir = "agents"
 
-// openUsers gives workspaces users of their own where the system can.
+// openUsers gives workspaces users of their own if the system can do so.
 func (s *Server) openUsers() (err error) {
 	if s.noUsers = noUsers(s.config.Data, s.config.Users); s.noUsers == nil {
 		s.users, err = child.OpenUsers(s.path(usersFile), s.config.Users)
@@ -27,10 +27,12 @@ func (s *Server) openUsers() (err error) {
 	return err
 }
 
-// errNotWanted is why workspaces have no users of their own where the operator wants it so.
+// errNotWanted is the reason why workspaces have no users of their own if the operator chose
+// this.
 var errNotWanted = errors.New("as --agent-users says")
 
-// noUsers is why workspaces get none of those users beside a data directory, nil if they do.
+// noUsers returns the reason why workspaces get no users for this data directory, nil if they
+// do.
 func noUsers(data string, users child.UserRange) error {
 	if users == (child.UserRange{}) {
 		return errNotWanted
@@ -38,8 +40,8 @@ func noUsers(data string, users child.UserRange) error {
 	return child.CanChangeUser(data)
 }
 
-// Gaps says, a sentence each, what this machine cannot keep agents and builds from when the server
-// has this data directory and may give those users to workspaces.
+// Gaps returns one sentence for each gap in the confinement of agents and builds on this
+// machine, if the server has this data directory and may give these users to workspaces.
 func Gaps(data string, users child.UserRange) []string {
 	none := noUsers(data, users)
 	gaps := child.Gaps(none)
@@ -61,8 +63,8 @@ func Gaps(data string, users child.UserRange) []string {
 	return gaps
 }
 
-// refuseCode says why no code of a tenant, an agent's or a build's, may run as a process now, ""
-// when it may.
+// refuseCode states why no code of a tenant (of an agent or of a build) may run as a process
+// now. It returns "" if the code may run.
 func (s *Server) refuseCode(ctx context.Context) (string, error) {
 	if s.config.TrustAgents || !trusts(s.noUsers) {
 		return "", nil
@@ -74,7 +76,7 @@ func (s *Server) refuseCode(ctx context.Context) (string, error) {
 	return refusal(len(workspaces)), nil
 }
 
-// trusts tells that tenants can only be trusted on this machine: it has no Landlock, or code of
+// trusts reports whether this machine has to trust its tenants: it has no Landlock, or code of
 // tenants runs with the powers of root although the operator wants it to have users of its own.
 func trusts(noUsers error) bool {
 	if !child.Confines() {
@@ -83,7 +85,7 @@ func trusts(noUsers error) bool {
 	return os.Geteuid() == 0 && noUsers != nil && !errors.Is(noUsers, errNotWanted)
 }
 
-// refusal is what agents and builds are told on a machine that cannot confine them.
+// refusal is the message for agents and builds on a machine that cannot confine them.
 func refusal(workspaces int) string {
 	if workspaces < 2 {
 		return ""

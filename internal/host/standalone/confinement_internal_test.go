@@ -24,14 +24,15 @@ func TestAttackWhereNothingConfines(t *testing.T) {
 	if trusts(errNotWanted) != !child.Confines() {
 		t.Error("the operator's choice to have no users counts for nothing")
 	}
-	// Only root's code is to be feared more for want of users.
+	// Without users, only the code of root is more dangerous.
 	if trusts(errors.New("the way is closed")) != (!child.Confines() || os.Geteuid() == 0) {
 		t.Error("code of several workspaces runs with the powers of root")
 	}
 }
 
-// TestAttackWhereTheDataIsOutOfReach has a data directory that users of workspaces cannot enter, or
-// a server that is not root: the gaps name the directory, and what agents can read.
+// TestAttackWhereTheDataIsOutOfReach has a data directory that users of workspaces cannot
+// enter, or a server that is not root: the gaps name the directory, and the files that agents
+// can read.
 func TestAttackWhereTheDataIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	if !child.Confines() {
@@ -56,7 +57,8 @@ func TestAttackWhereTheDataIsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestTheServerSaysWhereAgentsGetNoSockets because the system bounds the paths of sockets.
+// TestTheServerSaysWhereAgentsGetNoSockets has a data directory with a long path: the system
+// bounds the length of socket paths.
 func TestTheServerSaysWhereAgentsGetNoSockets(t *testing.T) {
 	t.Parallel()
 	for length, want := range map[int]bool{60: false, 90: true} {
@@ -67,7 +69,8 @@ func TestTheServerSaysWhereAgentsGetNoSockets(t *testing.T) {
 	}
 }
 
-// TestTheServerSaysWhichPasswordsItKeeps from the commands of tenants.
+// TestTheServerSaysWhichPasswordsItKeeps checks that the gaps name the credentials that
+// commands of tenants do not get.
 func TestTheServerSaysWhichPasswordsItKeeps(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://company:password@proxy.example:3128")
 	gaps := strings.Join(Gaps(t.TempDir(), struct{ First, Last int }{}), "\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// connections returns how many connections the server holds at a time.
+// connections returns the limits on the connections that the server holds at a time.
 func (s *Server) connections() (inbound.Limits, error) {
 	if s.config.Connections != (inbound.Limits{}) {
 		return s.config.Connections, nil
@@ -21,7 +21,7 @@ func (s *Server) connections() (inbound.Limits, error) {
 	return inbound.LimitsOf(files.Cur), nil
 }
 
-// agentClient returns a client that reaches agents wherever they listen.
+// agentClient returns a client that reaches agents on every kind of address where they listen.
 func (s *Server) agentClient() *graph.Client {
 	transport := graph.NewTransport()
 	transport.DialContext = s.processes.Dialer(transport.DialContext)

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAttackConnectionsForNothing has a stranger who opens connections and sends nothing, parts of
-// requests, or whole ones without a key. The server holds few of them, and goes on to answer
-// everybody.
+// TestAttackConnectionsForNothing has a stranger who opens connections and sends nothing, parts
+// of requests, or whole requests without a key. The server holds few of these connections, and
+// goes on to answer all other clients.
 func TestAttackConnectionsForNothing(t *testing.T) {
 	t.Parallel()
 	const anonymous, attackers = 8, 60
@@ -42,7 +42,7 @@ func TestAttackConnectionsForNothing(t *testing.T) {
 			}
 		}()
 	}
-	late := time.After(5 * time.Second) // less than what any request may take to arrive
+	late := time.After(5 * time.Second) // less time than any request may take to arrive
 	for range attackers - anonymous {
 		select {
 		case <-closed:

@@ -22,7 +22,7 @@ const (
 	KeyFile      = "secret.key"
 )
 
-// Credentials are how to reach a server.
+// Credentials are the address of a server and the key for it.
 type Credentials struct {
 	BaseURL  string `json:"base_url"`
 	APIKey   string `json:"api_key"`
@@ -42,9 +42,9 @@ func ReadCredentials(data string) (Credentials, error) {
 	return c, nil
 }
 
-// WriteCredentials writes the credentials into a data directory. The file is renamed into place, so
-// that a reader finds either all of it or nothing, and a new file whenever a server has become
-// ready.
+// WriteCredentials writes the credentials into a data directory. The file is renamed into
+// place, so that a reader finds either the whole file or no file, and a new file whenever a
+// server has become ready.
 func WriteCredentials(data string, c Credentials) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -60,8 +60,8 @@ func WriteCredentials(data string, c Credentials) error {
 	return nil
 }
 
-// writeCredentials notes the server's address. On the first start it makes a workspace and a key;
-// later ones keep them.
+// writeCredentials notes the server's address. The first start makes a workspace and a key;
+// later starts keep them.
 func (s *Server) writeCredentials(ctx context.Context) error {
 	c, err := ReadCredentials(s.config.Data)
 	switch {
@@ -77,8 +77,8 @@ func (s *Server) writeCredentials(ctx context.Context) error {
 	return WriteCredentials(s.config.Data, c)
 }
 
-// adopt lists the workspace of a directory that was made before workspaces were listed. One that is
-// not in the table is nobody's.
+// adopt lists the workspace of a directory that was made before workspaces were listed. A
+// workspace that is not in the table has no owner.
 func (s *Server) adopt(ctx context.Context, c Credentials) error {
 	if err := s.workspaces.Adopt(ctx, c.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
@@ -86,8 +86,8 @@ func (s *Server) adopt(ctx context.Context, c Credentials) error {
 	return nil
 }
 
-// firstName is the name of the first workspace. One that is there was made by a start that came no
-// further, or the file was deleted.
+// firstName is the name of the first workspace. If this workspace exists already, an earlier
+// start made it and did not finish, or the file was deleted.
 const firstName = "default"
 
 func (s *Server) firstWorkspace(ctx context.Context) (Credentials, error) {

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// takeDirectory sees to it that the data directory is there and that nobody else reads it: it holds
-// the key of all secrets. Where workspaces have users of their own, package child lets these go
-// through it to what is theirs. A directory that is open to others and has something else in it is
-// not ours to close, and is refused.
+// takeDirectory makes sure that the data directory exists and that no other user reads it: it
+// holds the key of all secrets. If workspaces have users of their own, package child lets these
+// users pass through the directory to their own files. A directory that is open to other users
+// and contains other files is refused, because the server may not close it.
 func takeDirectory(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestNobodyElseEntersTheDataDirectory looks at what other users of the machine could read.
+// TestNobodyElseEntersTheDataDirectory checks what other users of the machine could read.
 func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -28,12 +28,12 @@ func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 			}
 		}
 		stop()
-		must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // as an earlier version made it
+		must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // an earlier version made it with this mode
 		must(t, os.Chmod(data, 0o755))
 	}
 }
 
-// TestADirectoryOfOthersIsNotTaken is somebody's home, say.
+// TestADirectoryOfOthersIsNotTaken uses a directory like another user's home.
 func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -52,8 +52,8 @@ func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	must(t, server.Close(t.Context()))
 }
 
-// TestOneBrokenItemDoesNotKeepTheServerDown spoils what is stored of a deployment that is to be
-// looked after.
+// TestOneBrokenItemDoesNotKeepTheServerDown damages the stored record of a deployment that
+// needs work.
 func TestOneBrokenItemDoesNotKeepTheServerDown(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

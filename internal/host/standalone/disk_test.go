@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestADiskThatIsNearlyFull refuses what adds data by 507, and lets everything else be done, until
-// it has room again.
+// TestADiskThatIsNearlyFull refuses requests that add data with 507, and allows all others,
+// until the disk has room again.
 func TestADiskThatIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	const roomy, scarce = 10 << 30, 200 << 20

@@ -1,6 +1,6 @@
 // Package standalone is the one-machine server: the same handlers, domain and state machines as on
-// AWS, over SQLite, an in-process workflow engine and agents that are child processes. Everything
-// it keeps is in one data directory:
+// AWS, over SQLite, an in-process workflow engine and agents that are child processes. All of
+// its data is in one data directory:
 //
 //	slipway.db          all records (SQLite, WAL)
 //	secret.key          the key that seals secrets, mode 0600

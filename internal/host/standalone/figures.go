@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/metrics"
 )
 
-// figures are Metrics that show the figures of deployments as the agent server's interface has
-// them.
+// figures are Metrics that show the figures of deployments in the format of the agent server's
+// interface.
 type figures struct{ *metrics.Metrics }
 
 // Figures implements agentserver.Metrics.

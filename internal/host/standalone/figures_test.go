@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestFiguresAreTheSameInEachFormat of an agent server that has answered one request.
+// TestFiguresAreTheSameInEachFormat compares them after an agent server has answered one
+// request.
 func TestFiguresAreTheSameInEachFormat(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// fileBytes returns how much the files of the client's workspace are shown to take.
+// fileBytes returns how many bytes of files the client's workspace is shown to use.
 func (c client) fileBytes(t *testing.T) int64 {
 	t.Helper()
 	for _, shown := range c.call(t, http.StatusOK, "GET", "/v2/workspaces/current", nil)["quotas"].([]any) {
@@ -28,8 +28,8 @@ func (c client) fileBytes(t *testing.T) int64 {
 	return 0
 }
 
-// TestAttackADiskFullOfFiles has one workspace upload sources and keep builds until its files take
-// all that they may. Deleting gives the disk back.
+// TestAttackADiskFullOfFiles has one workspace upload sources and keep builds until its files
+// take all the space that they may. Deleting gives the space back.
 func TestAttackADiskFullOfFiles(t *testing.T) {
 	t.Parallel()
 	const megabyte = 1 << 20

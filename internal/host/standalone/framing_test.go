@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAttackTheFramingOfRequests has requests that two servers may cut at different places. Each is
-// refused, or is one request; what one of the two may take for a second request is never answered.
+// TestAttackTheFramingOfRequests sends requests that two servers may cut at different places.
+// Each is refused, or is one request; the part that one of the two may take for a second
+// request is never answered.
 func TestAttackTheFramingOfRequests(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -51,8 +52,8 @@ func TestAttackTheFramingOfRequests(t *testing.T) {
 	}
 }
 
-// exchange sends text to a server, and returns the statuses of its answers until the server closes
-// the connection, as it is told to after the last one.
+// exchange sends text to a server, and returns the statuses of its answers until the server
+// closes the connection. The server is told to do so after the last answer.
 func exchange(t *testing.T, host, text string) (statuses []int) {
 	t.Helper()
 	connection, err := net.Dial("tcp", host)

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
-// TestAttackRegistriesHavePublicAddresses has names of images that make an engine call hosts of its
-// own network.
+// TestAttackRegistriesHavePublicAddresses uses names of images that make an engine call hosts
+// of its own network.
 func TestAttackRegistriesHavePublicAddresses(t *testing.T) {
 	t.Parallel()
 	s := &Server{baseURL: "http://127.0.0.1:8080"}
@@ -25,8 +25,8 @@ func TestAttackRegistriesHavePublicAddresses(t *testing.T) {
 	}
 }
 
-// TestAttackWhoMayReachTheServerUsesNotItsMachine says where directories and the identity of the
-// server's user are lent to tenants without the operator's word.
+// TestAttackWhoMayReachTheServerUsesNotItsMachine checks when tenants may use directories and
+// the identity of the server's user without the operator's permission.
 func TestAttackWhoMayReachTheServerUsesNotItsMachine(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false

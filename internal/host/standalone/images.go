@@ -25,7 +25,7 @@ func (s *Server) openRegistry(hasher secret.Hasher) error {
 	return err
 }
 
-// files is the quota of what workspaces keep in files of this machine.
+// files is the quota of the files that workspaces keep on this machine.
 func (s *Server) files() *quota.Files {
 	measure := func(workspace string) int64 {
 		return s.uploads.Size(workspace) + s.pushed.Size(workspace) + s.builder.Size(workspace)
@@ -33,8 +33,8 @@ func (s *Server) files() *quota.Files {
 	return &quota.Files{Limits: s.config.Quotas, Measure: measure}
 }
 
-// imageHost is the host of the names of images at an address. A name of one word is a host to
-// container engines only when it has a port.
+// imageHost is the host of the names of images at an address. Container engines take a name of
+// one word for a host only if it has a port.
 func imageHost(address *url.URL) string {
 	if strings.ContainsAny(address.Host, ".:") || address.Host == "localhost" {
 		return address.Host
@@ -46,7 +46,7 @@ func imageHost(address *url.URL) string {
 	return address.Host + port
 }
 
-// checkRegistry refuses registries with addresses that are not public, but for the server's own
+// checkRegistry refuses registries with addresses that are not public, except the server's own
 // registry.
 func (s *Server) checkRegistry(ctx context.Context, host string) error {
 	address, err := url.Parse(s.baseURL)
@@ -62,14 +62,14 @@ func (s *Server) checkRegistry(ctx context.Context, host string) error {
 	return nil
 }
 
-// serveRegistry serves it where clients of the protocol look for it, beside the control plane's own
-// paths.
+// serveRegistry serves the registry at the path that clients of the protocol use, beside the
+// control plane's own paths.
 func (s *Server) serveRegistry() {
 	s.mux.Handle(files.Path+"{$}", s.pushed)
 	s.mux.Handle(files.Path+files.Prefix, s.pushed)
 }
 
-// login returns what the container engine pulls the images of a release with.
+// login returns the credentials with which the container engine pulls the images of a release.
 func (s *Server) login(ctx context.Context, ref compute.Ref) (host, username, password string, err error) {
 	grant, err := s.pushed.Pull(ctx, registry.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
 	return grant.Host(), grant.Username, grant.Token, err

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestTheLogSaysWhatIsNotLimited once, where the system cannot limit agents.
+// TestTheLogSaysWhatIsNotLimited checks that the log says it once, if the system cannot limit
+// agents.
 func TestTheLogSaysWhatIsNotLimited(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Lock is a data directory that this process has for itself, until it is closed or the process
-// ends, however it does.
+// Lock is a data directory that this process has for itself, until the Lock is closed or the
+// process ends for any reason.
 type Lock struct{ file *os.File }
 
 // ErrInUse says that another process has the data directory.
@@ -31,8 +31,8 @@ func LockDirectory(data string) (*Lock, error) {
 	return &Lock{file}, nil
 }
 
-// Close lets go of the directory. To close the file is not enough: a process that is just being
-// started has it, too, for a moment.
+// Close releases the directory. Closing the file is not enough: a process that is just being
+// started has the file open, too, for a moment.
 func (l *Lock) Close() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }

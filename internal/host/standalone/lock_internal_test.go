@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestALockThatIsClosedIsFree although a process that is being started has its file, too, as all
-// that were open, until it is what it is to be.
+// TestALockThatIsClosedIsFree closes a lock while a starting process still has its file open,
+// together with all other files that were open.
 func TestALockThatIsClosedIsFree(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client calls a server as its first key, or as another one.
+// client calls a server as its first key, or as another key.
 type client struct {
 	base    string
 	headers map[string]string
@@ -39,7 +39,7 @@ func clientOf(c standalone.Credentials) client {
 	return client{c.BaseURL, map[string]string{"X-Api-Key": c.APIKey, "X-Tenant-Id": c.TenantID}}
 }
 
-// call returns the body of an answer with a status, decoded.
+// call returns the decoded body of an answer that must have a status.
 func (c client) call(t *testing.T, want int, method, path string, body any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -93,7 +93,7 @@ func environment(namesAndValues ...string) []any {
 	return list
 }
 
-// path of a deployment's newest revision.
+// newest returns the path of a deployment's newest revision.
 func newest(d map[string]any) string {
 	return fmt.Sprintf("/v2/deployments/%s/revisions/%s", d["id"], d["latest_revision_id"])
 }
@@ -133,7 +133,8 @@ func (c client) follow(t *testing.T, path, kind, after string) (events *sse.Read
 	return sse.NewReader(response.Body, 1<<20), func() { response.Body.Close() }
 }
 
-// line is the message of the next event and its id; an event that ends the stream is its data.
+// line is the message of the next event and its id; for an event that ends the stream it is the
+// data.
 func line(t *testing.T, events *sse.Reader) (message, id string) {
 	t.Helper()
 	event, err := events.Next()
@@ -149,7 +150,7 @@ func line(t *testing.T, events *sse.Reader) (message, id string) {
 	return entry.Message, event.ID
 }
 
-// messages are those of a page.
+// messages are the messages of a page.
 func messages(page map[string]any, list string) (all []string) {
 	entries, _ := page[list].([]any)
 	for _, entry := range entries {
@@ -159,8 +160,8 @@ func messages(page map[string]any, list string) (all []string) {
 	return all
 }
 
-// TestLogsOfARevision follows a build that waits in the middle, reads both logs in every form, and
-// looks for the secrets in them.
+// TestLogsOfARevision follows a build that waits in the middle, reads both logs in every form,
+// and looks for the secrets in them.
 func TestLogsOfARevision(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -174,7 +175,7 @@ func TestLogsOfARevision(t *testing.T) {
 	d := c.call(t, http.StatusCreated, "POST", "/v2/deployments", creation(repo, computetest.Serve, "SECRET", "open-sesame"))
 	path := newest(d)
 
-	// Lines come while the build goes on.
+	// Lines arrive while the build goes on.
 	events, end := c.follow(t, path, "build", "")
 	var seen []string
 	last := ""
@@ -182,7 +183,7 @@ func TestLogsOfARevision(t *testing.T) {
 		var id string
 		last, id = line(t, events)
 		if seen = append(seen, last); last == "one" {
-			// The connection breaks, and is taken up again behind this line.
+			// The connection breaks, and the client resumes behind this line.
 			end()
 			events, end = c.follow(t, path, "build", id)
 		}
@@ -228,7 +229,7 @@ func TestLogsOfARevision(t *testing.T) {
 		t.Errorf("from the future there is %q", got)
 	}
 
-	// What the agent prints, by the other words; nobody finds a secret by searching for it.
+	// The agent's output, under the other names; a search does not find a secret.
 	events, end = c.follow(t, path, "deploy", "")
 	if got, _ := line(t, events); got != "serving with ***" {
 		t.Errorf("the agent is seen to print %q", got)
@@ -243,7 +244,7 @@ func TestLogsOfARevision(t *testing.T) {
 		}
 	}
 
-	// A viewer reads the same, a stranger nothing.
+	// A viewer reads the same, a stranger reads nothing.
 	viewer, stranger := others(t, data, credentials)
 	for _, path := range []string{path + "/logs?type=build", "/v2/deployment-logs?log_type=BUILD&deployment_id=" + d["id"].(string)} {
 		if got := viewer.call(t, http.StatusOK, "GET", path, nil); strings.Contains(fmt.Sprint(got), "sesame") || !strings.Contains(fmt.Sprint(got), "four") {
@@ -264,7 +265,7 @@ func TestLogsOfARevision(t *testing.T) {
 		t.Errorf("the log of the agent ends with %q", got)
 	}
 	end()
-	stop() // files come and go as long as the server lives
+	stop() // files are made and removed while the server lives
 	must(t, filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -277,7 +278,7 @@ func TestLogsOfARevision(t *testing.T) {
 	}))
 }
 
-// others are a viewer of the workspace and the admin of another one.
+// others are a viewer of the workspace and the admin of another workspace.
 func others(t *testing.T, data string, credentials standalone.Credentials) (viewer, stranger client) {
 	t.Helper()
 	tb := open(t, data)

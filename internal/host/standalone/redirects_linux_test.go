@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAttackRedirectsInside has an address that the server may call send it on to one that it may
-// not: each kind of call is made, and none is sent on.
+// TestAttackRedirectsInside has a permitted address redirect the server to a forbidden address:
+// each kind of call is made, and no call follows the redirect.
 func TestAttackRedirectsInside(t *testing.T) {
 	t.Parallel()
 	trap, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,15 +13,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// repositories is what clones repositories that are not public, and what hears of pushes to them.
+// repositories holds the services that clone private repositories, and that receive their
+// pushes.
 type repositories struct {
 	integrations *integration.Service
 	push         *push.Receiver
 	config       push.Config
 }
 
-// openRepositories reads the GitHub App, if the server has one. What is wrong with it is found now,
-// not by the first who needs it.
+// openRepositories reads the GitHub App, if the server has an App. Errors in it are found now,
+// and not at its first use.
 func (s *Server) openRepositories(key *keyfile.Key) (*repositories, error) {
 	config := integration.Config{Table: s.records, Sealer: key, Now: clock.System}
 	var hooks []string

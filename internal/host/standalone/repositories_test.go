@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAGitHubAppThatCannotBeUsed is found when the server starts, without showing what is in the
-// file.
+// TestAGitHubAppThatCannotBeUsed checks that a bad App is found when the server starts, without
+// showing the content of the file.
 func TestAGitHubAppThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

@@ -24,8 +24,9 @@ import (
 // sealedKinds are the kinds of items that hold sealed texts.
 var sealedKinds = []string{"answer", "auth_provider", "auth_request", "auth_token", "deployment", "git_credential", "listener_release", "revision", "webhook", "workspace_secret"}
 
-// TestOlderKeysAreRetired has a server seal something of every kind, seals all of it anew under the
-// running server, retires the older key, and finds that the server works with the new key alone.
+// TestOlderKeysAreRetired has a server seal items of every kind, seals all of them again under
+// the running server, retires the older key, and checks that the server works with the new key
+// alone.
 func TestOlderKeysAreRetired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -86,7 +87,7 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	}
 	shows()
 	stop()
-	// The use of the key has moved it.
+	// The use of the API key has moved it to the newer key.
 	gone, held, err := standalone.RetireKeys(t.Context(), data, tb)
 	if err != nil || gone != 1 || !slices.Equal(held, left.AtListeners) {
 		t.Fatalf("%d keys went, held are %v (%v)", gone, held, err)
@@ -104,7 +105,7 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	}
 }
 
-// scanned is a table that has something done before it is read whole for the first time.
+// scanned is a table that runs a function before it is read whole for the first time.
 type scanned struct {
 	reseal.Table
 	before func()
@@ -116,8 +117,8 @@ func (s *scanned) Scan(ctx context.Context, take func(*table.Item) error) error 
 	return s.Table.Scan(ctx, take)
 }
 
-// TestAKeyIsMadeWhileOthersAreRetired by an operator who runs both commands. What the key in the
-// middle has sealed is not looked for then, and no key may go.
+// TestAKeyIsMadeWhileOthersAreRetired has an operator run both commands at once. The command
+// does not look for values that the key in the middle has sealed, so no key may go.
 func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -13,11 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
-// RetireKeys seals anew what older keys have sealed in a data directory's table, and takes every
-// key but the newest from the key file. It returns how many went, and the deployments at listeners
-// that are to be deployed again for it. It refuses while a server uses the directory, while API
-// keys depend on an older key, and, with [keyfile.ErrRotated], when a key is made meanwhile, which
-// may have sealed something already: then all keys stay.
+// RetireKeys seals again, with the newest key, all values that older keys have sealed in a data
+// directory's table, and removes all other keys from the key file. It returns the number of
+// removed keys, and the deployments at listeners that must be deployed again for this. It
+// refuses while a server uses the directory, and while API keys depend on an older key. It also
+// refuses, with [keyfile.ErrRotated], when a new key is made meanwhile, because this key may
+// have sealed a value already: then all keys stay.
 func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, held []string, err error) {
 	lock, err := LockDirectory(data)
 	if err != nil {
@@ -29,7 +30,7 @@ func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, he
 	if err != nil || len(keys.Older()) == 0 {
 		return 0, nil, err
 	}
-	newest := keys.KeyID() // keys learns of others as it seals
+	newest := keys.KeyID() // keys learns other keys while it seals
 	if _, err := reseal.Run(ctx, tb, keys); err != nil {
 		return 0, nil, err
 	}

@@ -28,7 +28,7 @@ func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 	second := newest(d)
 	c.await(t, second, "DEPLOYED")
 
-	// Nobody does anything, and there is a third, made from the first.
+	// Without any further request there is a third revision, made from the first.
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for newest(d) == second {
@@ -58,8 +58,8 @@ func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDiesIsTold lets the agent that serves end time and again: that is one event, with
-// its last words.
+// TestAnAgentThatDiesIsTold has the serving agent end again and again: this is one event, with
+// the agent's last output.
 func TestAnAgentThatDiesIsTold(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())
@@ -69,7 +69,7 @@ func TestAnAgentThatDiesIsTold(t *testing.T) {
 	c.await(t, newest(d), "DEPLOYED")
 	restarted := time.NewTicker(20 * time.Millisecond)
 	defer restarted.Stop()
-	for printed := 0; printed < 5; { // each start and each end is a line
+	for printed := 0; printed < 5; { // each start and each end prints a line
 		<-restarted.C
 		printed = len(messages(c.call(t, http.StatusOK, "GET", newest(d)+"/logs?type=deploy", nil), "logs"))
 	}

@@ -72,76 +72,79 @@ import (
 )
 
 const (
-	// reconcileInterval is how often what was lost is looked for.
+	// reconcileInterval is the time between two searches for lost work.
 	reconcileInterval = 10 * time.Second
 	// stopGrace is how long running invocations may go on when the server stops.
 	stopGrace = 10 * time.Second
-	// defaultMemory is enough for one largest event beside several large requests.
+	// defaultMemory is enough for one event of the largest size together with several large
+	// requests.
 	defaultMemory = 192 << 20
-	// readShare is which part of that, in addition, what requests have read may take.
+	// readShare divides that memory: the data that requests have read may take this part in
+	// addition.
 	readShare = 3
 )
 
-// Config says where the server listens and where it keeps everything.
+// Config has the addresses of the server, the place of its data, and its other settings.
 type Config struct {
-	// Listen is host:port; port 0 picks one.
+	// Listen is host:port; with port 0 the system picks a port.
 	Listen string
 	// Data is the data directory, which is created if it is missing.
 	Data string
-	// BaseURL is the address that clients reach the server at; the listening address when empty.
+	// BaseURL is the address that clients use; the listening address if it is empty.
 	BaseURL string
 	// TLS says how the server proves its name.
 	TLS TLS
-	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
+	// RedactSecrets hides the values of secrets from all callers, even if they may change them.
 	RedactSecrets bool
 	Log           *slog.Logger
-	// Issuers are those whose bearer tokens the server takes beside keys.
+	// Issuers are the issuers whose bearer tokens the server accepts besides keys.
 	Issuers []oidc.Issuer
 	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the
 	// target's own limit.
 	ReadyLimit time.Duration
-	// DrainLimit is how long the runs of a revision that was replaced may go on; 0 stands for the
+	// DrainLimit is how long the runs of a replaced revision may go on; 0 stands for the
 	// target's own limit.
 	DrainLimit time.Duration
-	// PrivateAddresses are the networks that repositories, images, OAuth providers, webhooks and
-	// the agents of listeners may have addresses of although these are not public.
+	// PrivateAddresses are the networks in which repositories, images, OAuth providers,
+	// webhooks and the agents of listeners may have addresses although these are not public.
 	PrivateAddresses outbound.Networks
 	// LocalRepositories lets repositories be directories of this machine, OperatorSSH lets git use
 	// the ssh keys, agent and configuration of the server's user. nil permits it while only this
 	// machine can reach the server.
 	LocalRepositories, OperatorSSH *bool
-	// BuildImages makes images of what is deployed from repositories, which then runs in
-	// containers; there must be a container engine. ImageRegistry has the images that these are
-	// made from; "" is that of Docker's official ones.
+	// BuildImages makes images from the repositories of deployments, which then run in
+	// containers; a container engine is required. ImageRegistry has the base images; "" stands
+	// for the registry of Docker's official images.
 	BuildImages   bool
 	ImageRegistry string
-	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and
-	// push.ParseSecrets read it; "" is none.
+	// GitHubApp is the file with the server's GitHub App, in the format of integration.ParseApp
+	// and push.ParseSecrets; "" means that the server has no App.
 	GitHubApp string
-	// Limits are how often each key may call the control plane; with the zero value only the quota
+	// Limits are the rates of each key at the control plane; with the zero value only the quota
 	// quota.Requests of its workspace counts.
 	Limits web.Limits
-	// KeepFree is how much of the data directory's file system is kept free; the zero value stands
-	// for disk.Default. Disk looks at the file system; nil asks the system.
+	// KeepFree is how much of the data directory's file system is kept free; the zero value
+	// stands for disk.Default. Disk reads the file system's figures; nil asks the system.
 	KeepFree disk.Keep
 	Disk     disk.Look
-	// Quotas bound what each workspace may have.
+	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
-	// Memory is how many bytes everything large that waits in memory may take together; 0 stands
-	// for defaultMemory.
+	// Memory is the most bytes that all large data in memory may take together; 0 stands for
+	// defaultMemory.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
 	RunEvents, RunBytes int64
-	// Connections bounds how many connections are held at a time; the zero value stands for what
-	// the limit of open files allows.
+	// Connections bounds the number of open connections; the zero value stands for the number
+	// that the limit of open files allows.
 	Connections inbound.Limits
-	// Origins are whose pages may call the agent servers from browsers; nil stands for all.
+	// Origins are the origins whose pages may call the agent servers from browsers; nil means
+	// all.
 	Origins []string
-	// Users are those that workspaces get for their agents and builds, where the server is root;
-	// the zero value gives none.
+	// Users are the users that workspaces get for their agents and builds, if the server is
+	// root; the zero value gives no users.
 	Users child.UserRange
-	// TrustAgents runs agents also where nothing keeps those of several workspaces apart.
+	// TrustAgents runs agents also if the agents of several workspaces cannot be kept apart.
 	TrustAgents bool
 }
 
@@ -150,14 +153,15 @@ type Server struct {
 	config Config
 	lock   *Lock
 	table  *sqlite.Table
-	// records is the table as everything else uses it.
+	// records is the table in the form that all other parts use.
 	records   table.Table
 	engine    *workflowlocal.Engine
 	logs      *files.Logs
 	images    *builddocker.Images
 	builder   *buildlocal.Builder
 	processes *process.Target
-	// users are those of workspaces, nil where agents run as the server's own; noUsers is why.
+	// users are the users of workspaces, nil if agents run as the server's user; noUsers is the
+	// reason.
 	noUsers    error
 	users      *child.Users
 	containers *docker.Target
@@ -171,24 +175,24 @@ type Server struct {
 	assistants *assistant.Store
 	memory     *store.Store
 	crons      *cron.Store
-	// agentTokens knows the agents that use the store.
+	// agentTokens recognises the agents that use the store.
 	agentTokens deployment.Agents
 	webhooks    *webhook.Store
 	workspaces  *workspace.Store
 	keys        *apikey.Store
 	mux         *web.Mux
 	listener    net.Listener
-	// secure is how the listener speaks TLS, nil if it does not.
+	// secure is the TLS configuration of the listener, nil if it does not use TLS.
 	secure  *tls.Config
 	baseURL string
-	// room is the memory for everything large that waits in it: bodies of requests, and events of
+	// room is the memory for all large data in memory: bodies of requests, and events of
 	// agents.
 	room *budget.Budget
 	// space is the disk that the data directory is on.
 	space *disk.Space
 }
 
-// Open prepares a server: it takes the data directory, opens what is in it and listens. The caller
+// Open prepares a server: it takes the data directory, opens its files and listens. The caller
 // must call Serve or Close.
 func Open(config Config) (server *Server, err error) {
 	s := &Server{config: config, room: budget.New(config.MemoryBound())}
@@ -249,8 +253,8 @@ func (s *Server) assemble() error {
 	for _, gap := range Gaps(s.config.Data, s.config.Users) {
 		log.Warn(gap)
 	}
-	// What happens to agents is told to the deployments, which are filled in below, before anything
-	// runs.
+	// Events of agents go to the deployments, which are filled in below, before any agent or
+	// request runs.
 	var deployments *deployment.Store
 	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	// Agents are started under trials of the engine, which is filled in below, too.
@@ -268,8 +272,8 @@ func (s *Server) assemble() error {
 		return err
 	}
 	target := computelocal.New(s.processes, s.containers)
-	// The engine calls the functions and the functions' stores call the engine: the functions are
-	// filled in below, before anything runs.
+	// The engine calls the functions and the functions' stores call the engine: the functions
+	// are filled in below, before any of them runs.
 	var work *runner.Runner
 	if s.engine, err = workflowlocal.New(workflowlocal.Config{
 		Table: s.records, Definitions: statemachines.Files, Now: now, Log: log, CountAttempts: []workflow.Machine{workflow.Run},
@@ -386,14 +390,14 @@ func (s *Server) routes(
 	)
 }
 
-// agentURL is where a deployment's agent server is.
+// agentURL is the address of a deployment's agent server.
 func (s *Server) agentURL(deploymentID string) string { return s.baseURL + "/d/" + deploymentID }
 
-// BaseURL is the address that clients reach the server at.
+// BaseURL is the address that clients use.
 func (s *Server) BaseURL() string { return s.baseURL }
 
-// Serve serves until ctx ends, then stops: no new work, running invocations get some time, what is
-// not done by then goes on at the next start.
+// Serve serves until ctx ends, then stops: it accepts no new work, gives running invocations
+// some time, and leaves the rest of the work to the next start.
 func (s *Server) Serve(ctx context.Context) error {
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -433,7 +437,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if grace.Err() != nil {
 		s.config.Log.Warn("work was cut off, which goes on at the next start", "after", stopGrace)
 	}
-	// Runs that could end have ended; who still waits for one is told to come back.
+	// Runs that could end have ended; callers that still wait for a run are told to come back.
 	cut(fault.New(fault.Unavailable, "The server is stopping. Try again."))
 	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
 		err = errors.Join(err, shutdown)
@@ -444,7 +448,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, httpServer.Close(), s.Close(grace))
 }
 
-// Close lets go of everything. It is safe on a server that was opened in part.
+// Close releases everything. It may be called on a server that was opened in part.
 func (s *Server) Close(ctx context.Context) error {
 	var errs []error
 	if s.listener != nil {

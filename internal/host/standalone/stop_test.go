@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAListenerThatNeverAnswersKeepsNoServer that is to stop, while a rollout waits for the release
-// that the listener was told to run.
+// TestAListenerThatNeverAnswersKeepsNoServer stops a server while a rollout waits for the
+// release that the listener was told to run.
 func TestAListenerThatNeverAnswersKeepsNoServer(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

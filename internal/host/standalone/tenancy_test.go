@@ -44,7 +44,7 @@ func serve(t *testing.T, data string, issuers ...oidc.Issuer) (c standalone.Cred
 	return serveWith(t, standalone.Config{Data: data, Issuers: issuers, Log: slog.New(slog.DiscardHandler)})
 }
 
-// serveWith runs a server as its configuration says, but for the address.
+// serveWith runs a server with a configuration, except for the address.
 func serveWith(t *testing.T, config standalone.Config) (c standalone.Credentials, stop func()) {
 	t.Helper()
 	data := config.Data
@@ -76,7 +76,7 @@ func serveWith(t *testing.T, config standalone.Config) (c standalone.Credentials
 	}
 }
 
-// removeBaseURL makes the credentials file of a directory tell when the next server is ready.
+// removeBaseURL makes the credentials file of a directory show when the next server is ready.
 func removeBaseURL(data string) error {
 	c, err := standalone.ReadCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +109,8 @@ func wantStatus(t *testing.T, what, method, url string, headers map[string]strin
 	}
 }
 
-// TestADirectoryOfAnEarlierVersion takes from a directory what versions before did not write: the
-// workspace is listed and the key is good.
+// TestADirectoryOfAnEarlierVersion removes from a directory the data that earlier versions did
+// not write: the workspace is listed and the key is valid.
 func TestADirectoryOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -154,7 +154,7 @@ func TestADirectoryOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestLostCredentials are made anew for the same workspace.
+// TestLostCredentials checks that lost credentials are made again for the same workspace.
 func TestLostCredentials(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -171,7 +171,7 @@ func TestLostCredentials(t *testing.T) {
 	}
 }
 
-// ask sends a request and returns what was answered; a body is sent as JSON.
+// ask sends a request and returns the answer; a body is sent as JSON.
 func ask(t *testing.T, method, url string, headers map[string]string, body any) (status int, text []byte) {
 	t.Helper()
 	content, err := json.Marshal(body)
@@ -192,8 +192,8 @@ func ask(t *testing.T, method, url string, headers map[string]string, body any) 
 
 type object = map[string]any
 
-// TestBearerTokens lets a job of one repository and a person in, by what an admin says over HTTP:
-// the job creates a deployment.
+// TestBearerTokens admits a job of one repository and a person, by the rules that an admin
+// sends over HTTP: the job creates a deployment.
 func TestBearerTokens(t *testing.T) {
 	t.Parallel()
 	ci, people := oidctest.New(t), oidctest.New(t)
@@ -256,8 +256,8 @@ func TestBearerTokens(t *testing.T) {
 	}
 }
 
-// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away
-// without sealing anew, which no command does: only what it has sealed is lost.
+// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is removed
+// without sealing again, which no command does: only the values that it has sealed are lost.
 func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -306,7 +306,7 @@ func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
 		shows(newer, "open-sesame-2", http.StatusOK)
 		lets(fresh, http.StatusOK)
 		stop()
-		c, stop = serve(t, data) // which has also written what was to be noted of keys
+		c, stop = serve(t, data) // Close has also written the notes about keys
 	}
 	stop()
 	both, err := os.ReadFile(file)

@@ -23,19 +23,19 @@ type TLS struct {
 	// ACMEHosts are the names for which the server gets certificates from an ACME authority
 	// (RFC 8555). The authority connects to port 443 of each name (TLS-ALPN-01).
 	ACMEHosts []string
-	// ACMEDirectory is the URL of the authority's directory; "" is that of Let's Encrypt. ACMEEmail
-	// is the address that the authority may write to; "" is none.
+	// ACMEDirectory is the URL of the authority's directory; "" stands for Let's Encrypt.
+	// ACMEEmail is the address to which the authority may write; "" gives no address.
 	ACMEDirectory, ACMEEmail string
 }
 
-// ErrTLS says that TLS is asked for in a way that cannot work.
+// ErrTLS says that the TLS settings cannot work.
 var ErrTLS = errors.New("TLS")
 
-// on tells whether the server speaks TLS.
+// on reports whether the server uses TLS.
 func (t TLS) on() bool { return t.CertFile != "" || t.KeyFile != "" || len(t.ACMEHosts) > 0 }
 
-// open returns the configuration of the listener, nil without TLS. What ACME yields is kept in the
-// directory kept.
+// open returns the configuration of the listener, nil without TLS. The certificates and keys
+// from ACME are stored in the directory kept.
 func (t TLS) open(kept string) (*tls.Config, error) {
 	switch {
 	case !t.on():
@@ -60,9 +60,9 @@ func (t TLS) open(kept string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}, nil
 }
 
-// url is the address that clients reach a server at that listens on an address: by the name that
-// ACME certifies, else by the address. Where the server listens everywhere, that is the loopback
-// interface.
+// url is the address that clients use for a server with this listening address: the name that
+// ACME certifies, otherwise the address itself. If the server listens on all interfaces, it is
+// the loopback interface.
 func (t TLS) url(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	switch {
@@ -79,7 +79,7 @@ func (t TLS) url(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// serve serves a listener, with TLS where the server is configured for it.
+// serve serves a listener, with TLS if the server is configured for it.
 func serve(server *http.Server, listener net.Listener) error {
 	if server.TLSConfig == nil {
 		return server.Serve(listener)
@@ -93,12 +93,13 @@ type certificateFiles struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	// read is when the files were changed that the current certificate was read from.
+	// read holds the modification times of the files that the current certificate was read
+	// from.
 	read [2]time.Time
 }
 
-// get returns the certificate. Files that cannot be read, as when just one of them is new, leave
-// the current certificate in use.
+// get returns the certificate. If the files cannot be read, for example because only one of
+// them is new, the current certificate stays in use.
 func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,8 +25,9 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// certify writes a certificate for 127.0.0.1 with a serial number, and returns it. The files get
-// the time of change, since file systems may not tell two writes apart that follow each other.
+// certify writes a certificate for 127.0.0.1 with a serial number, and returns it. The files
+// get the given modification time, because file systems may not distinguish two writes in quick
+// succession.
 func certify(t *testing.T, files standalone.TLS, serial int64, changed time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,7 +60,8 @@ func secureClient(trusted *x509.Certificate) *http.Client {
 	}}
 }
 
-// TestTheServerSpeaksTLS with the certificate of its files, and with a new one when these change.
+// TestTheServerSpeaksTLS uses the certificate of its files, and a new certificate when the
+// files change.
 func TestTheServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,8 +87,8 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	wantServed(secureClient(certify(t, files, 2, time.Now().Add(time.Hour))), 2)
 }
 
-// TestAttackSecureConnectionsForNothing has strangers who shake hands and ask for nothing: the
-// connection of a client with a key stays.
+// TestAttackSecureConnectionsForNothing has strangers who complete the handshake and send no
+// request: the connection of a client with a key stays.
 func TestAttackSecureConnectionsForNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,8 +113,8 @@ func TestAttackSecureConnectionsForNothing(t *testing.T) {
 	}
 }
 
-// reusesConnection asks with the workspace's key, and tells whether the request used a connection
-// that was open.
+// reusesConnection sends a request with the workspace's key, and reports whether the request
+// used an open connection.
 func reusesConnection(t *testing.T, client *http.Client, credentials standalone.Credentials) (reused bool) {
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}

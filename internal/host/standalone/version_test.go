@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestTheVersionIsOne wherever the server shows it: of itself, of a deployment and of a build.
+// TestTheVersionIsOne checks each place that shows it: for the server, a deployment and a
+// build.
 func TestTheVersionIsOne(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())

@@ -1,8 +1,9 @@
-// Package reconcile heals what was lost: on a timer it looks at the rollouts, runs and deliveries
-// of webhooks that took longer than their lease, and sees to it that each has a workflow that will
-// end it. It also tells what nobody else notices, as that a listener is not heard of any more. It
-// takes no input and reads everything anew, so the rare path is the common one. It is the work of
-// the reconcile function on AWS and of a goroutine on one machine.
+// Package reconcile repairs lost work: on a timer it looks at the rollouts, runs and
+// deliveries of webhooks that took longer than their lease, and makes sure that each of them
+// has a workflow that will end it. It also tells events that no other process notices, for
+// example that a listener is not heard of any more. It takes no input and reads everything
+// anew, so the rare path is the common path. It is the work of the reconcile function on AWS
+// and of a goroutine on one machine.
 package reconcile
 
 import (
@@ -22,23 +23,24 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// margin is how long before the deadline of its context a pass ends. It is more than the rescue of
-// one run may take.
+// margin is the time between the end of a pass and the deadline of its context. It is longer
+// than the rescue of one run may take.
 const margin = 8 * time.Second
 
 // Reconciler makes the passes.
 type Reconciler struct {
 	Runs    *run.Store
 	Rollout *rollout.Rollout
-	// Webhooks are messages on their way; nil when there are none.
+	// Webhooks are the messages that are not delivered yet; nil when there are no messages.
 	Webhooks *webhook.Store
-	// Threads are those whose time to live is over, Crons those that fire now; nil when there are
-	// none.
+	// Threads are the threads whose time to live is over, Crons the crons that fire now; nil
+	// when there are no such stores.
 	Threads *thread.Store
 	Crons   *cron.Store
-	// Listeners are those that may have gone offline; nil when there are none.
+	// Listeners are the listeners that may have gone offline; nil when there are no listeners.
 	Listeners *listener.Store
-	// Ends asks the place where agents run for those that have ended; nil when it tells by itself.
+	// Ends asks the place where agents run for the agents that have ended; nil when that place
+	// reports them by itself.
 	Ends func(context.Context) error
 	// Sweep erases what dead processes left in the table; nil when they leave nothing.
 	Sweep func(context.Context) error
@@ -46,10 +48,11 @@ type Reconciler struct {
 	Log   *slog.Logger
 }
 
-// Once looks at everything whose lease ended by a time: at rollouts, runs and webhooks side by
-// side, so that neither has to wait for thousands of the other, and sweeps when there is time left.
-// A pass that has a deadline ends before it; what it leaves, the next one finds. A panic in one
-// kind of rescue is an error of the pass and ends no other kind.
+// Once looks at everything whose lease ended by dueBy: at rollouts, runs and webhooks
+// concurrently, so that no kind has to wait for thousands of another kind. It sweeps when
+// there is time left. A pass that has a deadline ends before the deadline; the next pass finds
+// the remaining work. A panic in one kind of rescue is an error of the pass and ends no other
+// kind.
 func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 	pass := ctx
 	if deadline, ok := ctx.Deadline(); ok {

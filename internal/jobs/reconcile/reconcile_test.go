@@ -21,11 +21,11 @@ import (
 
 var errTable = errors.New("the table has trouble")
 
-// asked is a table that has nothing due, or trouble, and remembers what it was asked for.
+// asked is a table that has no items due, or fails, and records the queries.
 type asked struct {
 	table.Table
 	trouble bool
-	// stuck makes it answer nothing.
+	// stuck makes it give no answer.
 	stuck    bool
 	rollouts atomic.Int64
 	leases   atomic.Int64
@@ -70,7 +70,8 @@ func TestAPassLooksAtRolloutsAndRunsThatAreDue(t *testing.T) {
 	}
 }
 
-// TestTroubleWithOneKindDoesNotKeepTheOther checks that both are looked at, and both errors told.
+// TestTroubleWithOneKindDoesNotKeepTheOther checks that both kinds are looked at, and both
+// errors returned.
 func TestTroubleWithOneKindDoesNotKeepTheOther(t *testing.T) {
 	t.Parallel()
 	tb := &asked{trouble: true}
@@ -80,7 +81,7 @@ func TestTroubleWithOneKindDoesNotKeepTheOther(t *testing.T) {
 	}
 }
 
-// TestAPassSweepsAfterTheRescues, whatever they ended with, and tells the trouble of all three.
+// TestAPassSweepsAfterTheRescues, whatever their results, and returns the errors of all three.
 func TestAPassSweepsAfterTheRescues(t *testing.T) {
 	t.Parallel()
 	for _, trouble := range []bool{false, true} {
@@ -98,7 +99,7 @@ func TestAPassSweepsAfterTheRescues(t *testing.T) {
 	}
 }
 
-// TestAPassEndsBeforeItsDeadline without an error, wherever it is then.
+// TestAPassEndsBeforeItsDeadline without an error, at whatever point it is then.
 func TestAPassEndsBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	stuck := map[string]func(r *reconcile.Reconciler, tb *asked){
@@ -129,7 +130,7 @@ func TestAPassEndsBeforeItsDeadline(t *testing.T) {
 	}
 }
 
-// TestEveryMakesAPassEachInterval lets an hour pass at once.
+// TestEveryMakesAPassEachInterval advances the clock by an hour at once.
 func TestEveryMakesAPassEachInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +148,8 @@ func TestEveryMakesAPassEachInterval(t *testing.T) {
 	})
 }
 
-// TestAttackARescueThatPanics is an error of its pass, in which the others are done.
+// TestAttackARescueThatPanics: the panic is an error of its pass, in which the other rescues
+// are done.
 func TestAttackARescueThatPanics(t *testing.T) {
 	t.Parallel()
 	tb := &asked{}

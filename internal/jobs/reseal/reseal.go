@@ -1,14 +1,15 @@
-// Package reseal seals anew, with the newest key, what older keys have sealed, so that these can be
-// retired.
+// Package reseal seals the texts that older keys have sealed anew, with the newest key, so
+// that the older keys can be retired.
 //
-// A sealed text says by its first bytes which key has sealed it, and stands in an item's body: it
-// is the body, or, in base64, a text of the body's JSON. So every text of an older key is found
-// whatever holds it, and one in an item of which this package does not know what its texts are
-// bound to is an error, not left behind unseen.
+// The first bytes of a sealed text say which key has sealed it. The text is in an item's body:
+// it is the whole body, or, in base64, a text of the body's JSON. So every text of an older
+// key is found, whatever item contains it. If this package does not know what the texts of an
+// item are bound to, that is an error, so that no text is left behind unseen.
 //
 // An item is rewritten under the condition that it has not changed since it was read, and its
-// version counts up: who changes it meanwhile wins and is seen by the next pass, and who has read
-// it before loses its own condition, so that no text of an older key comes back.
+// version is increased. A writer that changes the item meanwhile wins, and the next pass sees
+// its change. A writer that has read the item before the rewrite loses its own condition, so
+// that no text of an older key comes back.
 package reseal
 
 import (
@@ -35,23 +36,25 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// Keys are those of an installation.
+// Keys are the keys of an installation.
 type Keys interface {
 	secret.Sealer
-	// KeyID names the newest, which seals.
+	// KeyID names the newest key, which seals.
 	KeyID() string
-	// Older returns how the texts begin that each of the others has sealed.
+	// Older returns, for each of the other keys, the first bytes of the texts that it has
+	// sealed.
 	Older() [][]byte
 }
 
-// Table is a table that can be read whole.
+// Table is a table that can be read completely.
 type Table interface {
 	table.Table
-	// Scan hands all items to take.
+	// Scan passes all items to take.
 	Scan(ctx context.Context, take func(*table.Item) error) error
 }
 
-// bounds say for each kind of items that hold sealed texts what these are bound to.
+// bounds holds, for each kind of items that contain sealed texts, the function that returns
+// what these texts are bound to.
 var bounds = merged(
 	authservice.Sealed, deployment.Sealed, idempotency.Sealed, integration.Sealed, listener.Sealed, revision.Sealed, webhook.Sealed, workspacesecret.Sealed,
 )
@@ -64,15 +67,16 @@ func merged(all ...map[string]func(*table.Item) (secret.Bound, error)) map[strin
 	return into
 }
 
-// passes is how often the table is read at most: each pass but the last has met an item that others
-// changed meanwhile.
+// passes is how often the table is read at most: each pass except the last has met an item
+// that others changed meanwhile.
 const passes = 20
 
 // ErrBusy is wrapped when items change too often to be rewritten.
 var ErrBusy = errors.New("there are always items that change meanwhile")
 
-// Run seals everything anew that an older key has sealed, until a pass finds nothing, and returns
-// how many items of each kind it has rewritten. Who is cut short finds the rest again.
+// Run seals all texts that an older key has sealed anew, until a pass finds no such text, and
+// returns how many items of each kind it has rewritten. If Run is cut short, the next Run
+// finds the remaining texts.
 func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err error) {
 	r := run{table: t, keys: keys, rewritten: map[string]int{}}
 	for _, header := range keys.Older() {
@@ -93,17 +97,17 @@ func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err
 	return r.rewritten, fmt.Errorf("seal anew: %w", ErrBusy)
 }
 
-// Left is what depends on older keys and cannot be sealed anew.
+// Left holds the data that depends on older keys and cannot be sealed anew.
 type Left struct {
-	// Keys are API keys that are stored by the fingerprint of an older key: they move to the newest
-	// when they are next used, and are good no longer without the older one.
+	// Keys are API keys that are stored by the fingerprint of an older key: they move to the
+	// newest key when they are next used, and are not valid any more without the older key.
 	Keys []apikey.Place
 	// AtListeners are the deployments whose agents listeners have started with a token that is
-	// derived from the oldest key: they are to be deployed again without it.
+	// derived from the oldest key: without this key, they must be deployed again.
 	AtListeners []string
 }
 
-// Look finds what depends on older keys than the newest, of that id.
+// Look finds the data that depends on older keys than the newest key, whose id is newest.
 func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left, err error) {
 	err = t.Scan(ctx, func(item *table.Item) error {
 		if place, ok := apikey.PlaceOf(item); ok && place.By != newest && !place.Expired(now) {
@@ -117,11 +121,11 @@ func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left
 	return left, err
 }
 
-// mark is how the texts of one key begin, by themselves and in JSON.
+// mark holds the first bytes of the texts of one key, by themselves and in JSON.
 type mark struct{ header, quoted []byte }
 
-// quoted is how a text that begins with a header begins in JSON. Of the header's last byte only a
-// part shows in a letter of its own.
+// quoted returns the first bytes, in JSON, of a text that begins with a header. The last byte
+// of the header may share a base64 letter with the next byte; that letter is left out.
 func quoted(header []byte) []byte {
 	whole := len(header) * 8 / 6
 	return append([]byte{'"'}, base64.StdEncoding.EncodeToString(header)[:whole]...)

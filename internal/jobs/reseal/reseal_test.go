@@ -80,7 +80,8 @@ func (f *fixture) get(t *testing.T, key table.Key) *table.Item {
 	return item
 }
 
-// TestEveryTextIsSealedAnew has texts of three keys, several in one body, and one that is a body.
+// TestEveryTextIsSealedAnew has texts of three keys, several texts in one body, and one text
+// that is a whole body.
 func TestEveryTextIsSealedAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -128,8 +129,8 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnknownIsRefused has a text in an item of a kind that says nothing of what it is bound
-// to, and one that is bound to something else than its item.
+// TestWhatIsUnknownIsRefused has a text in an item of a kind for which the binding is not
+// known, and a text that is bound to something else than its item.
 func TestWhatIsUnknownIsRefused(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{"novelty": `of the kind "novelty" holds a text of an older key`, "deployment": "belongs to another resource"} {
@@ -158,14 +159,14 @@ func (o *overtaken) Transact(ctx context.Context, writes ...table.Write) error {
 	return o.Table.Transact(ctx, writes...)
 }
 
-// TestWhoChangesAnItemMeanwhileWins, also one who removes it and makes it anew, which has the first
-// version again.
+// TestWhoChangesAnItemMeanwhileWins, also if the other process removes the item and creates it
+// anew, so that it has the first version again.
 func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	at := keys.GitCredential(workspace, "c")
 	f.put(t, at, "git_credential", f.seal(t, "c", "before"))
-	late := f.seal(t, "c", "meanwhile") // of the older key still
+	late := f.seal(t, "c", "meanwhile") // the text is still of the older key
 	_, err := keyfile.Rotate(f.file)
 	must(t, err)
 	f.seal(t, "c", "notices the key")
@@ -185,14 +186,14 @@ func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	}
 }
 
-// elsewhere are packages that seal what is not in the table of an installation, or pass on what
-// others seal.
+// elsewhere are packages that seal texts which are not in the table of an installation, or
+// pass on texts that other packages seal.
 var elsewhere = []string{
 	"host/agenthost", "host/stack", "jobs/reseal", "seam/secret/envelope", "seam/secret/keyfile", "seam/secret/kms", "test/emulator/kms",
 }
 
-// TestWhoSealsSaysToWhat finds who calls Seal of a secret.Sealer: such a package says in its Sealed
-// what its texts are bound to.
+// TestWhoSealsSaysToWhat finds the packages that call Seal of a secret.Sealer: such a package
+// must say in its Sealed what its texts are bound to.
 func TestWhoSealsSaysToWhat(t *testing.T) {
 	t.Parallel()
 	seals, says := map[string]bool{}, map[string]bool{}
@@ -208,7 +209,7 @@ func TestWhoSealsSaysToWhat(t *testing.T) {
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.CallExpr:
-				// A run's Seal has two arguments.
+				// The Seal of a run has two arguments.
 				if called, ok := node.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Seal" && len(node.Args) == 3 {
 					seals[filepath.ToSlash(of)] = true
 				}

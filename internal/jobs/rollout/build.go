@@ -15,7 +15,7 @@ import (
 func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 	spec, err := r.buildSpec(ctx, at.revision)
 	if f, known := errors.AsType[*fault.Error](err); known && f.Kind != fault.Unavailable {
-		// It is for a person to mend: AwaitBuild finds the reason.
+		// A person must correct it: AwaitBuild finds the reason.
 		return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonRepoUnreachable, f.Message))
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 
 func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	if at.revision.Doomed() {
-		return fail, nil // it was noted why
+		return fail, nil // the reason was already noted
 	}
 	if at.revision.Status != revision.Building {
 		return deploy, nil // an earlier delivery of this step has moved it on
@@ -82,7 +82,7 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 			return "", err
 		}
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, message))
-	case build.Absent: // lost with the process that did it
+	case build.Absent: // lost with the process that built it
 		return r.build(ctx, at)
 	default:
 		return awaitBuild, r.renewCredentials(ctx, at, begun)
@@ -101,7 +101,7 @@ func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.
 	}
 	spec, err := r.buildSpec(ctx, at.revision)
 	if _, known := errors.AsType[*fault.Error](err); known {
-		return nil // the clone will find the same, or it passes
+		return nil // the clone will find the same fault, or the fault goes away
 	}
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.
 	return nil
 }
 
-// whyFailed is what a person is told of a build that failed. Of a clone, the integration may know
-// better than git what was wrong.
+// whyFailed returns the message for a person about a build that failed. If the clone failed,
+// the integration may know the cause better than git.
 func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result build.Result) (string, error) {
 	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
 		return result.Message, nil
@@ -125,7 +125,7 @@ func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result b
 		return f.Message, nil
 	case err != nil && !known:
 		return "", fmt.Errorf("ask integration %s about a clone: %w", *rev.IntegrationID, err)
-	default: // nothing is wrong with it, or nobody answers
+	default: // the integration finds no fault, or there is no answer
 		return result.Message, nil
 	}
 }

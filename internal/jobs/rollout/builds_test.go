@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// keptBuilds is how many deployed revisions keep their builds.
+// keptBuilds is the number of deployed revisions that keep their builds.
 const keptBuilds = 10
 
 func (s *server) redeploy(t *testing.T, ref deployment.Ref, id string) deployment.Deployment {
@@ -25,7 +25,7 @@ func (s *server) redeploy(t *testing.T, ref deployment.Ref, id string) deploymen
 }
 
 // TestOldBuildsAreRemoved deploys more revisions than keep their builds, and then some of them
-// again: one with a build, which is not repeated, and one without.
+// again: a revision with a build, which is not repeated, and a revision without a build.
 func TestOldBuildsAreRemoved(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -55,8 +55,8 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 	for range keptBuilds {
 		deploy()
 	}
-	// The revision is deployed all the same, which the log tells of; the next one does what was
-	// left.
+	// The revision is deployed all the same, and the log shows the failed removal; the next
+	// revision does the remaining removals.
 	if left := m.builder.left(); !slices.Equal(left, ids) {
 		t.Errorf("there are builds of %v, want %v", left, ids)
 	}
@@ -68,8 +68,8 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 		t.Errorf("there are builds of %v, want %v", left, ids[2:])
 	}
 
-	// The first of those that are left is deployed again and again: its build is used, and stays as
-	// long as it is.
+	// The first of the remaining revisions is deployed again and again: its build is used, and
+	// stays as long as the revision does.
 	again := ids[2]
 	d = s.redeploy(t, d.Ref, again)
 	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+again || r.CommitSHA != "commit-at-"+again {
@@ -86,7 +86,8 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 		t.Errorf("there are builds of %v", left)
 	}
 
-	// The oldest has none any more: its commit is built again, though the branch went on.
+	// The oldest revision has no build any more: its commit is built again, though the branch
+	// moved on.
 	oldest := ids[0]
 	if r := s.revision(t, d.Ref, oldest); r.Status != revision.Deployed || r.CommitSHA != "commit-at-"+oldest {
 		t.Errorf("the oldest is %s of %s", r.Status, r.CommitSHA)
@@ -98,7 +99,7 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 			t.Errorf("it runs %+v of %s", r.Artifact, r.CommitSHA)
 		}
 	}
-	// What was made of it has a build of its own.
+	// The revision that was made from it has a build of its own.
 	made := d.Latest
 	d = s.redeploy(t, d.Ref, made)
 	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+made {

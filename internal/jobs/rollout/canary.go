@@ -11,14 +11,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// readyLimit is how long a canary waits for the release that serves where its deployment does not
-// say how long one may take to become healthy.
+// readyLimit is how long a canary waits for the release that serves if its deployment does not
+// say how long a release may take to become healthy.
 const readyLimit = 10 * time.Minute
 
-// afterHealth says whether a release that has become healthy is tried as a canary first: where its
-// deployment asks for that, and has a release that serves. One that is starting, as it is scaled or
-// restarted, is waited for until wait ends, and again while the new one might have been on its way
-// to health for as long.
+// afterHealth says whether a release that has become healthy is tried as a canary first: this
+// is so if its deployment asks for a canary, and has a release that serves. If the serving
+// release is starting, because it is scaled or restarted, afterHealth waits for it until wait
+// ends; the step is repeated while the new release would still be within its own time to
+// become healthy.
 func (r *Rollout) afterHealth(wait context.Context, at position, target compute.Target) (next, error) {
 	if _, begun := at.revision.Trial(); begun {
 		return canary, nil
@@ -37,28 +38,28 @@ func (r *Rollout) afterHealth(wait context.Context, at position, target compute.
 	case serving.State == compute.Progressing && r.Now().Before(end):
 		return awaitHealthy, nil
 	default:
-		return promote, nil // there is nothing to compare it with, and it may be what mends it
+		return promote, nil // there is no healthy release to compare it with, and it may repair the deployment
 	}
 }
 
-// canary has the release serve a share of the threads for a while. It may be promoted by request
-// meanwhile.
+// canary lets the release serve a share of the threads for a while. It may be promoted by
+// request meanwhile.
 func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	if at.revision.Doomed() {
 		return fail, nil // an earlier delivery of this step has noted why
 	}
 	if at.revision.Status == revision.Deployed {
-		return promote, nil // which does what is left to do
+		return promote, nil // promote does the remaining work
 	}
 	if begun, ok := at.revision.Trial(); ok {
 		return r.mind(ctx, at, begun)
 	}
 	switch {
-	case !at.deployment.WantsCanary(at.revision): // any more
+	case !at.deployment.WantsCanary(at.revision): // the deployment does not want a canary any more
 		return promote, nil
 	case at.deployment.Retiring != "":
-		// A promotion by request overwrites it, and that release would be forgotten. Nothing else
-		// writes it while this revision has the slot.
+		// A promotion by request overwrites it, and the rollout would forget that release.
+		// Nothing else writes it while this revision has the slot.
 		if err := r.retire(ctx, at.deployment, at.deployment.Retiring); err != nil {
 			return "", err
 		}
@@ -68,7 +69,7 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// mind waits whether a canary stays healthy for the rest of its time.
+// mind waits to see whether a canary stays healthy for the rest of its time.
 func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next, error) {
 	target, ok := r.target(at.deployment)
 	if !ok {
@@ -76,7 +77,7 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 	}
 	minder, ok := target.(compute.Minder)
 	if !ok {
-		return promote, nil // as nobody can say how it does
+		return promote, nil // no minder can say whether it is healthy
 	}
 	status, err := look(ctx, target, at.deployment, at.revision.Revision)
 	left := begun.Add(at.deployment.CanaryTime()).Sub(r.Now())
@@ -114,10 +115,10 @@ func (r *Rollout) giveUp(ctx context.Context, at position, why string) (next, er
 	return fail, r.Deployments.Advance(ctx, at.deployment, note)
 }
 
-// glance is how long a look at a release may take that does not wait for it.
+// glance is the time limit of a look at a release that does not wait for the release.
 const glance = 2 * time.Second
 
-// look says how one of a deployment's releases is, without waiting for it.
+// look returns the status of one of a deployment's releases, without waiting for it.
 func look(ctx context.Context, target compute.Target, d deployment.Deployment, revisionID string) (compute.Status, error) {
 	ctx, end := context.WithTimeout(ctx, glance)
 	defer end()

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// starting has a deployment with a canary whose active release is only starting, as one that is
-// scaled out or restarted.
+// starting returns a deployment with a canary whose active release is only starting, like a
+// release that is scaled out or restarted.
 func starting(t *testing.T, patience time.Duration, readiness *int) (*server, *minder, deployment.Deployment) {
 	t.Helper()
 	m := newMachine(t)
@@ -36,8 +36,8 @@ func (s *server) whenLookedAt(revisionID string, look func()) {
 	}
 }
 
-// TestACanaryWaitsForTheReleaseThatServes and does not get all threads because that one is starting
-// for a moment.
+// TestACanaryWaitsForTheReleaseThatServes: the canary does not get all threads because the
+// serving release is starting for a moment.
 func TestACanaryWaitsForTheReleaseThatServes(t *testing.T) {
 	t.Parallel()
 	s, _, d := starting(t, time.Millisecond, nil)
@@ -69,8 +69,8 @@ func TestACanaryIsCancelledWhileItWaits(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Interrupted)
 }
 
-// TestACanaryDoesNotWaitForever for a release that serves and does not become healthy: the new one
-// may be what mends it.
+// TestACanaryDoesNotWaitForever for a release that serves and does not become healthy: the new
+// release may repair it.
 func TestACanaryDoesNotWaitForever(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -99,8 +99,8 @@ func TestACanaryDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-// TestNoReleaseIsForgottenBetweenTwoCanaries promotes a second canary by request before the release
-// that the first one has replaced could be removed.
+// TestNoReleaseIsForgottenBetweenTwoCanaries promotes a second canary by request before the
+// release that the first canary has replaced could be removed.
 func TestNoReleaseIsForgottenBetweenTwoCanaries(t *testing.T) {
 	t.Parallel()
 	s, minded, first, d := onTrial(t)
@@ -122,8 +122,8 @@ func TestNoReleaseIsForgottenBetweenTwoCanaries(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestACanaryThatNobodyMindsAnyMore since another server goes on with it: one that runs no such
-// releases fails it, one that cannot say how they do promotes it.
+// TestACanaryThatNobodyMindsAnyMore continues the canary on another server: a server that runs
+// no such releases fails it, a server that cannot observe them promotes it.
 func TestACanaryThatNobodyMindsAnyMore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

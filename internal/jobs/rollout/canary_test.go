@@ -22,8 +22,8 @@ func tried() deployment.NewDeployment {
 	return request
 }
 
-// wantTried checks that the newest revision was a canary before it was promoted, and the first one
-// was not.
+// wantTried checks that the newest revision was a canary before it was promoted, and that the
+// first revision was not.
 func (s *server) wantTried(t *testing.T, d deployment.Deployment) {
 	t.Helper()
 	all := s.revisions(t, d.Ref)
@@ -49,7 +49,7 @@ func (s *server) served(t *testing.T, d deployment.Deployment) map[string]int {
 	return by
 }
 
-// onTrial has a second revision that is a canary, whose time does not pass.
+// onTrial returns a server with a second revision that is a canary, whose time does not pass.
 func onTrial(t *testing.T) (s *server, minded *minder, first, d deployment.Deployment) {
 	t.Helper()
 	m := newMachine(t)
@@ -105,7 +105,7 @@ func TestACanaryServesItsShare(t *testing.T) {
 	}
 }
 
-// told are the events of a deployment: types, statuses and reasons.
+// told returns the events of a deployment: types, statuses and reasons.
 func (s *server) told(t *testing.T, d deployment.Deployment) (types []string) {
 	t.Helper()
 	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 1000)
@@ -160,7 +160,8 @@ func TestACanaryThatDoesNotStayHealthy(t *testing.T) {
 	}
 }
 
-// TestWhatEndsACanaryEarly counts at once, and is followed by the next revision.
+// TestWhatEndsACanaryEarly checks that the cause takes effect at once, and that the next
+// revision follows.
 func TestWhatEndsACanaryEarly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -203,7 +204,7 @@ func TestWhatEndsACanaryEarly(t *testing.T) {
 	}
 }
 
-// TestAQueuedRevisionFollowsACanary and not before its end.
+// TestAQueuedRevisionFollowsACanary, but not before the end of the canary.
 func TestAQueuedRevisionFollowsACanary(t *testing.T) {
 	t.Parallel()
 	s, minded, _, d := onTrial(t)
@@ -230,7 +231,7 @@ func TestAQueuedRevisionFollowsACanary(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestWhatIsNoCanary is promoted at once.
+// TestWhatIsNoCanary checks that such a revision is promoted at once.
 func TestWhatIsNoCanary(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -277,7 +278,7 @@ func TestWhatIsNoCanary(t *testing.T) {
 	}
 }
 
-// TestACanaryThatIsLostIsStartedAgain and goes on for the rest of its time.
+// TestACanaryThatIsLostIsStartedAgain, and continues for the rest of its time.
 func TestACanaryThatIsLostIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	var s *server
@@ -299,8 +300,8 @@ func TestACanaryThatIsLostIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestACanaryWhoseWorkflowIsLost is ended by reconcile, and the active release serves all threads
-// again.
+// TestACanaryWhoseWorkflowIsLost: reconcile ends the canary, and the active release serves all
+// threads again.
 func TestACanaryWhoseWorkflowIsLost(t *testing.T) {
 	t.Parallel()
 	s, _, first, d := onTrial(t)
@@ -317,7 +318,7 @@ func TestACanaryWhoseWorkflowIsLost(t *testing.T) {
 	}
 }
 
-// TestACanaryThatIsNotHealthyAtItsEnd is promoted when it is again.
+// TestACanaryThatIsNotHealthyAtItsEnd: the canary is promoted when it is healthy again.
 func TestACanaryThatIsNotHealthyAtItsEnd(t *testing.T) {
 	t.Parallel()
 	var s *server

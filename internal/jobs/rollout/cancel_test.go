@@ -22,7 +22,7 @@ func (s *server) cancel(t *testing.T, ref deployment.Ref, id string) {
 	}
 }
 
-// wantFree checks that the slot is free, and which releases and builds there are.
+// wantFree checks that the slot is free, and which releases and builds exist.
 func (s *server) wantFree(t *testing.T, ref deployment.Ref, releases, builds []string) {
 	t.Helper()
 	if d := s.get(t, ref); d.Busy || d.Next != "" {
@@ -39,9 +39,9 @@ func (s *server) wantFree(t *testing.T, ref deployment.Ref, releases, builds []s
 	}
 }
 
-// TestACancelledRolloutLeavesNothing cancels while the build runs and while the release starts. The
-// wait for either ends long before the step's patience, the active release goes on, and the next
-// revision is deployed.
+// TestACancelledRolloutLeavesNothing cancels while the build runs and while the release
+// starts. Both waits end long before the step's patience, the active release continues, and
+// the next revision is deployed.
 func TestACancelledRolloutLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*machine) *fake{
@@ -79,7 +79,7 @@ func TestACancelledRolloutLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestACancelledRevisionPassesTheSlotOn lets others wait behind it.
+// TestACancelledRevisionPassesTheSlotOn has other revisions waiting behind it.
 func TestACancelledRevisionPassesTheSlotOn(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -105,7 +105,7 @@ func TestACancelledRevisionPassesTheSlotOn(t *testing.T) {
 	s.wantFree(t, d.Ref, []string{second}, []string{second})
 }
 
-// TestARolloutThatDiedIsCancelledByReconcile cancels what no workflow carries any more.
+// TestARolloutThatDiedIsCancelledByReconcile cancels a revision that has no workflow any more.
 func TestARolloutThatDiedIsCancelledByReconcile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -127,7 +127,7 @@ func TestARolloutThatDiedIsCancelledByReconcile(t *testing.T) {
 	s.wantFree(t, d.Ref, nil, nil)
 }
 
-// TestARedeployedRevisionIsNotBuiltAgain goes back to a revision, and checks that its build is what
+// TestARedeployedRevisionIsNotBuiltAgain goes back to a revision, and checks that its build
 // runs.
 func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	if r := s.revision(t, d.Ref, second.Active); r.Status != revision.Deployed {
 		t.Errorf("the revision before is %s now", r.Status)
 	}
-	// One that never was deployed cannot be.
+	// A revision that never was deployed cannot be deployed again.
 	m.target.health = func(compute.Release) compute.Status { return compute.Status{State: compute.Failed, Reason: "R"} }
 	failed := s.patch(t, d.Ref, again("bad")).Latest
 	s.settle(t, d.Ref)

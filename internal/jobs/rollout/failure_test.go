@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestFailuresOfABuildEndInWords checks every reason, for the first revision and for one after a
-// revision that serves.
+// TestFailuresOfABuildEndInWords checks every reason, for the first revision and for a
+// revision after a revision that serves.
 func TestFailuresOfABuildEndInWords(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{
@@ -56,7 +56,7 @@ func TestFailuresOfAReleaseEndInWords(t *testing.T) {
 	}
 }
 
-// wantFailures checks revisions of the ref "bad", which the machine is made to let fail.
+// wantFailures checks revisions of the ref "bad", which the machine lets fail.
 func wantFailures(t *testing.T, reason string, status revision.Status, arrange func(m *machine, message string)) {
 	t.Helper()
 	const message = "it failed:\nlast line of output"
@@ -115,9 +115,9 @@ func TestADeploymentRecoversFromAFailure(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestANotedFailureStands ends the server between the note and the end of the revision. The build
-// is lost, and would succeed now: still the revision ends as it was noted, and what a DEPLOYED
-// revision says is never that it failed.
+// TestANotedFailureStands ends the server between the note and the end of the revision. The
+// build is lost, and would succeed now. Still the revision ends with the noted failure, and a
+// DEPLOYED revision never says that it failed.
 func TestANotedFailureStands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -165,8 +165,8 @@ func TestANotedFailureStands(t *testing.T) {
 	}
 }
 
-// TestWorkWaitsForItsPlace refuses work more often than other trouble is repeated, and reads what
-// the revision says meanwhile. A revision that waited has nothing to say in the end.
+// TestWorkWaitsForItsPlace refuses work more often than other failures are repeated, and reads
+// the revision's message meanwhile. A revision that waited has no message in the end.
 func TestWorkWaitsForItsPlace(t *testing.T) {
 	t.Parallel()
 	full := compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota tasks of the account"}
@@ -221,8 +221,9 @@ func TestWorkWaitsForItsPlace(t *testing.T) {
 	}
 }
 
-// TestQuotasAreNamed lets a revision fail for which there is no room for hours. It is counted from
-// when it began to wait for that: another revision had the slot for half a day.
+// TestQuotasAreNamed lets a revision fail for which there is no room for hours. The time
+// counts from the moment when the revision began to wait for room: another revision had the
+// slot for half a day.
 func TestQuotasAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -247,7 +248,7 @@ func TestQuotasAreNamed(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			c.arrange(m)
-			var looks atomic.Int64 // each look at the clock finds it five minutes on
+			var looks atomic.Int64 // each reading of the clock is five minutes later
 			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
 			s := m.start(t, m.table)
 			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
@@ -259,8 +260,8 @@ func TestQuotasAreNamed(t *testing.T) {
 	}
 }
 
-// TestTheWaitForRoomBeginsWithTheStep: the time in which a revision was queued behind another is no
-// wait for room.
+// TestTheWaitForRoomBeginsWithTheStep: the time in which a revision was queued behind another
+// revision does not count as a wait for room.
 func TestTheWaitForRoomBeginsWithTheStep(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -11,18 +11,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// errInjected is what a fake answers when the test wants it to fail.
+// errInjected is the answer of a fake when the test wants it to fail.
 var errInjected = errors.New("injected")
 
-// fake is what the builder and the target have in common: work that is waited for, and trouble that
-// a test makes.
+// fake holds the common parts of the builder and the target: work that callers wait for, and
+// failures that a test injects.
 type fake struct {
 	mu sync.Mutex
 	// changed is closed and replaced at each change.
 	changed chan struct{}
-	// failing says how many more calls of a method fail; below zero all do.
+	// failing says how many more calls of a method fail; below zero, all calls fail.
 	failing map[string]int
-	// injected is their error, errInjected where it is nil.
+	// injected is the error of these calls, errInjected where it is nil.
 	injected error
 	// entered is called at the beginning of each call, with the method and the revision.
 	entered func(method, revision string)
@@ -53,14 +53,14 @@ func (f *fake) enter(method, revision string) error {
 	return err
 }
 
-// fail makes so many calls of a method fail, all of them when n is below zero.
+// fail makes n calls of a method fail, all calls when n is below zero.
 func (f *fake) fail(method string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failing[method] = n
 }
 
-// notify wakes who waits; the caller holds mu.
+// notify wakes the waiting callers; the caller holds mu.
 func (f *fake) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -90,7 +90,7 @@ func (f *fake) hold(held bool) {
 }
 
 // builder is a build.Builder whose builds end at once with the outcome that the test wants. It
-// writes a log for each.
+// writes a log for each build.
 type builder struct {
 	fake
 	outcome func(build.Spec) build.Result
@@ -115,7 +115,7 @@ func (b *builder) Start(_ context.Context, spec build.Spec) error {
 	}
 	defer b.mu.Unlock()
 	if state := b.builds[spec.Revision].State; state == build.Running || state == build.Succeeded {
-		if state == build.Running && b.held { // it waits for its place
+		if state == build.Running && b.held { // the build waits for its place
 			b.specs[spec.Revision] = spec
 			b.notify()
 		}
@@ -167,7 +167,7 @@ func (b *builder) finish() {
 	b.notify()
 }
 
-// lose forgets what the process that ends takes with it: builds that are not finished.
+// lose forgets the data that is lost with a process: builds that are not finished.
 func (b *builder) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,31 +175,31 @@ func (b *builder) lose() {
 	b.notify()
 }
 
-// left are the revisions that there are builds of.
+// left returns the revisions that have builds.
 func (b *builder) left() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.builds))
 }
 
-// running is a release as a target has it.
+// running is a release as a target stores it.
 type running struct {
 	release compute.Release
 	status  compute.Status
 }
 
-// target is a compute.Target whose releases are at once what the test wants.
+// target is a compute.Target whose releases have at once the status that the test wants.
 type target struct {
 	fake
 	health   func(compute.Release) compute.Status
 	releases map[string]running
-	// applied are all releases that there ever were.
+	// applied are all releases that were ever applied.
 	applied map[string]compute.Release
-	// restarts are how the newest restart of each release goes.
+	// restarts are the states of the newest restart of each release.
 	restarts map[string]restarting
 }
 
-// restarting is a restart as a target has it.
+// restarting is a restart as a target stores it.
 type restarting struct {
 	id      string
 	release compute.Release
@@ -306,7 +306,7 @@ func (t *target) Remove(_ context.Context, ref compute.Ref) error {
 	return nil
 }
 
-// finish lets the releases that were held become what the test wants.
+// finish lets the held releases get the status that the test wants.
 func (t *target) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -322,7 +322,7 @@ func (t *target) finish() {
 	t.notify()
 }
 
-// lose forgets all releases, as their process has ended.
+// lose forgets all releases, because their process has ended.
 func (t *target) lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -331,7 +331,7 @@ func (t *target) lose() {
 	t.notify()
 }
 
-// become changes how a release is.
+// become changes the status of a release.
 func (t *target) become(revision string, status compute.Status) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,14 +341,14 @@ func (t *target) become(revision string, status compute.Status) {
 	t.notify()
 }
 
-// left are the revisions that run.
+// left returns the revisions that run.
 func (t *target) left() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.releases))
 }
 
-// release is what was applied of a revision.
+// release returns the applied release of a revision.
 func (t *target) release(revision string) (compute.Release, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// images is a registry that notes what it is to keep.
+// images is a registry that notes the images that it must keep.
 type images struct {
 	mu     sync.Mutex
 	host   string
@@ -53,13 +53,13 @@ func (i *images) Erase(_ context.Context, _, deployment string) error {
 	return nil
 }
 
-// fromPush is a request for a deployment whose image is yet to be pushed.
+// fromPush is a request for a deployment whose image will be pushed later.
 func fromPush(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{Workspace: workspace, Name: name, Source: revision.InternalDocker, SourceConfig: deployment.SourceConfig{DeploymentType: new("dev")}}
 }
 
-// TestPushedImages deploys more images than are kept, with a trouble of the registry on the way,
-// goes back to an old one, and moves the server to another address.
+// TestPushedImages deploys more images than are kept, with a failure of the registry on the
+// way, goes back to an old image, and moves the server to another address.
 func TestPushedImages(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -103,7 +103,7 @@ func TestPushedImages(t *testing.T) {
 		}
 	}
 
-	// One that is kept is deployed again, from where the registry is by now.
+	// A kept image is deployed again, from the registry's present address.
 	m.images.host = "new.test:8080"
 	d = s.redeploy(t, d.Ref, ids[3])
 	release, ok := m.target.release(d.Latest)

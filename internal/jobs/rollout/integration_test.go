@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// integrations are what a repository is cloned with: a function that answers for every one of them.
+// integrations answers for every integration with which a repository is cloned.
 type integrations func(workspace, integration, repoURL string) (string, error)
 
 func (i integrations) Check(context.Context, string, string, string) (func(string, time.Time) []table.Write, error) {
@@ -26,7 +26,7 @@ func (i integrations) CloneCredentials(_ context.Context, workspace, integration
 	return i(workspace, integration, repoURL)
 }
 
-// CloneRefused asks again, as a service does that forgets what it held.
+// CloneRefused asks again, like a service that forgets its tokens.
 func (i integrations) CloneRefused(_ context.Context, workspace, integration, repoURL string) error {
 	_, err := i(workspace, integration, repoURL)
 	return err
@@ -34,7 +34,7 @@ func (i integrations) CloneRefused(_ context.Context, workspace, integration, re
 
 const integrationID = "0197a000-0000-7000-8000-0000000000c1"
 
-// TestARepositoryIsClonedWithItsIntegration lets GitHub be away at first.
+// TestARepositoryIsClonedWithItsIntegration: GitHub is unavailable at first.
 func TestARepositoryIsClonedWithItsIntegration(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -68,8 +68,8 @@ func TestARepositoryIsClonedWithItsIntegration(t *testing.T) {
 	}
 }
 
-// TestABuildThatWaitsIsGivenCredentialsAnew has a clock that goes on by a minute each time it is
-// read, so that those which the build was started with would not last.
+// TestABuildThatWaitsIsGivenCredentialsAnew has a clock that goes on by a minute each time it
+// is read, so that the credentials with which the build was started would expire.
 func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -105,8 +105,8 @@ func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestAnIntegrationThatDoesNotReachEndsInWords checks the first revision, and one after a revision
-// that serves.
+// TestAnIntegrationThatDoesNotReachEndsInWords checks the first revision, and a revision after
+// a revision that serves.
 func TestAnIntegrationThatDoesNotReachEndsInWords(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []fault.Kind{fault.Invalid, fault.Conflict, fault.NotFound} {
@@ -134,8 +134,8 @@ func TestAnIntegrationThatDoesNotReachEndsInWords(t *testing.T) {
 	}
 }
 
-// TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration has credentials that are taken back
-// between their making and the clone.
+// TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration has credentials that are revoked
+// between their creation and the clone.
 func TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration(t *testing.T) {
 	t.Parallel()
 	const git, gitHub = "Authentication failed", "The installation of acme is suspended."

@@ -14,10 +14,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions, the
-// second with a canary, once with the builder and the target losing what they had, as on one
-// machine, and once with both living on, as elsewhere. The next server carries everything to its
-// end.
+// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions,
+// the second with a canary. In one case the builder and the target lose their data, as on one
+// machine; in the other case both live on, as elsewhere. The next server carries everything to
+// its end.
 func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -50,8 +50,8 @@ func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// dies runs a process that dies after its nth write, and reports whether it did before it was
-// through.
+// dies runs a process that dies after its nth write, and reports whether it died before it had
+// finished.
 func dies(t *testing.T, m *machine, n int, run func(*testing.T, *server)) bool {
 	t.Helper()
 	mortal := newMortal(m.table)
@@ -104,7 +104,7 @@ func (s *server) carried(ctx context.Context, revisionID string) bool {
 	}
 }
 
-// live does what is left of the life of two revisions.
+// live does the remaining part of the life of two revisions.
 func (s *server) live(t *testing.T) deployment.Ref {
 	t.Helper()
 	page, err := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
@@ -124,9 +124,9 @@ func (s *server) live(t *testing.T) deployment.Ref {
 	return ref
 }
 
-// TestAServerThatIsKilledWhileARevisionFails kills it after each write of a rollout whose canary
-// ends with a fault of the platform. The next server carries it to that end, and leaves the first
-// revision as it was.
+// TestAServerThatIsKilledWhileARevisionFails kills the server after each write of a rollout
+// whose canary ends with a fault of the platform. The next server carries the rollout to that
+// end, and leaves the first revision as it was.
 func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
@@ -184,8 +184,8 @@ func TestATeardownThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// killsTeardown kills the server after the nth write of a teardown, and reports whether there was
-// one.
+// killsTeardown kills the server after the nth write of a teardown, and reports whether there
+// was such a write.
 func killsTeardown(t *testing.T, window time.Duration, n int) bool {
 	t.Helper()
 	m := newMachine(t)
@@ -238,8 +238,8 @@ func TestABuildThatWasLostIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatWasLostIsStartedAgain loses the release in the middle of the wait for its health,
-// with the server living on.
+// TestAReleaseThatWasLostIsStartedAgain loses the release in the middle of the wait for its
+// health, while the server lives on.
 func TestAReleaseThatWasLostIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -254,7 +254,7 @@ func TestAReleaseThatWasLostIsStartedAgain(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// awaited tells when the work is waited for.
+// awaited returns a channel that tells when a caller waits for the work.
 func awaited(f *fake) <-chan struct{} {
 	waiting := make(chan struct{}, 64)
 	f.entered = func(method, _ string) {
@@ -265,7 +265,7 @@ func awaited(f *fake) <-chan struct{} {
 	return waiting
 }
 
-// TestRestoreStartsWhatShouldRunOnly gives it one release of each kind.
+// TestRestoreStartsWhatShouldRunOnly has one release of each kind.
 func TestRestoreStartsWhatShouldRunOnly(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

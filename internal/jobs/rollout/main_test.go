@@ -34,7 +34,8 @@ const workspace = "0197a000-0000-7000-8000-000000000001"
 // farFuture is after the end of every lease.
 var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// machine is what outlives a server: its disk, and the builder and the target with what they hold.
+// machine holds the parts that outlive a server: its disk, and the builder and the target with
+// their data.
 type machine struct {
 	dir     string
 	table   *sqlite.Table
@@ -46,11 +47,11 @@ type machine struct {
 	// now is the rollout's clock.
 	now clock.Clock
 	log lockedBuffer
-	// patience is that of the rollout.
+	// patience is the Patience of the rollout.
 	patience time.Duration
-	// sources are those that there is a target for.
+	// sources are the sources that have a target.
 	sources []revision.Source
-	// images are what clients push; nil takes none.
+	// images is the registry to which clients push; nil: there is no registry.
 	images *images
 	// credentials answers for the integrations.
 	credentials integrations
@@ -115,7 +116,7 @@ type server struct {
 	ends map[string]chan struct{}
 }
 
-// start starts a server on a table, which is the machine's or one around it.
+// start starts a server on a table: the machine's table, or a table around it.
 func (m *machine) start(t *testing.T, tb table.Table) *server {
 	t.Helper()
 	s := &server{machine: m, tasks: newTasks(), killed: make(chan struct{}), ends: map[string]chan struct{}{}}
@@ -149,7 +150,7 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 	return s
 }
 
-// kill ends the server where it stands.
+// kill ends the server at once.
 func (s *server) kill() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -158,7 +159,7 @@ func (s *server) kill() {
 	s.tasks.close()
 }
 
-// resume does what a server does at its start with what an earlier one left.
+// resume does the work of a server at its start with the data that an earlier server left.
 func (s *server) resume(t *testing.T) {
 	t.Helper()
 	if err := s.rollout.Restore(t.Context()); err != nil {
@@ -170,7 +171,7 @@ func (s *server) resume(t *testing.T) {
 	s.rescue(t)
 }
 
-// overdue are the deployments that reconcile will look after.
+// overdue returns the deployments that reconcile will look after.
 func (s *server) overdue(t *testing.T) (found []deployment.Deployment) {
 	t.Helper()
 	err := s.deployments.Overdue(t.Context(), farFuture, func(_ context.Context, d deployment.Deployment) error {
@@ -190,8 +191,8 @@ func (s *server) rescue(t *testing.T) {
 	}
 }
 
-// stepPause is how long each step really takes at least. The clock of the engine is hurried, so a
-// rollout that waits for a test would otherwise ask again without a pause and take a whole
+// stepPause is the shortest real duration of each step. The clock of the engine is hurried, so
+// a rollout that waits for a test would otherwise ask again without a pause and take a whole
 // processor.
 const stepPause = time.Millisecond
 
@@ -241,8 +242,8 @@ func (s *server) awaitEnd(t *testing.T, machine workflow.Machine, name string) b
 	return true
 }
 
-// settle waits until no rollout of the deployment is under way. It looks at the oldest first, since
-// a rollout starts the next before it ends.
+// settle waits until no rollout of the deployment is running. It looks at the oldest rollout
+// first, because a rollout starts the next rollout before it ends.
 func (s *server) settle(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	for again := true; again; {
@@ -272,7 +273,7 @@ func (s *server) revision(t *testing.T, ref deployment.Ref, id string) revision.
 	return r
 }
 
-// revisions are all of a deployment's, newest first.
+// revisions returns all revisions of a deployment, newest first.
 func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
 	found, err := s.deployments.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
@@ -321,8 +322,8 @@ func (s *server) patch(t *testing.T, ref deployment.Ref, patch deployment.Patch)
 	return d
 }
 
-// wantAtRest checks that nothing is under way, that the newest revision has the status, and that
-// exactly the active release runs.
+// wantAtRest checks that no rollout is running, that the newest revision has the status, and
+// that exactly the active release runs.
 func (s *server) wantAtRest(t *testing.T, ref deployment.Ref, want revision.Status) {
 	t.Helper()
 	d := s.get(t, ref)

@@ -33,7 +33,8 @@ func (m *mortal) dieAtWrite(n int) {
 	m.dies = func([]table.Write) bool { n--; return n == 0 }
 }
 
-// dieAfter ends the process after a transaction that leaves a revision as told.
+// dieAfter ends the process after a transaction that leaves a revision in the state that is
+// describes.
 func (m *mortal) dieAfter(is func(revision.Revision) bool) {
 	m.dies = func(writes []table.Write) bool {
 		for _, write := range writes {
@@ -53,7 +54,7 @@ func (m *mortal) dieAfter(is func(revision.Revision) bool) {
 	}
 }
 
-// bury ends what is left of a process that has died.
+// bury ends the remaining work of a process that has died.
 func (m *mortal) bury(s *server) {
 	close(m.buried)
 	s.kill()

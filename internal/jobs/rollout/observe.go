@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// afterPromotion says whether the revision is to be observed: it is the active one, not for long,
-// and there is one to go back to.
+// afterPromotion says whether the revision must be observed: it is the active revision, its
+// promotion is recent, and there is a revision to go back to.
 func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error) {
 	if at.deployment.Active != at.revision.Revision || r.Now().After(at.revision.Since[revision.Deployed].Add(r.Probation)) {
 		return done, nil
@@ -28,9 +28,9 @@ func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error)
 	return observe, nil
 }
 
-// observe waits whether the active revision stays healthy. When it does not, the one before is
-// deployed again, unless another one is under way already: that one may be the better, and if it is
-// not, this one is looked at again.
+// observe waits to see whether the active revision stays healthy. If it does not, the previous
+// revision is deployed again, unless another revision is already in flight: that revision may
+// be better, and if it is not, this revision is looked at again.
 func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	answer, err := r.afterPromotion(ctx, at)
 	if err != nil || answer != observe {
@@ -57,8 +57,8 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	return done, err
 }
 
-// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended
-// for long enough. One that its target does not have is started.
+// seeRecovered checks whether the agent that serves, which had crashed, is healthy and has not
+// ended for long enough. If its target does not have the agent, it is started.
 func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
 	target, ok := r.target(d)
 	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {

@@ -22,12 +22,12 @@ type minder struct {
 	asked    atomic.Int64
 	// later is how much time has passed while releases stayed healthy.
 	later atomic.Int64
-	// waited, when not nil, is told of each wait, which then lasts as long as it may and lets no
-	// time pass.
+	// waited, when not nil, is told of each wait. The wait then lasts as long as it may, and
+	// no time passes.
 	waited chan struct{}
 }
 
-// AwaitRelapse lets an hour pass where nothing relapses.
+// AwaitRelapse lets an hour pass if the release does not relapse.
 func (m *minder) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	m.asked.Add(1)
 	if m.waited != nil {
@@ -43,7 +43,7 @@ func (m *minder) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	return why, nil
 }
 
-// mind starts a server whose releases relapse as told.
+// mind starts a server whose releases relapse as relapses says.
 func mind(t *testing.T, relapses func(compute.Release) string) (*server, *minder) {
 	t.Helper()
 	m := newMachine(t)
@@ -51,7 +51,8 @@ func mind(t *testing.T, relapses func(compute.Release) string) (*server, *minder
 	return s, s.minded(relapses)
 }
 
-// minded has the server's releases relapse as told, and its clock go on while they are minded.
+// minded makes the server's releases relapse as relapses says, and its clock go on while they
+// are minded.
 func (s *server) minded(relapses func(compute.Release) string) *minder {
 	minded := &minder{target: s.target, relapses: relapses}
 	s.rollout.Targets[revision.GitHub] = minded
@@ -164,7 +165,8 @@ func TestWhenNothingIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestANewerRevisionComesBeforeARollback is in flight when the active one relapses.
+// TestANewerRevisionComesBeforeARollback: a newer revision is in flight when the active
+// revision relapses.
 func TestANewerRevisionComesBeforeARollback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ref, want string }{

@@ -18,7 +18,7 @@ func builtBefore(spec build.Spec) build.Result {
 	return result
 }
 
-// forgetRules makes a revision one that such a server has built.
+// forgetRules changes a revision as if such a server had built it.
 func (m *machine) forgetRules(t *testing.T, ref revision.Ref) {
 	t.Helper()
 	before := table.Update{Key: ref.Key(), Set: table.Attrs{"build": `{"builder": "v0"}`}}
@@ -33,8 +33,8 @@ func refused(build.Spec) build.Result {
 }
 
 // TestAttackARepositoryWithAuthIsNotServedFromAnOldBuild upgrades a server that has served a
-// repository with auth. The new server neither starts that build, nor deploys it again, though
-// somebody asks for it.
+// repository with auth. The new server neither starts that build, nor deploys it again,
+// although a client asks for it.
 func TestAttackARepositoryWithAuthIsNotServedFromAnOldBuild(t *testing.T) {
 	t.Parallel()
 	for name, outcome := range map[string]func(build.Spec) build.Result{"refused": refused, "harmless": built} {
@@ -80,8 +80,8 @@ func TestAttackARepositoryWithAuthIsNotServedFromAnOldBuild(t *testing.T) {
 	}
 }
 
-// TestAttackABuildThatBeganBeforeAnUpgradeIsNotServed has a build that an earlier server began, as
-// those of the cloud are: its result comes after the upgrade.
+// TestAttackABuildThatBeganBeforeAnUpgradeIsNotServed has a build that an earlier server
+// began, like the builds of the cloud: its result comes after the upgrade.
 func TestAttackABuildThatBeganBeforeAnUpgradeIsNotServed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// TestAListenerIsToldWhereAndWhatToRun looks at the release of a deployment that a listener runs:
-// its ResourceSpec has the defaults filled in.
+// TestAListenerIsToldWhereAndWhatToRun checks the release of a deployment that a listener
+// runs: its ResourceSpec has the defaults filled in.
 func TestAListenerIsToldWhereAndWhatToRun(t *testing.T) {
 	t.Parallel()
 	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))

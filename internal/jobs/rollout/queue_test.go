@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// TestRevisionsQueueBehindTheOneInFlight lets three wait: the newest goes next, the others never
-// begin.
+// TestRevisionsQueueBehindTheOneInFlight lets three revisions wait: the newest goes next, the
+// others never begin.
 func TestRevisionsQueueBehindTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -51,9 +51,9 @@ func TestRevisionsQueueBehindTheOneInFlight(t *testing.T) {
 	}
 }
 
-// TestPatchesRaceWithRollouts sends 50 PATCHes at once while rollouts are carried out: none is
-// lost, the newest ends active, every other one was deployed before it or skipped, and none is
-// stuck.
+// TestPatchesRaceWithRollouts sends 50 PATCHes at once while rollouts are carried out: no
+// PATCH is lost, the newest revision ends active, every other revision was deployed before it
+// or skipped, and no revision is stuck.
 func TestPatchesRaceWithRollouts(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -89,7 +89,8 @@ func TestPatchesRaceWithRollouts(t *testing.T) {
 	}
 }
 
-// TestADeleteRacesWithPatchesAndRollouts deletes the deployment in the middle of it all.
+// TestADeleteRacesWithPatchesAndRollouts deletes the deployment while the patches and rollouts
+// run.
 func TestADeleteRacesWithPatchesAndRollouts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -97,7 +98,7 @@ func TestADeleteRacesWithPatchesAndRollouts(t *testing.T) {
 	d := s.create(t, fromGit("weather"))
 	var all sync.WaitGroup
 	for i := range 20 {
-		// Those that come too late are refused.
+		// PATCHes that come too late are refused.
 		all.Go(func() { _, _ = s.deployments.Patch(t.Context(), d.Ref, again(fmt.Sprint(i))) })
 	}
 	s.deleteAndAwait(t, d)

@@ -51,8 +51,8 @@ func TestAnAgentThatCrashedRecovers(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatCannotBeRestoredIsToldOf and started as soon as it can be, though nobody deploys
-// anything.
+// TestAnAgentThatCannotBeRestoredIsToldOf, and is started as soon as possible, without a new
+// deployment.
 func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -84,8 +84,9 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 	}
 }
 
-// TestAttackAReleaseWhoseStartPanics when a server brings back what runs: the server starts, with
-// the other releases. What happened is told and logged once, and the release is tried again later.
+// TestAttackAReleaseWhoseStartPanics when a server starts its releases again: the server
+// starts, with the other releases. The panic is told and logged once, and the release is tried
+// again later.
 func TestAttackAReleaseWhoseStartPanics(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -122,12 +123,13 @@ func TestAttackAReleaseWhoseStartPanics(t *testing.T) {
 	}
 }
 
-// condemned is a server that has died twice with whatever work it is asked for.
+// condemned stands for a server that has died twice with any work that it is asked for.
 type condemned struct{}
 
 func (condemned) Try(context.Context, string, func() error) error { return workflow.ErrServerDied }
 
-// TestAttackAReleaseThatHasEndedTwoServers is not brought back, and that is told.
+// TestAttackAReleaseThatHasEndedTwoServers: the release is not started again, and that is
+// told.
 func TestAttackAReleaseThatHasEndedTwoServers(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -26,7 +26,7 @@ func (s *server) keep(t *testing.T, request deployment.NewDeployment) deployment
 	return request
 }
 
-// loseSecret takes it away as nothing but a table that was restored can.
+// loseSecret removes the secret in a way that only a restored table can cause.
 func (s *server) loseSecret(t *testing.T) {
 	t.Helper()
 	if err := s.table.Transact(context.Background(), table.Delete{Key: kept.Key()}); err != nil {
@@ -45,7 +45,7 @@ func (s *server) wantSecretMissed(t *testing.T, ref deployment.Ref) {
 	}
 }
 
-// TestAnAgentIsReleasedWithWhatItRefersTo, and a release is not made without it.
+// TestAnAgentIsReleasedWithWhatItRefersTo, and no release is made without its secret.
 func TestAnAgentIsReleasedWithWhatItRefersTo(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -71,7 +71,8 @@ func TestAnAgentIsReleasedWithWhatItRefersTo(t *testing.T) {
 	}
 }
 
-// TestALostCanaryIsNotReleasedWithoutWhatItRefersTo has its secret gone together with its process.
+// TestALostCanaryIsNotReleasedWithoutWhatItRefersTo: its secret is lost together with its
+// process.
 func TestALostCanaryIsNotReleasedWithoutWhatItRefersTo(t *testing.T) {
 	t.Parallel()
 	var s *server

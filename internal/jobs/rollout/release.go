@@ -24,7 +24,7 @@ import (
 func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 	target, ok := r.target(at.deployment)
 	if !ok {
-		return awaitHealthy, nil // which says so
+		return awaitHealthy, nil // that step reports it
 	}
 	if at.revision.Status == revision.AwaitingDeploy {
 		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now()))
@@ -32,8 +32,8 @@ func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 	return awaitHealthy, r.start(ctx, target, at)
 }
 
-// start hands the release of a rollout to the compute target. What a person has to mend is noted on
-// the revision, as why it is about to fail.
+// start hands the release of a rollout to the compute target. A problem that a person must
+// correct is noted on the revision, as the reason why the revision is about to fail.
 func (r *Rollout) start(ctx context.Context, target compute.Target, at position) error {
 	err := r.apply(ctx, target, at.deployment, at.revision)
 	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
@@ -59,14 +59,15 @@ func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment
 	return nil
 }
 
-// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so nobody knows
-// whether its agent would be served without something that its repository asks for.
+// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so it is
+// not known whether its agent would be served without something that its repository asks for.
 const ReasonBuildOutdated = "BUILD_OUTDATED"
 
-// buildOutdated explains ReasonBuildOutdated.
+// buildOutdated is the message for ReasonBuildOutdated.
 const buildOutdated = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
 
-// release opens what the revision's agent is given: its secrets, and the settings of the platform.
+// release opens the values that the revision's agent is given: its secrets, and the settings
+// of the platform.
 func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revision.Revision) (compute.Release, error) {
 	if !rev.Checked() {
 		return compute.Release{}, &deployment.StartError{Reason: ReasonBuildOutdated, Message: buildOutdated}
@@ -98,8 +99,8 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	return release, nil
 }
 
-// image is where the revision's image is by now: what was pushed here stays reachable when the
-// server gets another address.
+// image returns the present address of the revision's image: an image that was pushed here
+// stays reachable when the server gets another address.
 func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, error) {
 	image := rev.Image()
 	if rev.Source != revision.InternalDocker || r.Images == nil {
@@ -112,8 +113,8 @@ func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, err
 	return registry.At(repository, image), nil
 }
 
-// environment is what the platform tells the agent, and the agent's secrets. Requests cannot set
-// what the platform sets.
+// environment returns the variables that the platform gives to the agent, and the agent's
+// secrets. Requests cannot set the variables that the platform sets.
 func environment(settings map[string]string, secrets []deployment.Secret) map[string]string {
 	env := make(map[string]string, len(secrets)+len(settings))
 	for _, s := range secrets {
@@ -123,17 +124,18 @@ func environment(settings map[string]string, secrets []deployment.Secret) map[st
 	return env
 }
 
-// namesOf are the names of settings, in order, but for an address with credentials in it.
+// namesOf returns the names of settings, in order, except the name of an address with
+// credentials in it.
 func namesOf(settings map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(settings)), func(name string) bool {
 		return name == "PLATFORM_FRAMEWORK_GIT_REPO" && strings.Contains(settings[name], "@")
 	})
 }
 
-// settingsOf is what the platform tells the agent.
+// settingsOf returns the settings that the platform gives to the agent.
 func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
-	// Traces are sent by the agent, to the service that it has a key of; they belong to the project
-	// of the deployment's name.
+	// The agent sends traces to the service for which it has a key; they belong to the project
+	// with the deployment's name.
 	traces := strconv.FormatBool(slices.ContainsFunc(secrets, func(s deployment.Secret) bool { return s.Name == "PLATFORM_API_KEY" && s.Value != "" }))
 	settings := map[string]string{
 		"SLIPWAY_DEPLOYMENT_ID": rev.Deployment, "SLIPWAY_DEPLOYMENT_NAME": d.Name, "SLIPWAY_REVISION_ID": rev.Revision,
@@ -141,11 +143,11 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
 		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
 		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
-		// The runtime serves no repository with an authentication of its own that is not the one
-		// which the platform asks.
+		// The runtime does not serve a repository whose own authentication is not the
+		// authentication that the platform asks.
 		"SLIPWAY_AUTH": rev.Artifact.Auth,
-		// It serves no repository with other keys that it does not know either, unless the platform
-		// has read them.
+		// It also does not serve a repository with other keys that it does not know, unless
+		// the platform has read them.
 		"SLIPWAY_KEYS":                   strings.Join(rev.Artifact.Settings.Keys(), " "),
 		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
 	}
@@ -187,12 +189,12 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// cannotRun notes that nothing here runs releases of the revision's source.
+// cannotRun notes that no target here runs releases of the revision's source.
 func (r *Rollout) cannotRun(ctx context.Context, at position) (next, error) {
 	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
 }
 
-// noTarget says why a source's releases cannot run here, and what its operator can do.
+// noTarget says why a source's releases cannot run here, and what the operator can do.
 func noTarget(source revision.Source) string {
 	const remedy = "It has no container engine and no network for agents. On one machine, start Docker. " +
 		"On AWS, update the stack with VpcId and the parameters that belong to it."
@@ -202,12 +204,12 @@ func noTarget(source revision.Source) string {
 	return "This server cannot run what it has built. " + remedy
 }
 
-// keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one
-// that is deployed again is built again.
+// keptBuilds is the number of deployed revisions of a deployment whose builds are kept. An
+// older revision that is deployed again is built again.
 const keptBuilds = 10
 
-// promote makes the revision the active one, then lets the release before it drain. A repetition
-// finishes what is left to do.
+// promote makes the revision the active revision, then lets the previous release drain. A
+// repetition finishes the remaining work.
 func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	var err error
 	switch {
@@ -227,8 +229,8 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	return again, nil
 }
 
-// forgetBuilds removes builds that are not needed any more, and what was uploaded for them. The
-// agent is healthy whatever comes of it, and the next promotion tries again.
+// forgetBuilds removes builds that are not needed any more, and the uploads for them. The
+// agent is healthy even if forgetBuilds fails, and the next promotion tries again.
 func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
 	d := at.deployment
 	var err error
@@ -254,8 +256,8 @@ func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionI
 	return r.Deployments.Retired(ctx, d, revisionID)
 }
 
-// Restore starts the releases anew that a compute target lost with the process that ran them. What
-// should not run any more is taken off the list.
+// Restore starts the releases anew that a compute target lost with the process that ran them.
+// A release that must not run any more is removed from the list.
 func (r *Rollout) Restore(ctx context.Context) error {
 	refs, err := r.Deployments.Releases(ctx)
 	if err != nil {
@@ -288,12 +290,13 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 		return nil
 	case ref.Revision == d.Active:
 		return r.startAgain(ctx, target, d, rev)
-	default: // its rollout goes on, and says what becomes of it
+	default: // its rollout goes on and tells the result
 		return r.applyAgain(ctx, target, d, rev)
 	}
 }
 
-// applyAgain starts a release of which a server may have died before. Two deaths condemn it.
+// applyAgain starts a release that may have caused the death of a server before. After two
+// deaths it is not started again.
 func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
 	apply := func() error { return r.apply(ctx, target, d, rev) }
 	if r.Trials == nil {
@@ -302,8 +305,8 @@ func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deplo
 	return r.Trials.Try(ctx, "release/"+rev.Revision, apply)
 }
 
-// startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue
-// tries it again.
+// startAgain starts the serving release anew. If the release cannot be started, that is told,
+// and Rescue tries again.
 func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
 	err := guard.Run(r.Log, "start a release again", func() error { return r.applyAgain(ctx, target, d, rev) })
 	if err == nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// lazy is an engine that takes every start and does nothing.
+// lazy is an engine that accepts every start and does nothing.
 type lazy struct{ workflow.Engine }
 
 func (lazy) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
 
-// neglected returns a store whose workflows never begin, as those of a process that died between a
-// write and a start.
+// neglected returns a store whose workflows never begin, like the workflows of a process that
+// died between a write and a start.
 func (m *machine) neglected(s *server) *deployment.Store {
 	return deployment.NewStore(deployment.Config{Table: m.table, Workflow: lazy{s.workflow}, Sealer: m.key, Now: clock.System})
 }
@@ -52,7 +52,7 @@ func TestATeardownThatWasNeverStartedIsStarted(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestRescueLeavesAloneWhatIsWithinItsLease looks before anything is due.
+// TestRescueLeavesAloneWhatIsWithinItsLease runs a rescue before anything is due.
 func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -69,7 +69,7 @@ func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
 	}
 }
 
-// TestRescueLeavesAWorkflowThatRunsAlone looks while a rollout waits for its build.
+// TestRescueLeavesAWorkflowThatRunsAlone runs a rescue while a rollout waits for its build.
 func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -90,7 +90,7 @@ func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// ended is an engine that says of an execution that it has ended.
+// ended is an engine that reports that an execution has ended.
 type ended struct {
 	workflow.Engine
 	status workflow.Status
@@ -100,8 +100,8 @@ func (e ended) Describe(_ context.Context, machine workflow.Machine, name string
 	return workflow.Execution{Machine: machine, Name: name, Status: e.status}, nil
 }
 
-// TestARevisionWhoseWorkflowEndedWithoutItIsFailed asks for each way in which a workflow can end,
-// at each point of a rollout.
+// TestARevisionWhoseWorkflowEndedWithoutItIsFailed checks each way in which a workflow can
+// end, at each point of a rollout.
 func TestARevisionWhoseWorkflowEndedWithoutItIsFailed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []workflow.Status{workflow.Failed, workflow.TimedOut, workflow.Aborted, workflow.Succeeded} {
@@ -148,7 +148,8 @@ func (s *server) perform(t *testing.T, step string, d deployment.Deployment) {
 	}
 }
 
-// TestTheQueueGoesOnAfterARescue lets a revision wait behind one whose workflow was aborted.
+// TestTheQueueGoesOnAfterARescue lets a revision wait behind a revision whose workflow was
+// aborted.
 func TestTheQueueGoesOnAfterARescue(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -170,8 +171,8 @@ func TestTheQueueGoesOnAfterARescue(t *testing.T) {
 	}
 }
 
-// TestATeardownThatGaveUpIsFinished lets it fail until the machine's attempts are over, then mends
-// what it called.
+// TestATeardownThatGaveUpIsFinished lets the teardown fail until the machine's attempts are
+// over, then repairs the part that failed.
 func TestATeardownThatGaveUpIsFinished(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(m *machine) *fake{
@@ -202,7 +203,8 @@ func TestATeardownThatGaveUpIsFinished(t *testing.T) {
 	}
 }
 
-// TestOneThatCannotBeReadDoesNotKeepTheOthers spoils what is stored of the first of two.
+// TestOneThatCannotBeReadDoesNotKeepTheOthers corrupts the stored data of the first of two
+// deployments.
 func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -228,8 +230,8 @@ func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
 	}
 }
 
-// TestADeploymentThatIsDeletedByForceIsTakenApart although its records were asked away before its
-// teardown could begin.
+// TestADeploymentThatIsDeletedByForceIsTakenApart although the deletion by force has hidden it
+// before its teardown could begin.
 func TestADeploymentThatIsDeletedByForceIsTakenApart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -247,7 +249,7 @@ func TestADeploymentThatIsDeletedByForceIsTakenApart(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestForceLeavesBehindOnlyWhatCannotBeRemoved lets a target fail for ever.
+// TestForceLeavesBehindOnlyWhatCannotBeRemoved lets a target fail forever.
 func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -275,7 +277,8 @@ func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
 	}
 }
 
-// TestOneThatCannotBeRescuedDoesNotKeepTheOthers lets the first of two fail.
+// TestOneThatCannotBeRescuedDoesNotKeepTheOthers lets the rescue of the first of two
+// deployments fail.
 func TestOneThatCannotBeRescuedDoesNotKeepTheOthers(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// restart has the agents of a deployment started anew, with the values that its secrets have now.
+// restart starts the agents of a deployment anew, with the present values of its secrets.
 func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	all, err := r.restarted(ctx, t)
 	if err != nil {
@@ -45,9 +45,10 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	return awaitRestart, nil
 }
 
-// awaitRestart waits until the agents that serve are those that the restart has started, or others
-// that were started since. A release that has no callers yet is waited for, unless it came after
-// the restart, and has what the restart brings: what becomes of it is told by its rollout.
+// awaitRestart waits until the agents that serve were started by the restart, or by another
+// start since. It also waits for a release that has no callers yet, unless the release came
+// after the restart and so has the values of the restart. The rollout of a release without
+// callers tells what becomes of it.
 func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	all, err := r.restarted(ctx, t)
 	if err != nil {
@@ -78,7 +79,7 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
 			return restart, nil
 		case status.State == compute.Failed && status.Reason == compute.ReasonNoCapacity && r.Now().Sub(id.Time(t.Restart)) <= roomLimit:
-			return restart, nil // the target tries it anew, which takes it minutes
+			return restart, nil // the target tries it anew, which takes minutes
 		case status.State == compute.Failed && at.serves():
 			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
 		}
@@ -86,8 +87,8 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	return done, r.Deployments.Restarted(ctx, t.deployment(), t.Restart)
 }
 
-// awaitFirst waits where no agent serves: until the revision in flight, which gets the values of
-// the restart as well, does, or until there is none in flight any more.
+// awaitFirst waits if no agent serves: until the revision in flight, which gets the values of
+// the restart as well, serves, or until no revision is in flight any more.
 func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	var at position
@@ -115,8 +116,9 @@ func (r *Rollout) failRestart(ctx context.Context, t task) (next, error) {
 	return failed, r.Deployments.RestartFailed(ctx, t.deployment(), t.Restart, ReasonInternal, internalTrouble)
 }
 
-// restarted are the releases that run as far as a restart is concerned: the active one, and the one
-// that is being deployed, which may be a canary. A deployment that is deleted has none.
+// restarted returns the releases that a restart concerns: the active release, and the release
+// that is being deployed, which may be a canary. A deployment that is deleted has no such
+// releases.
 func (r *Rollout) restarted(ctx context.Context, t task) ([]position, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
@@ -145,14 +147,14 @@ func (r *Rollout) restarted(ctx context.Context, t task) ([]position, error) {
 	return all, nil
 }
 
-// runs tells whether the revision's release is to run, as far as was read.
+// runs reports whether the revision's release must run, according to the data that was read.
 func (at position) runs() bool {
 	return at.deployment.Status != deployment.AwaitingDelete &&
 		(at.revision.Revision == at.deployment.Active || (at.revision.Status == revision.Deploying && !at.revision.Doomed()))
 }
 
-// serves tells whether the revision's release has callers. What becomes of one that has none yet is
-// told by its rollout.
+// serves reports whether the revision's release has callers. The rollout of a release that has
+// no callers yet tells what becomes of it.
 func (at position) serves() bool {
 	return at.revision.Revision == at.deployment.Active || at.deployment.Canary > 0
 }
@@ -165,8 +167,8 @@ func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) 
 	return nil, errors.New("what runs the deployment's releases cannot restart them")
 }
 
-// takeBackRestart removes a release again that another one has replaced while it was restarted: who
-// removes it may have passed by already.
+// takeBackRestart removes a release again that another release has replaced while it was
+// restarted: the process that removes the release may already have done so.
 func (r *Rollout) takeBackRestart(ctx context.Context, before position) error {
 	if err := r.takeBack(ctx, before); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// TestARestartBringsNoReleaseBackThatFails for a fault of the platform, whatever of it is being
-// removed meanwhile. The restart is told when the revision has failed.
+// TestARestartBringsNoReleaseBackThatFails for a fault of the platform, whatever part of it is
+// being removed meanwhile. The restart is told when the revision has failed.
 func TestARestartBringsNoReleaseBackThatFails(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(m *machine) *fake{
@@ -67,8 +67,8 @@ func TestARestartBringsNoReleaseBackThatFails(t *testing.T) {
 	}
 }
 
-// TestARestartWhereNothingServes is told when the revision in flight has come to its end, and as
-// that was.
+// TestARestartWhereNothingServes: the restart is told when the revision in flight has ended,
+// with the result of that revision.
 func TestARestartWhereNothingServes(t *testing.T) {
 	t.Parallel()
 	failed := func(compute.Release) compute.Status {
@@ -141,8 +141,8 @@ func TestARestartWhereNothingServes(t *testing.T) {
 	}
 }
 
-// TestARestartDoesNotWaitForARevisionThatCameAfterIt and has not become healthy: that one has the
-// new values anyhow.
+// TestARestartDoesNotWaitForARevisionThatCameAfterIt and has not become healthy: that revision
+// has the new values anyway.
 func TestARestartDoesNotWaitForARevisionThatCameAfterIt(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

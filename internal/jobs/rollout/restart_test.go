@@ -38,8 +38,8 @@ func (s *server) restart(t *testing.T, ref deployment.Ref) deployment.Restart {
 	return restart
 }
 
-// ofRestarts are the events of restarts: type, revision and reason, and whether it names the
-// restart.
+// ofRestarts returns the events of restarts: type, revision and reason, and whether the event
+// names the restart.
 func (s *server) ofRestarts(t *testing.T, ref deployment.Ref) (found []event.Event) {
 	t.Helper()
 	all, err := s.deployments.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
@@ -106,7 +106,7 @@ func TestARestartStartsTheActiveReleaseAnew(t *testing.T) {
 	}
 }
 
-// TestARestartStartsWhatIsBeingDeployedAnew too, which has read its secrets before: a first
+// TestARestartStartsWhatIsBeingDeployedAnew too, if it has read its secrets before: a first
 // revision that is not healthy yet, and a canary.
 func TestARestartStartsWhatIsBeingDeployedAnew(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func (t *target) awaitRestartOf(revision string) {
 	t.await(context.Background(), func() bool { return t.restarts[revision].id != "" })
 }
 
-// TestARestartWhoseSuccessorsFailIsTold leaves what serves as it is.
+// TestARestartWhoseSuccessorsFailIsTold, and the agents that serve stay as they are.
 func TestARestartWhoseSuccessorsFailIsTold(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -175,8 +175,8 @@ func TestARestartWhoseSuccessorsFailIsTold(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestAStepOfARestartThatFailsIsRepeated lets each step fail some times, before it did anything,
-// and after it did everything.
+// TestAStepOfARestartThatFailsIsRepeated lets each step fail some times, before it did
+// anything, and after it did everything.
 func TestAStepOfARestartThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, step := range restartSteps {
@@ -195,8 +195,8 @@ func TestAStepOfARestartThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-// TestAStepOfARestartThatAlwaysFails is told as a fault of the platform; one whose answer is always
-// lost has done its work, and what was told is not told otherwise.
+// TestAStepOfARestartThatAlwaysFails is told as a fault of the platform. A step whose answer
+// is always lost has done its work, and the earlier result is not told differently.
 func TestAStepOfARestartThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -223,7 +223,7 @@ func TestAStepOfARestartThatAlwaysFails(t *testing.T) {
 	}
 }
 
-// TestTroubleOfTheTargetInARestart lets each of its methods fail once, and always.
+// TestTroubleOfTheTargetInARestart lets each method of the target fail once, and always.
 func TestTroubleOfTheTargetInARestart(t *testing.T) {
 	t.Parallel()
 	for _, method := range restartSteps {
@@ -259,8 +259,8 @@ func TestEveryStepOfARestartMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestARestartThatIsKilledGoesOn kills the server after each write of a restart, with the target
-// losing what it had, and with it living on.
+// TestARestartThatIsKilledGoesOn kills the server after each write of a restart, in one case
+// with a target that loses its data, in the other with a target that lives on.
 func TestARestartThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -292,7 +292,7 @@ func TestARestartThatIsKilledGoesOn(t *testing.T) {
 				case restart := <-begun:
 					s.awaitEnd(t, workflow.Restart, restart.ID)
 					s.wantTold(t, d, restart, event.DeploymentRestarted, "")
-				default: // whose caller was told that it did not begin, or nothing
+				default: // the caller was told that it did not begin, or was told nothing
 				}
 				s.wantAtRest(t, d.Ref, revision.Deployed)
 				s.kill()
@@ -310,7 +310,7 @@ func TestARestartThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// TestARestartOfADeploymentThatIsDeletedMeanwhile ends without a word, and leaves nothing.
+// TestARestartOfADeploymentThatIsDeletedMeanwhile ends without an event, and leaves nothing.
 func TestARestartOfADeploymentThatIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, step := range restartSteps {
@@ -364,7 +364,8 @@ func TestAReleaseThatIsReplacedDuringItsRestart(t *testing.T) {
 	}
 }
 
-// TestARestartGivesAgentsThePresentValues of what they refer to, and starts none where one is gone.
+// TestARestartGivesAgentsThePresentValues of the secrets that they refer to, and starts no
+// agent where a secret is gone.
 func TestARestartGivesAgentsThePresentValues(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -396,7 +397,8 @@ func TestARestartGivesAgentsThePresentValues(t *testing.T) {
 	}
 }
 
-// TestNoRestartKeepsTheProcess that is about to end; the next one carries it to its end.
+// TestNoRestartKeepsTheProcess that is about to end; the next process carries the restart to
+// its end.
 func TestNoRestartKeepsTheProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -421,8 +423,9 @@ func TestNoRestartKeepsTheProcess(t *testing.T) {
 	next.wantTold(t, d, restart, event.DeploymentRestarted, "")
 }
 
-// TestARestartWaitsForRoom: a quota that is used up for a while costs a restart time only, whether
-// it shows at its beginning or after it. One that stays used up is told by its name.
+// TestARestartWaitsForRoom: a quota that is used up for a while only delays a restart, whether
+// it shows at the beginning of the restart or later. A quota that stays used up is told by its
+// name.
 func TestARestartWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	full := compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota tasks of the account"}

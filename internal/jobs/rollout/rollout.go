@@ -19,18 +19,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Reasons of failures that the rollout itself finds.
+// Reasons of failures that the rollout itself detects.
 const (
-	// ReasonInternal: a fault of the platform, which its log explains.
+	// ReasonInternal: a fault of the platform; the platform's log explains it.
 	ReasonInternal = build.ReasonInternal
 	// ReasonNoContainerEngine: this server cannot run container images.
 	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
 )
 
-// internalTrouble is what a person is told of ReasonInternal.
+// internalTrouble is the message for a person about ReasonInternal.
 const internalTrouble = "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
 
-// next is the answer of a step: the state that the machine goes to.
+// next is the answer of a step: the next state of the machine.
 type next string
 
 const (
@@ -52,48 +52,50 @@ const (
 	awaitRestart    next = "AwaitRestart"
 	failed          next = "Failed"
 
-	// again is the answer of a step that has written, and has to read what is left to do.
+	// again is the answer of a step that has written, and must read the remaining work.
 	again next = ""
 )
 
-// Forgetter erases what is kept about a revision outside of the table.
+// Forgetter erases the data about a revision that is kept outside of the table.
 type Forgetter interface {
 	Remove(revision string) error
 }
 
-// Integrations has the credentials of repositories. *integration.Service is one.
+// Integrations provides the credentials of repositories. *integration.Service is an
+// implementation.
 type Integrations interface {
-	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; any
-	// other fault says to people what to do.
+	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; the
+	// message of any other fault tells people what to do.
 	CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error)
-	// CloneRefused says why a clone with such credentials may have been refused, as a fault like
-	// those of CloneCredentials; nil if it knows nothing.
+	// CloneRefused says why a clone with such credentials may have been refused, as a fault
+	// like the faults of CloneCredentials; nil if it knows no cause.
 	CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error
 }
 
-// Eraser removes everything that it keeps of a deployment.
+// Eraser removes all data that it keeps about a deployment.
 type Eraser interface {
 	Erase(ctx context.Context, workspace, deployment string) error
 }
 
-// Config is what a Rollout works with.
+// Config is the configuration of a Rollout.
 type Config struct {
 	Deployments *deployment.Store
 	Threads     *thread.Store
-	// Kept are the stores of what else a deployment keeps, crons first.
+	// Kept are the stores of the other data of a deployment, crons first.
 	Kept     []Eraser
 	Workflow workflow.Engine
 	Builder  build.Builder
-	// Uploads are what revisions of uploaded sources are built from; nil has none.
+	// Uploads are the sources of revisions of uploaded sources; nil if there are no uploads.
 	Uploads upload.Store
-	// Integrations are asked for credentials when a revision names one of them.
+	// Integrations are asked for credentials when a revision names an integration.
 	Integrations Integrations
-	// Targets run the releases of each source; a source without one cannot be deployed here.
+	// Targets run the releases of each source; a source without a target cannot be deployed
+	// here.
 	Targets map[revision.Source]compute.Target
 	// Listeners runs the releases of deployments that are placed at a listener, whatever their
 	// source.
 	Listeners compute.Target
-	// Images are what clients have pushed; nil where they cannot.
+	// Images are the images that clients have pushed; nil where clients cannot push.
 	Images registry.Registry
 	Logs   Forgetter
 	// Hasher derives the token of each release.
@@ -106,13 +108,14 @@ type Config struct {
 	// Probation is how long a revision is observed after its promotion, where its deployment asks
 	// for automatic rollback; default 10 min.
 	Probation time.Duration
-	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5
-	// min.
+	// Steady is how long an agent that had crashed must run without an end to count as
+	// recovered; default 5 min.
 	Steady time.Duration
-	// Stopping ends when the process is about to: waits for releases end then, which are as they
-	// are without it. Nil is a process that does not say so.
+	// Stopping ends when the process is about to end. Then all waits for releases end; the
+	// releases stay as they are without the process. Nil: the process does not announce its
+	// end.
 	Stopping context.Context
-	// Trials watch releases that are started again; nil watches none.
+	// Trials watch releases that are started again; nil: they are not watched.
 	Trials workflow.Trials
 }
 
@@ -160,11 +163,11 @@ func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMess
 // result is the output of a Task state.
 type result struct {
 	Next next `json:"next"`
-	// Due is when to go on, for await.
+	// Due is when the machine goes on, for await.
 	Due string `json:"due"`
 }
 
-// position is a rollout as it was read.
+// position is a rollout in the state that was read.
 type position struct {
 	deployment deployment.Deployment
 	revision   revision.Revision
@@ -175,8 +178,9 @@ func (r *Rollout) read(ctx context.Context, t task) (position, error) {
 	return position{d, rev}, err
 }
 
-// prepare takes the revision up. One that does not hold the slot waits for its turn, or was
-// overtaken. What is left of before a deletion goes first.
+// prepare begins the work on the revision. A revision that does not hold the slot waits for
+// its turn, or was overtaken. The releases that are left from before a deletion are removed
+// first.
 func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision {
 		return done, nil
@@ -196,9 +200,9 @@ func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	return provision, r.Deployments.Cleared(ctx, at.deployment)
 }
 
-// provision makes what the deployment needs once. Its tracing project was created with it; its
-// threads need no database of their own. An image needs no build, nor does a revision that was made
-// from one that was built.
+// provision makes the things that the deployment needs once. Its tracing project was created
+// with it; its threads need no separate database. An image needs no build; a revision that was
+// made from a built revision needs no build either.
 func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 	status, answer := revision.AwaitingBuild, startBuild
 	if at.revision.IsBuilt() {
@@ -210,9 +214,9 @@ func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 	return answer, r.Deployments.Provisioned(ctx, at.deployment, at.revision.Change(r.Now(), status))
 }
 
-// fail ends the revision with the failure that was noted on it, or as a fault of the platform when
-// the machine's retries ran out: that is noted first, so that nobody takes its release for one that
-// is to run while it is removed.
+// fail ends the revision with the failure that was noted on it or, when the machine's retries
+// ran out, with a fault of the platform. That fault is noted first, so that no process regards
+// the release as a release that must run while it is removed.
 func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if !at.revision.Doomed() {
 		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble)); err != nil {
@@ -238,7 +242,7 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	return again, nil // to start the next revision
 }
 
-// interrupted takes away what the rollout of a cancelled revision has begun, and passes the slot
+// interrupted removes what the rollout of a cancelled revision has begun, and passes the slot
 // on.
 func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision || !at.deployment.Busy {
@@ -256,8 +260,8 @@ func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	return again, nil // to start the next revision
 }
 
-// waitForRelease is wait for what goes on outside of this process, or ends with it: a process that
-// is about to end is not kept by it.
+// waitForRelease is wait for work that goes on outside of this process, or ends with it: the
+// wait does not delay a process that is about to end.
 func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, end := r.untilStopping(ctx)
 	ctx, endWait := r.wait(ctx, at)
@@ -267,7 +271,7 @@ func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Co
 	}
 }
 
-// untilStopping returns a context that ends when the process is about to, too.
+// untilStopping returns a context that also ends when the process is about to end.
 func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if r.Stopping == nil {
@@ -280,9 +284,9 @@ func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end fun
 	}
 }
 
-// wait returns a context for a wait within a step. It ends when the step's patience does, and as
-// soon as the revision is cancelled, or promoted before its time as a canary: which are the only
-// changes of it by others.
+// wait returns a context for a wait within a step. The context ends when the step's patience
+// is over, and as soon as the revision is cancelled, or is a canary that is promoted before
+// its time. These are the only changes of the revision by others.
 func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})

@@ -71,8 +71,8 @@ func TestANewRevisionTakesThePlaceOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestTheReleaseBeforeServesUntilTheNewOneIsHealthy looks at what runs while the new release is
-// not.
+// TestTheReleaseBeforeServesUntilTheNewOneIsHealthy checks which release runs while the new
+// release is not healthy.
 func TestTheReleaseBeforeServesUntilTheNewOneIsHealthy(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -98,8 +98,8 @@ func TestTheReleaseBeforeServesUntilTheNewOneIsHealthy(t *testing.T) {
 	s.wantAtRest(t, first.Ref, revision.Deployed)
 }
 
-// TestAStepWaitsNoLongerThanItsPatience lets builds and releases take longer, so that the machine
-// has to ask again.
+// TestAStepWaitsNoLongerThanItsPatience makes builds and releases take longer, so that the
+// machine must ask again.
 func TestAStepWaitsNoLongerThanItsPatience(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -179,7 +179,7 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 			},
 			Token: secret.InvokeToken(m.key, d.Active), Resources: compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
 		}
-		// Its secrets are hidden in its log, and not a word of its settings.
+		// Its log hides its secrets, and no word of its settings.
 		hidden := slices.DeleteFunc([]string{want.Token, "value of " + name, key}, func(value string) bool { return value == "" })
 		if values := slices.DeleteFunc(got.SecretValues(), func(value string) bool { return value == "" }); !cmp.Equal(slices.Sorted(slices.Values(values)), slices.Sorted(slices.Values(hidden))) {
 			t.Errorf("the log hides %q, want %q", values, hidden)
@@ -252,7 +252,7 @@ func TestNoSecretIsInAWorkflow(t *testing.T) {
 	}
 }
 
-// TestAStepAnswersTheNextStepOnly looks at what goes into the history of a workflow.
+// TestAStepAnswersTheNextStepOnly checks the data in the history of a workflow.
 func TestAStepAnswersTheNextStepOnly(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -11,13 +11,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// roomLimit is how long a revision waits in one status, or a restart, for a quota of the platform's
-// account. It is shorter than the time for which the machines repeat the step, so that work that
-// has waited in vain says so.
+// roomLimit is how long a revision waits in one status, or a restart waits, for a quota of the
+// platform's account. It is shorter than the time for which the machines repeat the step, so
+// that work that has waited in vain reports the quota.
 const roomLimit = 6 * time.Hour
 
-// awaitRoom has a step repeated later that there is no room for now, and says on the revision what
-// it waits for. A revision that has waited too long is noted to fail because of it.
+// awaitRoom makes the machine repeat a step later because there is no room for it now, and
+// notes on the revision what it waits for. If a revision has waited too long, awaitRoom notes
+// that it fails because of this.
 func (r *Rollout) awaitRoom(ctx context.Context, at position, reason, message string) error {
 	rev := at.revision
 	if r.Now().Sub(rev.Since[rev.Status]) > roomLimit {
@@ -31,7 +32,7 @@ func (r *Rollout) awaitRoom(ctx context.Context, at position, reason, message st
 	return &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
 }
 
-// hasRoom takes back what awaitRoom has said on the revision.
+// hasRoom removes the note of awaitRoom from the revision.
 func (r *Rollout) hasRoom(ctx context.Context, at position) error {
 	if !at.revision.Waits {
 		return nil
@@ -39,18 +40,18 @@ func (r *Rollout) hasRoom(ctx context.Context, at position) error {
 	return r.Deployments.Advance(ctx, at.deployment, at.revision.Waited(r.Now()))
 }
 
-// startLater starts a release anew that the compute target has given up because there was no room
-// for it, and looks at it later.
+// startLater starts a release anew that the compute target has given up because there was no
+// room for it, and looks at it later.
 func (r *Rollout) startLater(ctx context.Context, target compute.Target, at position, message string) (next, error) {
 	err := r.awaitRoom(ctx, at, compute.ReasonNoCapacity, message)
 	if err == nil {
-		return fail, nil // it was noted why
+		return fail, nil // the reason was already noted
 	}
 	return "", errors.Join(err, r.apply(ctx, target, at.deployment, at.revision))
 }
 
-// restartLater has a restart repeated later that there is no room for now. A restart that has
-// waited too long has failed.
+// restartLater makes the machine repeat a restart later because there is no room for it now. A
+// restart that has waited too long has failed.
 func (r *Rollout) restartLater(ctx context.Context, d deployment.Ref, restartID, message string) (next, error) {
 	if r.Now().Sub(id.Time(restartID)) > roomLimit {
 		return failed, r.Deployments.RestartFailed(ctx, d, restartID, compute.ReasonNoCapacity, message)

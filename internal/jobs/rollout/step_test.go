@@ -16,8 +16,8 @@ import (
 
 type performFunc = func(context.Context) (json.RawMessage, error)
 
-// rolloutSteps are the steps of a rollout that succeeds, with a canary, with the status of a
-// revision that fails there.
+// rolloutSteps are the steps of a rollout that succeeds, with a canary. Each has the status of
+// a revision that fails there.
 var rolloutSteps = []struct {
 	name   string
 	failed revision.Status
@@ -63,8 +63,8 @@ func failing(name string, n int64, after bool) func(context.Context, string, per
 	}
 }
 
-// TestAStepThatAlwaysFailsFailsTheRevision checks that the slot goes on, and that what serves goes
-// on serving.
+// TestAStepThatAlwaysFailsFailsTheRevision checks that the slot is passed on, and that the
+// release that serves continues to serve.
 func TestAStepThatAlwaysFailsFailsTheRevision(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -89,7 +89,7 @@ func TestAStepThatAlwaysFailsFailsTheRevision(t *testing.T) {
 	}
 }
 
-// TestAStepWhoseAnswerIsAlwaysLost has done its work, which is not undone by what follows.
+// TestAStepWhoseAnswerIsAlwaysLost has done its work, and later steps do not undo it.
 func TestAStepWhoseAnswerIsAlwaysLost(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -159,7 +159,7 @@ func TestEveryStepMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestTroubleOfTheBuilderAndTheTarget lets each of their methods fail once, and always.
+// TestTroubleOfTheBuilderAndTheTarget lets each method of both fail once, and always.
 func TestTroubleOfTheBuilderAndTheTarget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -192,8 +192,8 @@ func TestTroubleOfTheBuilderAndTheTarget(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatCannotBeRemovedIsRemovedLater lets the promotion succeed while the release before
-// cannot be stopped.
+// TestAReleaseThatCannotBeRemovedIsRemovedLater lets the promotion succeed while the previous
+// release cannot be stopped.
 func TestAReleaseThatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -228,8 +228,8 @@ func TestNoReleaseIsForgottenWhenTwoAreToGo(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestTheNextRevisionIsStartedAfterTroubleWithTheEngine passes the slot on while the engine does
-// not take a start.
+// TestTheNextRevisionIsStartedAfterTroubleWithTheEngine passes the slot on while the engine
+// refuses to start a workflow.
 func TestTheNextRevisionIsStartedAfterTroubleWithTheEngine(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -247,7 +247,7 @@ func TestTheNextRevisionIsStartedAfterTroubleWithTheEngine(t *testing.T) {
 	}
 }
 
-// refusing is an engine that does not take the first start.
+// refusing is an engine that refuses the first start.
 type refusing struct {
 	workflow.Engine
 	asked atomic.Int64

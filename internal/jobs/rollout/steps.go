@@ -14,7 +14,7 @@ import (
 // handler performs a step.
 type handler func(*Rollout, context.Context, task) (answered, error)
 
-// answered is the answer of a step. due is when to go on, and is set for await only.
+// answered is the answer of a step. due is when the machine goes on; it is set for await only.
 type answered struct {
 	next
 	due time.Time
@@ -53,7 +53,7 @@ func (r *Rollout) perform(ctx context.Context, t task) (answered, error) {
 	return perform(r, ctx, t)
 }
 
-// undelayed is the handler of a step that names the next step and no time for it.
+// undelayed is the handler of a step that names the next step, without a time for it.
 func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler {
 	return func(r *Rollout, ctx context.Context, t task) (answered, error) {
 		name, err := step(r, ctx, t)
@@ -61,7 +61,8 @@ func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler
 	}
 }
 
-// insisting is the handler of a step of the teardown. It fails if anything would be left behind.
+// insisting is the handler of a step of the teardown. It fails if anything would be left
+// behind.
 func insisting(step func(*Rollout, context.Context, task, bearing) (answered, error)) handler {
 	return func(r *Rollout, ctx context.Context, t task) (answered, error) { return step(r, ctx, t, insist) }
 }
@@ -77,7 +78,8 @@ func ofRevision(step func(*Rollout, context.Context, position) (next, error)) ha
 	})
 }
 
-// decide performs a step, which commits its own writes, again each time that it loses a race.
+// decide performs a step, which commits its own writes. It performs the step again each time
+// that the step loses a race.
 func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (T, error) {
 	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
 		answer, err := step(ctx)
@@ -90,7 +92,7 @@ func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (
 func (r *Rollout) attempt(ctx context.Context, t task, step func(*Rollout, context.Context, position) (next, error)) (next, error) {
 	at, err := r.read(ctx, t)
 	if fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete) {
-		return done, nil // the teardown takes care of the rest
+		return done, nil // the teardown does the rest
 	}
 	if err != nil {
 		return "", err

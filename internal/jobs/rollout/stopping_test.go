@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// stop ends a server with all the time that it needs.
+// stop ends a server and gives it all the time that it needs.
 func (s *server) stop(t *testing.T, meanwhile func()) {
 	t.Helper()
 	closed := make(chan struct{})
@@ -27,7 +27,7 @@ func (s *server) stop(t *testing.T, meanwhile func()) {
 	}
 }
 
-// entering says when a method of a fake is called first.
+// entering returns a channel that tells when a method of a fake is called first.
 func (f *fake) entering(awaited string) <-chan struct{} {
 	calls := make(chan struct{}, 1)
 	f.entered = func(method, _ string) {
@@ -41,8 +41,8 @@ func (f *fake) entering(awaited string) <-chan struct{} {
 	return calls
 }
 
-// TestNoReleaseKeepsTheProcess that is about to end: the step that waits for it has the patience of
-// an hour, and the release never answers.
+// TestNoReleaseKeepsTheProcess that is about to end: the step that waits for the release has
+// the patience of an hour, and the release never answers.
 func TestNoReleaseKeepsTheProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -63,7 +63,7 @@ func TestNoReleaseKeepsTheProcess(t *testing.T) {
 	next.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestNoCanaryKeepsTheProcess that is about to end, however long it is to be minded.
+// TestNoCanaryKeepsTheProcess that is about to end, however long the canary must be minded.
 func TestNoCanaryKeepsTheProcess(t *testing.T) {
 	t.Parallel()
 	s, _, _, d := onTrial(t)
@@ -73,7 +73,7 @@ func TestNoCanaryKeepsTheProcess(t *testing.T) {
 	}
 }
 
-// TestABuildMayEndBeforeTheProcess does, which would have to begin anew otherwise.
+// TestABuildMayEndBeforeTheProcess does, because the build would otherwise have to begin anew.
 func TestABuildMayEndBeforeTheProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -2,13 +2,13 @@ package rollout_test
 
 import "sync"
 
-// tasks are the steps that have not returned. Unlike a sync.WaitGroup's, its Wait may be called
-// while the first ones begin.
+// tasks are the steps that have not returned. Unlike the Wait of a sync.WaitGroup, its Wait
+// may be called while the first steps begin.
 type tasks struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	count   int
-	// over: no more begin.
+	// over: no more steps begin.
 	over bool
 }
 
@@ -18,7 +18,7 @@ func newTasks() *tasks {
 	return ts
 }
 
-// begin reports whether a step may begin, which ends with end.
+// begin reports whether a step may begin. The step ends with end.
 func (ts *tasks) begin() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -35,7 +35,7 @@ func (ts *tasks) end() {
 	ts.changed.Broadcast()
 }
 
-// Wait waits until none is under way.
+// Wait waits until no step is running.
 func (ts *tasks) Wait() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -44,7 +44,7 @@ func (ts *tasks) Wait() {
 	}
 }
 
-// close waits for those that have begun, and has no others begin.
+// close waits for the steps that have begun, and lets no other steps begin.
 func (ts *tasks) close() {
 	ts.mu.Lock()
 	ts.over = true

@@ -13,15 +13,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// bearing decides about trouble with something that a deployment runs on: whether it ends the step,
-// or what is in the way is left behind.
+// bearing decides about an error with a resource that a deployment runs on: the error ends the
+// step, or the resource is left behind.
 type bearing func(context.Context, deployment.Deployment, error) error
 
 // insist leaves nothing behind.
 func insist(_ context.Context, _ deployment.Deployment, err error) error { return err }
 
-// bear leaves behind what a deployment that was deleted by force runs on and what cannot be
-// removed. Who deleted it by force finds it in the log.
+// bear leaves behind resources of a deployment that was deleted by force if they cannot be
+// removed. The log shows them to the person who deleted the deployment by force.
 func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) error {
 	if err == nil || !d.Forced || ctx.Err() != nil {
 		return err
@@ -30,9 +30,10 @@ func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) 
 	return nil
 }
 
-// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the
-// teardown may have passed by already. It does so even for a step that was cut off, and for a
-// deployment that lives again: that has a new revision.
+// takeBack undoes the work that a step has started for a deployment that was deleted
+// meanwhile, because the teardown may already have passed this point. It does so even for a
+// step that was cut off, and for a deployment that lives again, because that deployment has a
+// new revision.
 func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	ctx = context.WithoutCancel(ctx)
 	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
@@ -49,8 +50,8 @@ func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	return r.cutOff(ctx, at.deployment, rev)
 }
 
-// cutOff stops what a revision of a deployment runs that was deleted, and may live again. What was
-// deployed keeps its build.
+// cutOff stops everything that a revision runs whose deployment was deleted, and may live
+// again. A revision that was deployed keeps its build.
 func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
 	err := r.remove(ctx, d, rev.Ref)
 	if rev.Status == revision.Deployed {
@@ -59,15 +60,15 @@ func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revis
 	return errors.Join(err, r.Builder.Remove(ctx, rev.Revision))
 }
 
-// torn reads the deployment that a step of a teardown is about. It is over for a teardown after
-// which another one began, and for a deployment that lives again.
+// torn reads the deployment that a step of a teardown is about. over is true for a teardown
+// after which another teardown began, and for a deployment that lives again.
 func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
 	d, err = r.Deployments.GetHidden(ctx, t.deployment())
 	return d, err == nil && (d.Status != deployment.AwaitingDelete || d.Teardown != t.Teardown), err
 }
 
-// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow
-// when their revisions are erased, which is after the recovery window.
+// stopReleases ends the rollout in flight and stops the releases that serve. Builds and older
+// releases follow when their revisions are erased, which is after the recovery window.
 func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answered, error) {
 	return decide(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
 }
@@ -100,7 +101,8 @@ func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, err
 	return answered{await, d.PurgeAt}, r.Deployments.Rest(ctx, d)
 }
 
-// beginPurge begins to erase what is left of a deployment when its recovery window is over.
+// beginPurge begins to erase the remaining data of a deployment when its recovery window is
+// over.
 func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
 	return decide(ctx, func(ctx context.Context) (answered, error) {
 		d, over, err := r.torn(ctx, t)
@@ -116,7 +118,8 @@ func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
 	})
 }
 
-// target is what runs a deployment's releases; not ok when nothing does here.
+// target returns the target that runs a deployment's releases; ok is false when there is no
+// such target here.
 func (r *Rollout) target(d deployment.Deployment) (_ compute.Target, ok bool) {
 	if d.Remote() {
 		return r.Listeners, true
@@ -139,13 +142,13 @@ func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revis
 func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 	d, over, err := r.torn(ctx, t)
 	switch {
-	case fault.Is(err, fault.NotFound): // which leaves nothing, or what came late
+	case fault.Is(err, fault.NotFound): // there is nothing to erase, or only data that came late
 	case err != nil:
 		return answered{}, err
 	case over || !d.Doomed():
 		return answered{next: done}, nil
 	}
-	// What creates threads goes first.
+	// The stores that create threads are erased first.
 	for _, kept := range r.Kept {
 		if err := kept.Erase(ctx, t.Workspace, t.Deployment); err != nil {
 			return answered{}, err
@@ -176,15 +179,15 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (an
 	return answered{next: done}, err
 }
 
-// forget removes all that a revision has outside of the table.
+// forget removes all data of a revision that is outside of the table.
 func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
 	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
 }
 
-// Rescue looks after the rollouts and teardowns that took too long: a workflow that was never
-// started is started, one that ended without ending its revision is made good. It also sees which
-// agents that had crashed have recovered. What is left when ctx ends, a step that was begun
-// included, is for the next Rescue, and no error.
+// Rescue looks after the rollouts and teardowns that took too long: it starts a workflow that
+// was never started, and makes good a workflow that ended without ending its revision. It also
+// checks which agents that had crashed have recovered. The work that is left when ctx ends,
+// including a step that was begun, is for the next Rescue, and is not an error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
 	return r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
 		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
@@ -222,14 +225,14 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	}
 }
 
-// repeat performs a step of a rollout whose workflow did not.
+// repeat performs a step of a rollout whose workflow did not perform it.
 func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, revisionID string) error {
 	_, err := r.perform(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
 	return err
 }
 
-// teardown performs the steps of a teardown whose workflow has given up, as far as its time has
-// come.
+// teardown performs the steps of a teardown whose workflow has given up, as far as their time
+// has come.
 func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
 	answer, err := r.stopReleases(ctx, t, r.bear)

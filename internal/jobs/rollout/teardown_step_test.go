@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// teardownSteps are the steps of a teardown, each of one with a recovery window and, but for the
-// beginning of the purge, of one without.
+// teardownSteps calls each for the steps of a teardown, with a recovery window and, except for
+// the beginning of the purge, without a recovery window.
 func teardownSteps(each func(step string, window time.Duration)) {
 	for _, step := range []string{"StopReleases", "BeginPurge", "EraseThreads", "EraseDeployment"} {
 		each(step, moment)
@@ -21,11 +21,12 @@ func teardownSteps(each func(step string, window time.Duration)) {
 	}
 }
 
-// moment is a recovery window that is over for a machine in a hurry when it has stopped what ran.
+// moment is a recovery window that is over, for a machine in a hurry, when it has stopped the
+// releases.
 const moment = time.Second
 
-// torn is a deployment with what a teardown takes several pages for, at a server whose steps are
-// carried out as given from then on.
+// torn returns a deployment whose teardown takes several pages, at a server that carries out
+// its steps as given from then on.
 func torn(t *testing.T, step string, n int64, after bool) (*server, deployment.Deployment) {
 	t.Helper()
 	m := newMachine(t)
@@ -59,8 +60,8 @@ func TestAStepOfATeardownThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// TestAStepOfATeardownThatAlwaysFails leaves the deployment AWAITING_DELETE, and what its step
-// would have erased where it was; reconcile finishes it.
+// TestAStepOfATeardownThatAlwaysFails leaves the deployment AWAITING_DELETE, and keeps the
+// data that its step would have erased; reconcile finishes the teardown.
 func TestAStepOfATeardownThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -82,8 +83,8 @@ func TestAStepOfATeardownThatAlwaysFails(t *testing.T) {
 	})
 }
 
-// TestAStepOfATeardownWhoseAnswerIsAlwaysLost has done its work: what it erased is gone, and the
-// rest goes when reconcile comes.
+// TestAStepOfATeardownWhoseAnswerIsAlwaysLost has done its work: the data that it erased is
+// gone, and reconcile erases the rest.
 func TestAStepOfATeardownWhoseAnswerIsAlwaysLost(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40

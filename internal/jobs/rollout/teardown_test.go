@@ -33,8 +33,8 @@ func (s *server) deleteWithin(t *testing.T, d deployment.Deployment, window time
 	}
 }
 
-// wantGone checks that nothing is left of a deployment: no release, build, log or item, and its
-// name is free.
+// wantGone checks that nothing is left of a deployment: no release, build, log or item, and
+// that its name is free.
 func (s *server) wantGone(t *testing.T, d deployment.Deployment) {
 	t.Helper()
 	for what, left := range map[string][]string{"releases": s.target.left(), "builds": s.builder.left(), "logs": s.logs.left()} {
@@ -53,7 +53,7 @@ func (s *server) wantGone(t *testing.T, d deployment.Deployment) {
 	}
 }
 
-// fillWithThreads makes threads with an event each.
+// fillWithThreads makes threads with one event each.
 func (s *server) fillWithThreads(t *testing.T, ref deployment.Ref, n int) []thread.Ref {
 	t.Helper()
 	var threads []thread.Ref
@@ -82,8 +82,8 @@ func (s *server) fillWithEvents(t *testing.T, ref thread.Ref, n int) {
 	}
 }
 
-// TestALargeDeploymentIsErasedWhole deletes one with hundreds of threads and revisions, and with a
-// thread of many pages.
+// TestALargeDeploymentIsErasedWhole deletes a deployment with hundreds of threads and
+// revisions, and with a thread of many pages.
 func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -118,8 +118,9 @@ func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 	s.wantGone(t, other)
 }
 
-// TestADeploymentCanBeDeletedDuringEachStep deletes it when the step begins to act, waits until the
-// teardown is over, and lets the step go on: a worker that was cut off, but does not notice.
+// TestADeploymentCanBeDeletedDuringEachStep deletes the deployment when the step begins to
+// act, waits until the teardown is over, and lets the step continue: a worker that was cut
+// off, but does not notice.
 func TestADeploymentCanBeDeletedDuringEachStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -145,7 +146,7 @@ func TestADeploymentCanBeDeletedDuringEachStep(t *testing.T) {
 				d := s.create(t, fromGit("weather"))
 				s.patch(t, d.Ref, again("dev"))
 				<-reached
-				if lost { // so that the step begins anew what it waits for
+				if lost { // so that the step begins the lost work anew
 					m.builder.lose()
 					m.target.lose()
 				}
@@ -174,8 +175,8 @@ func once(method string, do func()) func(method, _ string) {
 	}
 }
 
-// TestADeploymentCanBeDeletedWhileItIsPromoted deletes it before the release that gave way is
-// removed.
+// TestADeploymentCanBeDeletedWhileItIsPromoted deletes the deployment before the previous
+// release is removed.
 func TestADeploymentCanBeDeletedWhileItIsPromoted(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -194,7 +195,8 @@ func TestADeploymentCanBeDeletedWhileItIsPromoted(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestDeletingAgainStartsNoSecondTeardown deletes it while the teardown works, and when it is over.
+// TestDeletingAgainStartsNoSecondTeardown deletes the deployment while the teardown works, and
+// when it is over.
 func TestDeletingAgainStartsNoSecondTeardown(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -222,7 +224,7 @@ func TestDeletingAgainStartsNoSecondTeardown(t *testing.T) {
 	}
 }
 
-// TestTroubleOfATeardown lets what it calls fail once.
+// TestTroubleOfATeardown lets each method that the teardown calls fail once.
 func TestTroubleOfATeardown(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -234,7 +236,8 @@ func TestTroubleOfATeardown(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestTheNameOfADeletedDeploymentCanBeUsedAtOnce makes another one while the teardown works.
+// TestTheNameOfADeletedDeploymentCanBeUsedAtOnce makes another deployment while the teardown
+// works.
 func TestTheNameOfADeletedDeploymentCanBeUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

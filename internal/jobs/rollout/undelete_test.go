@@ -19,10 +19,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// longestWindow is the longest recovery window that the interface takes.
+// longestWindow is the longest recovery window that the interface accepts.
 const longestWindow = 30 * 24 * time.Hour
 
-// performed returns what is closed when the server has carried out a step, from now on.
+// performed returns a channel that is closed when the server has carried out a step, from now
+// on.
 func (s *server) performed(step string) <-chan struct{} {
 	through := make(chan struct{})
 	var once sync.Once
@@ -45,8 +46,8 @@ func (s *server) undelete(t *testing.T, ref deployment.Ref) deployment.Deploymen
 	return d
 }
 
-// TestADeploymentIsKeptInItsWindow looks at what is there while it can be undeleted, undeletes it,
-// and lets the next window pass.
+// TestADeploymentIsKeptInItsWindow checks the data while the deployment can be undeleted,
+// undeletes it, and lets the next window pass.
 func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -68,7 +69,7 @@ func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	if err := s.rollout.Rescue(t.Context(), clock.System().Add(longestWindow-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	s.rescue(t) // which leaves it alone, too, as its window is not over
+	s.rescue(t) // the rescue leaves the deployment alone, too, because its window is not over
 
 	back := s.undelete(t, d.Ref)
 	s.settle(t, d.Ref)
@@ -89,7 +90,7 @@ func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestAWindowThatEndsEarlier is followed by the purge at once.
+// TestAWindowThatEndsEarlier: the purge follows at once.
 func TestAWindowThatEndsEarlier(t *testing.T) {
 	t.Parallel()
 	for _, how := range []deployment.Deletion{{}, {Force: true}} {
@@ -110,8 +111,8 @@ func TestAWindowThatEndsEarlier(t *testing.T) {
 	}
 }
 
-// TestALateTeardownDoesNothing performs each step of a teardown of before when the deployment lives
-// again, and when it was deleted anew.
+// TestALateTeardownDoesNothing performs each step of an earlier teardown when the deployment
+// lives again, and when it was deleted anew.
 func TestALateTeardownDoesNothing(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -146,8 +147,8 @@ func TestALateTeardownDoesNothing(t *testing.T) {
 	}
 }
 
-// TestATeardownThatHasGivenUpWaitsForItsWindow has reconcile do what the workflow did not: stop
-// what runs at once, and erase it when the window is over.
+// TestATeardownThatHasGivenUpWaitsForItsWindow: reconcile does the work that the workflow did
+// not do. It stops the releases at once, and erases the deployment when the window is over.
 func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -172,8 +173,8 @@ func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestUndeleteWhileItIsStopped undeletes a deployment before its release is stopped, and lets that
-// go on when the new one serves.
+// TestUndeleteWhileItIsStopped undeletes a deployment before its release is stopped, and lets
+// the stop continue when the new release serves.
 func TestUndeleteWhileItIsStopped(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -194,8 +195,8 @@ func TestUndeleteWhileItIsStopped(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestARolloutOfBeforeADeletionIsTakenBack lets a step of a rollout go on when its deployment was
-// deleted and undeleted meanwhile: what it starts does not stay.
+// TestARolloutOfBeforeADeletionIsTakenBack lets a step of a rollout continue after its
+// deployment was deleted and undeleted meanwhile: anything that the step starts does not stay.
 func TestARolloutOfBeforeADeletionIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -247,7 +248,7 @@ func TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff(t *testing.T) {
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	m.target.entered = once("Remove", func() { // of the release that gives way, by the step that promotes
+	m.target.entered = once("Remove", func() { // the removal of the previous release, by the step that promotes
 		close(reached)
 		<-goOn
 	})
@@ -306,8 +307,8 @@ func TestAnUndeleteThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// TestAPurgeThatUndeleteMeets lets the two race at the end of the window: the deployment lives with
-// all that it had, or nothing of it is left.
+// TestAPurgeThatUndeleteMeets lets an undelete and the purge race at the end of the window:
+// the deployment lives with all its data, or nothing of it is left.
 func TestAPurgeThatUndeleteMeets(t *testing.T) {
 	t.Parallel()
 	for range 10 {
@@ -318,7 +319,7 @@ func TestAPurgeThatUndeleteMeets(t *testing.T) {
 		stopped := s.performed("StopReleases")
 		s.deleteWithin(t, d, longestWindow)
 		<-stopped
-		s.rollout.Now = func() time.Time { return farFuture } // for whose clock the window is over already
+		s.rollout.Now = func() time.Time { return farFuture } // by this clock the window is over already
 		input := fmt.Sprintf(`{"step":"BeginPurge","workspace_id":%q,"deployment_id":%q,"teardown":1}`, d.Workspace, d.Deployment)
 		answered := make(chan string, 1)
 		go func() {

@@ -13,24 +13,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Agents asks deployed agents for what belongs to no run.
+// Agents sends deployed agents the requests that belong to no run.
 type Agents struct {
 	Deployments Deployments
-	// Target returns where agents run, which some places know only when they are asked first.
+	// Target returns the target where agents run. Some platforms know it only when they are
+	// asked first.
 	Target func(context.Context) (compute.Target, error)
 	Graph  *graph.Client
-	// ServerURL is where a deployment's agent server is; nil where agents do not reach it.
+	// ServerURL returns the URL of a deployment's agent server; nil if agents do not reach it.
 	ServerURL func(deployment string) string
 	// Wait is how long a request waits for an agent that is being restarted; default 10 s.
 	Wait time.Duration
 }
 
-// describeLimit is how long an agent may take to describe itself. One that hangs is asked again by
-// the next request.
+// describeLimit is how long an agent may take to describe itself. The next request asks an
+// agent that hangs again.
 const describeLimit = 30 * time.Second
 
-// Describe asks a deployment's agent for its graphs. An agent that does not answer is a
-// fault.Unavailable.
+// Describe asks a deployment's agent for its graphs. If the agent does not answer, the error
+// is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -41,7 +42,7 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 	defer cancel()
 	description, err := a.Graph.Describe(ctx, endpoint)
 	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
-		return graph.Description{}, nil // it does not describe itself
+		return graph.Description{}, nil // the agent does not describe itself
 	}
 	return description, unavailable(err)
 }
@@ -49,8 +50,8 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 // rulingLimit is how long the repository's own authentication may take.
 const rulingLimit = 10 * time.Second
 
-// Rule asks the own authentication of a deployment's repository: that of the active release. An
-// agent that does not answer in time, or not with a ruling, is a fault.Unavailable.
+// Rule asks the authentication of a deployment's repository, in the active release. If the
+// agent does not answer in time, or not with a ruling, the error is a fault.Unavailable.
 func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -70,8 +71,9 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
 }
 
-// Visit has the own HTTP application of a deployment's repository answer a request, which send
-// sends: that of the active release. An agent that is not to be had is a fault.Unavailable.
+// Visit lets the HTTP application of a deployment's repository answer a request, in the active
+// release. send sends the request. If the agent is not available, the error is a
+// fault.Unavailable.
 func (a *Agents) Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -90,11 +92,10 @@ func (a *Agents) Visit(ctx context.Context, workspace, deployment string, send f
 	return err
 }
 
-// servesLimit is how long an agent that is being started may take while somebody asks whether it
-// serves.
+// servesLimit is how long a starting agent may take when a caller asks whether it serves.
 const servesLimit = time.Second
 
-// Serves reports whether a deployment's active release is to be had now.
+// Serves reports whether a deployment's active release is available now.
 func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool, error) {
 	wait := *a
 	wait.Wait = servesLimit
@@ -108,9 +109,10 @@ func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool
 	return err == nil, err
 }
 
-// UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of
-// it to take. A change that the graph refuses is a fault.Invalid, an agent that does not answer a
-// fault.Unavailable. Where a canary says nothing before it ends, the active release is asked.
+// UpdateState lets a deployment's agent change a state, and passes the checkpoints that the
+// agent makes of the change to take. The error is a fault.Invalid if the graph refuses the
+// change, and a fault.Unavailable if the agent does not answer. If a canary sends nothing
+// before it ends, the active release is asked.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	invocation.Operation = graph.OperationUpdateState
 	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)
@@ -120,8 +122,8 @@ func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, 
 	return err
 }
 
-// updateState is UpdateState by the release that serves a thread, "" for the active one. The error
-// is errCanary when that is a canary which has said nothing.
+// updateState is UpdateState by the release that serves a thread, "" for the active release.
+// The error is errCanary if this release is a canary that has sent nothing.
 func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	release, endpoint, done, err := a.acquire(ctx, workspace, deployment, thread)
 	if err != nil {
@@ -166,8 +168,8 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 	}
 }
 
-// acquire returns the agent that serves a thread, or what belongs to none (""). The error is
-// errCanary when that is a canary which is not to be had.
+// acquire returns the agent that serves a thread, or that serves requests without a thread
+// (""). The error is errCanary if this agent is a canary that is not available.
 func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, endpoint compute.Endpoint, done func(), err error) {
 	if release, err = a.Deployments.Serving(ctx, workspace, deployment, thread); err != nil {
 		return release, endpoint, nil, err
@@ -200,7 +202,7 @@ func isUnavailable(err error) bool {
 	return ok
 }
 
-// unavailable is the fault of an agent that broke off, refused what it is asked, or broke the
+// unavailable returns the fault of an agent that broke off, refused the request, or broke the
 // contract.
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {

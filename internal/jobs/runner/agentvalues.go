@@ -15,35 +15,37 @@ import (
 )
 
 const (
-	// minAgentValues is the size in bytes from which values are sent as patches.
+	// minAgentValues is the size in bytes from which on values are sent as patches.
 	minAgentValues = 32 << 10
 	// maxAgentValues bounds the size of all remembered values, in bytes.
 	maxAgentValues = 32 << 20
 )
 
-// agentValueCache remembers the values that each agent holds, so that long threads are sent as
-// patches. An entry may be wrong: another process may have called the agent since, or the agent was
-// restarted. An agent that holds other values answers so, and is sent all values.
+// agentValueCache remembers the values that each agent holds, so that the values of long
+// threads are sent as patches. An entry may be wrong: another process may have called the
+// agent since, or the agent was restarted. An agent that holds other values says so in its
+// response, and all values are sent to it.
 type agentValueCache struct{ *lru.Cache[holder, sent] }
 
 func newAgentValueCache() agentValueCache {
 	return agentValueCache{lru.New[holder, sent](maxAgentValues)}
 }
 
-// holder is an agent of a revision, which holds values of a thread. Another revision may have the
-// address later, and not know what a patch is.
+// holder is an agent of a revision that holds values of a thread. Another revision may have
+// the same address later, and may not support patches.
 type holder struct {
 	revision, agent string
 	thread          thread.Ref
 }
 
-// sent are the values that an invocation carried.
+// sent are the values that were sent with an invocation.
 type sent struct {
 	base    graph.Base
 	carried *state.Values
 }
 
-// ask invokes the agent with all that it needs for an attempt, or what of that is new to it.
+// ask invokes the agent with all data that it needs for an attempt. It sends the values as a
+// patch if the agent holds earlier values.
 func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (*graph.Stream, error) {
 	asked := invocation(attempt)
 	if r.ServerURL != nil {
@@ -72,11 +74,12 @@ func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.
 	return stream, err
 }
 
-// errNotHeld means that the agent has to be sent everything.
+// errNotHeld means that all values must be sent to the agent.
 var errNotHeld = errors.New("the agent does not hold the values")
 
-// askSince invokes the agent with what is new since the values that it holds. An answer that does
-// not say that the agent holds values again is not taken: it has not looked at what was sent.
+// askSince invokes the agent with the change since the values that it holds. It does not
+// accept a response without the statement that the agent holds the values again: such an agent
+// has ignored the patch.
 func (r *Runner) askSince(ctx context.Context, endpoint compute.Endpoint, asked graph.Invocation, before, now sent) (*graph.Stream, error) {
 	patch, err := json.Marshal(now.carried.Since(before.carried))
 	if err != nil {

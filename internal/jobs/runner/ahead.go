@@ -12,50 +12,53 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// What is read of an agent's answer and not stored yet is taken from the budget.
+// The memory of an agent's answer that was read and is not stored yet is taken from the
+// budget.
 const (
 	// maxAhead is how many events are read ahead.
 	maxAhead = 64
-	// aheadAllowance is how much of them is not counted.
+	// aheadAllowance is how many bytes of these events are not counted.
 	aheadAllowance = 256 << 10
-	// eventCost is what a byte of an event costs: it is read, checked, encoded, written and shown
-	// to readers.
+	// eventCost is the cost of one byte of an event: it is read, checked, encoded, written and
+	// shown to readers.
 	eventCost = 4
-	// mostAhead is from how many bytes on the next event of an answer is not begun.
+	// mostAhead is how many bytes may be held when the next event of an answer is begun.
 	mostAhead = 2 << 20
-	// largeStep is from how many bytes on an event must arrive in time, and stepTime how long each
-	// further part may take, the whole of what came before being one part.
+	// largeStep is the size in bytes from which on an event must arrive in time. stepTime is
+	// how long each further part of it may take; the whole of the earlier parts counts as one
+	// part.
 	largeStep = 64 << 10
 	stepTime  = time.Minute
-	// defaultMemory is the budget of a runner that is given none.
+	// defaultMemory is the budget of a runner without a configured budget.
 	defaultMemory = 192 << 20
 )
 
-// errSlowEvent says that a large event did not go on arriving. It is the cause by which the call of
-// the agent ends.
+// errSlowEvent says that a large event stopped arriving. It is the cause with which the call
+// of the agent ends.
 var errSlowEvent = errors.New("the agent began a large event and did not send the rest of it in time")
 
-// ahead is what was read of an answer and is not stored. The reader takes, and the pump gives back.
+// ahead counts the part of an answer that was read and is not stored. The reader takes memory,
+// and the pump gives it back.
 type ahead struct {
 	share *budget.Share
 	late  *time.Timer
 	step  time.Duration
-	// event is what was taken for the event that is being read.
+	// event is how many bytes were taken for the event that is being read.
 	event int
-	// held is what the events hold, and less tells that it became less.
+	// held is how many bytes the events hold; less signals that held has decreased.
 	held atomic.Int64
 	less chan struct{}
 }
 
-// newAhead returns what counts the events of one attempt. slow is called when a large event stops
-// arriving.
+// newAhead returns the counter of the events of one attempt. slow is called when a large event
+// stops arriving.
 func newAhead(b *budget.Budget, workspace string, step time.Duration, slow func()) *ahead {
 	late := time.AfterFunc(step, slow)
 	late.Stop()
 	return &ahead{share: b.Open(workspace, aheadAllowance*eventCost), late: late, step: step, less: make(chan struct{}, 1)}
 }
 
-// take waits for room for so many bytes of an event.
+// take waits for room for a number of bytes of an event.
 func (a *ahead) take(ctx context.Context, bytes int) error {
 	a.late.Stop()
 	if err := a.share.Grow(ctx, int64(bytes)*eventCost); err != nil {
@@ -69,14 +72,15 @@ func (a *ahead) take(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// arrived is called when the event is there as a whole, and returns what was taken for it.
+// arrived is called when the whole event has arrived. It returns how many bytes were taken for
+// it.
 func (a *ahead) arrived() (bytes int) {
 	a.late.Stop()
 	bytes, a.event = a.event, 0
 	return bytes
 }
 
-// give takes back what was stored, or thrown away.
+// give gives bytes back that were stored, or that were dropped.
 func (a *ahead) give(bytes int) {
 	a.share.Shrink(int64(bytes) * eventCost)
 	a.held.Add(-int64(bytes))
@@ -86,7 +90,7 @@ func (a *ahead) give(bytes int) {
 	}
 }
 
-// wait waits until little enough is held to begin another event.
+// wait waits until so few bytes are held that another event may begin.
 func (a *ahead) wait(ctx context.Context) error {
 	for a.held.Load() > mostAhead {
 		select {
@@ -98,30 +102,30 @@ func (a *ahead) wait(ctx context.Context) error {
 	return nil
 }
 
-// close gives everything back.
+// close gives all bytes back.
 func (a *ahead) close() {
 	a.late.Stop()
 	a.share.Close()
 }
 
-// inbox holds what was read ahead.
+// inbox holds the events that were read ahead.
 type inbox struct {
 	queue chan received
 	*ahead
-	// accepted is what the pump has taken from the queue and not given back.
+	// accepted is how many bytes the pump has taken from the queue and not given back.
 	accepted int
 }
 
-// received is one event, or what ended the stream.
+// received is one event, or the error that ended the stream.
 type received struct {
 	event graph.Event
 	err   error
-	// size is what was taken for it.
+	// size is how many bytes were taken for the event.
 	size int
 }
 
-// receive reads the stream in the background, until its error or the end of ctx; then it closes the
-// stream, and last the channel.
+// receive reads the stream in the background, until the stream's error or the end of ctx. Then
+// it closes the stream, and last the channel.
 func (r *Runner) receive(ctx context.Context, stream *graph.Stream, ahead *ahead) *inbox {
 	events := &inbox{queue: make(chan received, maxAhead), ahead: ahead}
 	stream.Reserve(func(bytes int) error { return ahead.take(ctx, bytes) })
@@ -147,13 +151,13 @@ func (r *Runner) receive(ctx context.Context, stream *graph.Stream, ahead *ahead
 	return events
 }
 
-// stored gives back what was accepted.
+// stored gives the accepted bytes back.
 func (i *inbox) stored() {
 	i.give(i.accepted)
 	i.accepted = 0
 }
 
-// excessError says that a run sent more than a run may.
+// excessError says that a run sent more than the limit for a run.
 type excessError struct {
 	what string
 	most int64
@@ -163,11 +167,11 @@ func (e *excessError) Error() string {
 	return fmt.Sprintf("The run has sent more than %d %s, which is the most that this server takes of one run.", e.most, e.what)
 }
 
-// noRoomError says that the server cannot store what a run sends.
+// noRoomError says that the server cannot store the data that a run sends.
 type noRoomError struct{ error }
 
-// count refuses what a run sends beyond its bounds: events of all its attempts, and bytes of this
-// one. It also refuses what the server has no room for.
+// count returns an error if a run sends more than its limits: events of all its attempts, and
+// bytes of this attempt. It also returns an error if the server has no room to store the data.
 func (r *Runner) count(a *answer, data int) error {
 	if r.Reserve != nil {
 		if err := r.Reserve(); err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// answer takes an agent's events into an attempt.
+// answer passes an agent's events to an attempt.
 type answer struct {
 	attempt    *run.Attempt
 	failure    *run.Failure
 	paused     bool
 	interrupts thread.Questions
-	// bytes is what the agent has sent.
+	// bytes is how many bytes the agent has sent.
 	bytes int64
 }
 
-// updateError says that the agent sent something that cannot be folded into the state.
+// updateError says that the agent sent data that cannot be folded into the state.
 type updateError struct{ err error }
 
 func (e *updateError) Error() string { return "The agent's update cannot be applied: " + e.err.Error() }
 
 func (e *updateError) Unwrap() error { return e.err }
 
-// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to
-// who asked for them: the parent's update holds their result.
+// take handles one event. Events of subgraphs, whose names have a namespace, are only shown,
+// to readers that asked for them: the parent's update holds the results of the subgraph.
 func (a *answer) take(event graph.Event) error {
 	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {
 		return nil
@@ -62,7 +62,7 @@ func (a *answer) take(event graph.Event) error {
 	return nil
 }
 
-// into decodes the data of an event for who takes it.
+// into decodes the data of an event and passes it to take.
 func into[T any](data json.RawMessage, take func(T) error) error {
 	var value T
 	if err := json.Unmarshal(data, &value); err != nil {
@@ -71,8 +71,8 @@ func into[T any](data json.RawMessage, take func(T) error) error {
 	return take(value)
 }
 
-// maxMessage is how long the message of a failure may be, which is kept on the run itself, which
-// must stay small.
+// maxMessage is how many bytes the message of a failure may have: it is stored on the run
+// itself, which must stay small.
 const maxMessage = 16 << 10
 
 func failure(data json.RawMessage) *run.Failure {
@@ -84,7 +84,7 @@ func failure(data json.RawMessage) *run.Failure {
 	return f
 }
 
-// beginning cuts a text to a number of bytes, between characters.
+// beginning cuts a text to a number of bytes, at the end of a character.
 func beginning(text string, size int) string {
 	if len(text) <= size {
 		return text

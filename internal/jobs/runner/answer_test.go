@@ -95,7 +95,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	}
 }
 
-// TestAJSONAnswerIsOneUpdate of an agent that does not stream.
+// TestAJSONAnswerIsOneUpdate checks the answer of an agent that does not stream.
 func TestAJSONAnswerIsOneUpdate(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -113,7 +113,7 @@ func TestAJSONAnswerIsOneUpdate(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatReportsValues decides what the state is.
+// TestAnAgentThatReportsValues checks that such an agent decides the content of the state.
 func TestAnAgentThatReportsValues(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -125,7 +125,8 @@ func TestAnAgentThatReportsValues(t *testing.T) {
 	}
 }
 
-// TestAPausedGraphAsksItsQuestions and leaves a thread that waits for the answer.
+// TestAPausedGraphAsksItsQuestions checks that it also leaves a thread that waits for the
+// answer.
 func TestAPausedGraphAsksItsQuestions(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -150,7 +151,8 @@ func TestAPausedGraphAsksItsQuestions(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatFails is an error of the run at once, with what was shown kept.
+// TestAnAnswerThatFails checks that the run ends with an error at once, and that shown output
+// is kept.
 func TestAnAnswerThatFails(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -235,12 +237,12 @@ func TestAnAnswerThatFails(t *testing.T) {
 	}
 }
 
-// asking is a checkpoint of which a task asks something.
+// asking returns a checkpoint with a task that asks a question.
 func asking(question any) map[string]any {
 	return map[string]any{"id": "c", "values": map[string]any{}, "next": []string{"n"}, "tasks": []any{map[string]any{"id": "t", "interrupts": []any{question}}}}
 }
 
-// checkFailed wants a run that failed at its first attempt and left these messages.
+// checkFailed checks that a run failed at its first attempt and left these messages.
 func checkFailed(f *fixture, r run.Run, failure run.Failure, messages ...string) {
 	f.t.Helper()
 	ended := f.join(r)
@@ -260,7 +262,7 @@ func checkFailed(f *fixture, r run.Run, failure run.Failure, messages ...string)
 	}
 }
 
-// TestAnAgentThatBreaksTheContract fails the run without another attempt.
+// TestAnAgentThatBreaksTheContract checks that the run fails without another attempt.
 func TestAnAgentThatBreaksTheContract(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -292,8 +294,8 @@ func TestAnAgentThatBreaksTheContract(t *testing.T) {
 	}
 }
 
-// TestAStateBeyondWhatCanBeKept ends the run in words, with what was written before kept, and the
-// thread goes on.
+// TestAStateBeyondWhatCanBeKept checks that the run ends with a message, that changes written
+// before are kept, and that the thread goes on.
 func TestAStateBeyondWhatCanBeKept(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {

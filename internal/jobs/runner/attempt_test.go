@@ -23,7 +23,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestABrokenConnectionIsTriedAgain from the checkpoint, so that the agent sees what it had done.
+// TestABrokenConnectionIsTriedAgain checks that the next attempt goes on from the checkpoint,
+// so that the agent sees its earlier work.
 func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
@@ -32,7 +33,7 @@ func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 			emit(graph.EventMessages, chunk("two", "I was say"))
 			return graphtest.ErrBreak
 		}
-		if strings.Count(string(invocation.State.Values), `"one"`) != 2 { // as id and as content
+		if strings.Count(string(invocation.State.Values), `"one"`) != 2 { // as an id and as content
 			return fmt.Errorf("the state is %s", invocation.State.Values)
 		}
 		emit(graph.EventUpdates, update("two", ""))
@@ -49,8 +50,8 @@ func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatBreaksEachTime ends the run after three attempts, with what was shown kept
-// once.
+// TestAConnectionThatBreaksEachTime checks that the run ends after three attempts, and that
+// shown output is kept once.
 func TestAConnectionThatBreaksEachTime(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int64
@@ -74,12 +75,13 @@ func TestAConnectionThatBreaksEachTime(t *testing.T) {
 	}
 }
 
-// witness knows why an agent has ended.
+// witness is the reason why an agent has ended.
 type witness string
 
 func (w witness) WhyEnded(context.Context) string { return string(w) }
 
-// TestARunSaysWhyItsAgentEnded in the words of what ran the agent, where it knows.
+// TestARunSaysWhyItsAgentEnded checks that the failure has the words of the target that ran
+// the agent, if the target knows the reason.
 func TestARunSaysWhyItsAgentEnded(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[witness]string{
@@ -96,7 +98,8 @@ func TestARunSaysWhyItsAgentEnded(t *testing.T) {
 	}
 }
 
-// TestARestartingAgentIsWaitedFor within an attempt, and by the attempts that follow.
+// TestARestartingAgentIsWaitedFor checks that an attempt waits for the agent, and so do the
+// next attempts.
 func TestARestartingAgentIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	endpoint := graphtest.Start(t, nil)
@@ -105,7 +108,7 @@ func TestARestartingAgentIsWaitedFor(t *testing.T) {
 	f.target.acquire = func(ctx context.Context) (compute.Endpoint, error) {
 		switch calls.Add(1) {
 		case 1:
-			<-ctx.Done() // it does not come back in time
+			<-ctx.Done() // the agent does not come back in time
 			return compute.Endpoint{}, ctx.Err()
 		case 2:
 			return compute.Endpoint{}, &compute.UnavailableError{Status: compute.Status{State: compute.Progressing}}
@@ -119,8 +122,8 @@ func TestARestartingAgentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsNotThere fails the run, visibly, with its input kept, and lets the next one have
-// its turn.
+// TestAnAgentThatIsNotThere checks that the run fails visibly, that its input is kept, and
+// that the next run has its turn.
 func TestAnAgentThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -179,7 +182,8 @@ func TestAnAgentThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestARunWithoutAttemptsLeft ends at once: three workers have died on it.
+// TestARunWithoutAttemptsLeft checks that the run ends at once after three workers have died
+// on it.
 func TestARunWithoutAttemptsLeft(t *testing.T) {
 	t.Parallel()
 	endpoint := graphtest.Start(t, nothing)
@@ -204,7 +208,8 @@ func TestARunWithoutAttemptsLeft(t *testing.T) {
 	}
 }
 
-// TestAnInterruptClosesTheConnection promptly, and the agent's successor sees what was shown.
+// TestAnInterruptClosesTheConnection checks that it closes promptly, and that the next run's
+// agent sees the shown output.
 func TestAnInterruptClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	closed, late := make(chan struct{}), make(chan json.RawMessage, 1)
@@ -244,7 +249,7 @@ func (f *fixture) until(r run.Run, name string) {
 	f.untilMany(r, name, 1)
 }
 
-// untilMany waits for so many events of a run.
+// untilMany waits for a number of events of a run.
 func (f *fixture) untilMany(r run.Run, name string, many int) {
 	f.t.Helper()
 	there := errors.New("there")
@@ -264,8 +269,8 @@ func (f *fixture) untilMany(r run.Run, name string, many int) {
 	}
 }
 
-// TestARunGoesOnInAnotherProcess when the engine ends in the midst of it, with no message twice and
-// nothing shown lost.
+// TestARunGoesOnInAnotherProcess ends the engine in the middle of a run. The run goes on, no
+// message appears twice and no shown output is lost.
 func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
@@ -296,9 +301,9 @@ func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestARunIsHandedOver by each process that stops in the midst of it, more often than it has
-// attempts: the next one takes it up at once, goes on behind the last step, and shows nothing
-// twice.
+// TestARunIsHandedOver checks that each process that stops in the middle of the run hands it
+// over, more often than the run may have attempts. The next process takes the run up at once,
+// goes on after the last step, and shows nothing twice.
 func TestARunIsHandedOver(t *testing.T) {
 	t.Parallel()
 	const processes = run.MaxAttempts + 2
@@ -325,7 +330,7 @@ func TestARunIsHandedOver(t *testing.T) {
 		if left.Status != run.Running || left.Handed != left.Attempt {
 			t.Errorf("process %d leaves the run %s, and attempt %d handed over of %d", process, left.Status, left.Handed, left.Attempt)
 		}
-		f.startEngine() // with a clock by which no lease is over
+		f.startEngine() // with a clock at which no lease is over
 	}
 	got := f.join(r)
 	if got.Status != run.Success || got.Attempt != processes || got.Failures != 0 {
@@ -340,7 +345,8 @@ func TestARunIsHandedOver(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunOutlivesItsProcess when that ends just as the agent's answer is complete.
+// TestTheEndOfARunOutlivesItsProcess ends the process at the moment when the agent's answer is
+// complete.
 func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -362,7 +368,7 @@ func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
 					return
 				}
 				select {
-				case <-ended: // it is tried again
+				case <-ended: // the write is tried again
 				default:
 					gone, cancel := context.WithCancel(context.Background())
 					cancel()
@@ -383,8 +389,8 @@ func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEngineShowsNothing that the agent has not sent: when the workers go on after a
-// write, both their streams and their time are over.
+// TestTheEndOfAnEngineShowsNothing checks that a run shows no output that the agent has not
+// sent. When the workers go on after a write, both their streams and their time are over.
 func TestTheEndOfAnEngineShowsNothing(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -428,7 +434,8 @@ func TestTheEndOfAnEngineShowsNothing(t *testing.T) {
 	}
 }
 
-// TestAWorkerWithoutARun has nothing to do, and says so to nobody.
+// TestAWorkerWithoutARun checks that the worker has nothing to do, and that it reports
+// nothing.
 func TestAWorkerWithoutARun(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, nil, nil)

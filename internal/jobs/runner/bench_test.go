@@ -37,7 +37,7 @@ func BenchmarkRunAndJoin(b *testing.B) {
 	}
 }
 
-// serve makes a run on a thread of its own for each token.
+// serve makes a run on a new thread for each token.
 func (f *fixture) serve(next <-chan struct{}) error {
 	for range next {
 		t, err := f.threads.Create(f.t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)

@@ -18,11 +18,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// tryOut has a canary that serves all threads.
+// tryOut adds a canary that serves all threads.
 func (f *fixture) tryOut(acquire func() (compute.Endpoint, error)) { f.target.canary.Store(&acquire) }
 
-// TestWhatACanaryCannotDo the active release goes on with, at once and from where the canary was:
-// neither costs the run one of its attempts.
+// TestWhatACanaryCannotDo checks that the active release goes on with the work at once, from
+// the point that the canary reached. Neither release costs the run one of its attempts.
 func TestWhatACanaryCannotDo(t *testing.T) {
 	t.Parallel()
 	broken := graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -65,14 +65,16 @@ func TestWhatACanaryCannotDo(t *testing.T) {
 	}
 }
 
-// TestAStateIsChangedByTheReleaseOfItsThread or by the active one, when the canary is not to be
-// had, or ends before it has said anything.
+// TestAStateIsChangedByTheReleaseOfItsThread checks that the release of the thread changes the
+// state. The active release changes it if the canary is not available, or ends before it has
+// sent anything.
 func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for name, c := range map[string]struct {
-		// canary answers for the canary; a nil one is not asked, as what acquiring it says.
+		// canary is the answer of the canary. If it is nil, the canary is not asked: the
+		// result of acquire decides.
 		canary  func(emit func(string, any)) error
 		acquire func() (compute.Endpoint, error)
 		want    []string
@@ -125,7 +127,7 @@ func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	}
 }
 
-// TestTheLimitsOfBothReleasesAreReadOnce while they take turns.
+// TestTheLimitsOfBothReleasesAreReadOnce checks this while the releases take turns.
 func TestTheLimitsOfBothReleasesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// checkpointOf decodes an agent's checkpoint. Its values and its data, which are large, are cut
-// out: the values are checked where they are compared with the state.
+// checkpointOf decodes an agent's checkpoint. It cuts out the values and the data, which are
+// large: the values are checked when they are compared with the state.
 func checkpointOf(data json.RawMessage) (c graph.Checkpoint, err error) {
 	large, rest, err := state.Cut(data, "values", "data")
 	if err == nil {
@@ -30,7 +30,7 @@ func checkpointOf(data json.RawMessage) (c graph.Checkpoint, err error) {
 	return c, nil
 }
 
-// opaque decodes base64 in a JSON string, null is nothing.
+// opaque decodes base64 in a JSON string. For null it returns nil.
 func opaque(value json.RawMessage) (data []byte, err error) {
 	if len(value) == 0 || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
 		if value == nil {

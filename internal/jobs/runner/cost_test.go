@@ -15,17 +15,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// nothing is the answer of an agent that has nothing to say.
+// nothing is the answer of an agent that sends nothing.
 func nothing(context.Context, graph.Invocation, func(string, any)) error { return nil }
 
-// never is a delay that no test waits for.
+// never is a delay longer than any test.
 const never = 24 * time.Hour
 
-// onlyWhenFull has events written only when they fill a batch, and at the end.
+// onlyWhenFull makes the runner write events only when they fill a batch, and at the end.
 func onlyWhenFull(c *runner.Config) { c.FlushDelay, c.Heartbeat = never, never }
 
-// TestARunTakesFiveTransactions: its creation, the start of its workflow, the claim, the end, and
-// the end of its workflow.
+// TestARunTakesFiveTransactions counts its creation, the start of its workflow, the claim, the
+// end, and the end of its workflow.
 func TestARunTakesFiveTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, graphtest.Start(t, nothing), onlyWhenFull)
@@ -40,13 +40,14 @@ func TestARunTakesFiveTransactions(t *testing.T) {
 	}
 }
 
-// TestEventsAreWrittenInBatches of what arrives close together, and not one by one.
+// TestEventsAreWrittenInBatches checks that events that arrive close together are written
+// together, not one by one.
 func TestEventsAreWrittenInBatches(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		emit func(emit func(string, any), i int)
-		// want are the transactions beside those of a run without events: 300 events fill one batch
-		// of 256, or five of 60 updates.
+		// want is the number of transactions in addition to the transactions of a run without
+		// events: 300 events fill one batch of 256, or five of 60 updates.
 		want int64
 	}{
 		"chunks":  {func(emit func(string, any), i int) { emit(graph.EventMessages, chunk("m", "x")) }, 1},
@@ -74,7 +75,7 @@ func TestEventsAreWrittenInBatches(t *testing.T) {
 	}
 }
 
-// TestALoneEventIsWrittenSoon, though no other comes and the run goes on.
+// TestALoneEventIsWrittenSoon checks this although no other event comes and the run goes on.
 func TestALoneEventIsWrittenSoon(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})
@@ -94,8 +95,8 @@ func TestALoneEventIsWrittenSoon(t *testing.T) {
 	}
 }
 
-// TestASilentAgentKeepsItsLease by the heartbeats of its worker: nobody else is sent, however long
-// it takes.
+// TestASilentAgentKeepsItsLease checks that the heartbeats of its worker renew the lease: no
+// other worker is sent, however long the agent takes.
 func TestASilentAgentKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
@@ -128,9 +129,9 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestAFlushIntervalSpreadsTheWrites of one attempt: the first event after a silence is written at
-// once, those that follow wait, also for heartbeats, until the interval is over, the batch is full
-// or the run ends.
+// TestAFlushIntervalSpreadsTheWrites checks the writes of one attempt. The first event after a
+// silence is written at once. Later events wait, also for heartbeats, until the interval is
+// over, the batch is full or the run ends.
 func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -157,7 +158,7 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 			f.until(r, graph.EventCustom)
 			close(first)
 			<-emitted
-			for range 20 { // which gives it time to write too early
+			for range 20 { // this gives it time to write too early
 				f.join(f.create(f.newThread(), "other", run.Enqueue))
 			}
 			close(end)
@@ -173,7 +174,7 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 	}
 }
 
-// batches are the numbers of events that were written together.
+// batches returns how many events were written in each batch.
 func (f *fixture) batches(r run.Run) []int {
 	f.t.Helper()
 	var sizes []int
@@ -184,7 +185,7 @@ func (f *fixture) batches(r run.Run) []int {
 	return sizes
 }
 
-// TestAFlushIntervalEnds though the agent says nothing more.
+// TestAFlushIntervalEnds checks this although the agent sends nothing more.
 func TestAFlushIntervalEnds(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})
@@ -204,8 +205,8 @@ func TestAFlushIntervalEnds(t *testing.T) {
 	}
 }
 
-// TestASilentAgentsInputIsShown with the next heartbeat, though it has not said yet whether it
-// shows that itself.
+// TestASilentAgentsInputIsShown checks that the next heartbeat shows the input, although the
+// agent has not yet shown whether it shows the input itself.
 func TestASilentAgentsInputIsShown(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// unserved is a deployment whose release cannot be named.
+// unserved is a deployment whose release is not known.
 type unserved struct{ err error }
 
 func (u unserved) ServingSince(context.Context, string, string, string) (compute.Ref, string, error) {
@@ -27,7 +27,7 @@ func (u unserved) Serving(context.Context, string, string, string) (compute.Ref,
 	return compute.Ref{}, u.err
 }
 
-// TestARunOfADeletedDeploymentFailsInWords has a run come due whose deployment nobody serves.
+// TestARunOfADeletedDeploymentFailsInWords makes a run due whose deployment no release serves.
 func TestARunOfADeletedDeploymentFailsInWords(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, compute.Endpoint{}, func(c *runner.Config) { c.Deployments = unserved{fault.New(fault.Conflict, "It is being deleted.")} })
@@ -37,8 +37,8 @@ func TestARunOfADeletedDeploymentFailsInWords(t *testing.T) {
 	}
 }
 
-// TestABusyStoreIsNoFailureOfTheAgent: a task that finds no release because the table is busy says
-// so, which its machine waits for.
+// TestABusyStoreIsNoFailureOfTheAgent checks that a task that finds no release because the
+// table is busy returns this error, so that its machine waits.
 func TestABusyStoreIsNoFailureOfTheAgent(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, nothing, nil)

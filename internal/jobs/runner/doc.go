@@ -1,12 +1,12 @@
-// Package runner is the worker of the run machine: it takes a run up, invokes the deployed agent,
-// and writes what the agent streams.
+// Package runner is the worker of the run machine: it takes a run up, invokes the deployed
+// agent, and writes the events that the agent streams.
 //
-// Runner.Task is the function that the machine's Task states call. It decides nothing about the
-// order of runs or who may write: that is package run, whose fence ends a worker that was
-// superseded.
+// Runner.Task is the function that the machine's Task states call. It decides neither the
+// order of runs nor which worker may write: package run decides this, and its fence ends a
+// worker that was superseded.
 //
-// A task that has a deadline is a slice: shortly before it the worker stops the agent, hands the
-// run over, and the machine calls the next one. What happens before the run is claimed is never a
-// handover but an error, whose repetitions the machine bounds; what comes after it is counted on
-// the run.
+// A task that has a deadline is a slice: shortly before the deadline the worker stops the
+// agent and hands the run over, and the machine calls the next worker. If the task cannot go
+// on before the run is claimed, this is never a handover but an error, and the machine bounds
+// how often it is repeated. What happens after the claim is counted on the run.
 package runner

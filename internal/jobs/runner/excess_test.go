@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestAttackARunThatSendsWithoutEnd ends as an error that says why, and keeps what it has sent
-// before.
+// TestAttackARunThatSendsWithoutEnd checks that the run ends with an error that says why, and
+// keeps the data that it has sent before.
 func TestAttackARunThatSendsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,7 +43,8 @@ func TestAttackARunThatSendsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestARunThatFindsNoRoom ends as an error that says why, and keeps what it has sent before.
+// TestARunThatFindsNoRoom checks that the run ends with an error that says why, and keeps the
+// data that it has sent before.
 func TestARunThatFindsNoRoom(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool

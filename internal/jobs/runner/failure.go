@@ -7,11 +7,11 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// maxCause is how much of an error's text a run's failure repeats, in bytes.
+// maxCause is how many bytes of an error's text a run's failure repeats.
 const maxCause = 1 << 10
 
-// failure is what a run that the machine's retries could not complete says of its end. Only what an
-// agent did is for its callers to read; trouble of the platform itself is in its log.
+// failure returns the failure of a run that the machine's retries could not complete. Only
+// errors of an agent are shown to its callers; errors of the platform itself are in its log.
 func (e taskError) failure() run.Failure {
 	if e.Name != errorAgentUnavailable {
 		return run.Failure{Name: errorInternal, Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists."}
@@ -23,8 +23,8 @@ func (e taskError) failure() run.Failure {
 	return run.Failure{Name: errorAgentUnavailable, Message: message}
 }
 
-// cause is the first line of the error's text; an agent's last output, which may follow, is not for
-// its callers.
+// cause returns the first line of the error's text. An agent's last output, which may follow,
+// is not shown to its callers.
 func (e taskError) cause() string {
 	cause := e.Cause
 	var thrown struct {

@@ -17,11 +17,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// audience is the Func of an agent that answers each run, and notes what the invocations carried.
+// audience is the Func of an agent that answers each run, and notes the values in the
+// invocations.
 type audience struct {
 	mu sync.Mutex
-	// heard are the ids of the messages that the newest invocation carried, mood a value beside
-	// them.
+	// heard are the ids of the messages in the newest invocation, mood is another value in it.
 	heard []string
 	mood  string
 	bases int
@@ -62,7 +62,7 @@ func (l *audience) answer(ctx context.Context, invocation graph.Invocation, emit
 	return nil
 }
 
-// give has a run made of an input.
+// give makes a run with an input.
 func (f *fixture) give(ref thread.Ref, input string) run.Run {
 	f.t.Helper()
 	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: json.RawMessage(input)})
@@ -70,18 +70,19 @@ func (f *fixture) give(ref thread.Ref, input string) run.Run {
 	return created
 }
 
-// sayLong has a thread hold more than is worth to be sent again and again.
+// sayLong makes a thread hold so many values that it is not worth sending them again and
+// again.
 func (f *fixture) sayLong(ref thread.Ref) run.Run {
 	return f.give(ref, fmt.Sprintf(`{"messages":[{"type":"human","id":"long","content":%q}]}`, strings.Repeat("long ", 20_000)))
 }
 
-// TestAnAgentThatHoldsValuesIsSentWhatIsNew and sees the same as one that is sent everything,
-// whatever happens in between.
+// TestAnAgentThatHoldsValuesIsSentWhatIsNew checks that the agent sees the same values as an
+// agent that gets all values each time, whatever happens between its runs.
 func TestAnAgentThatHoldsValuesIsSentWhatIsNew(t *testing.T) {
 	t.Parallel()
 	const long, answer = "long", "answer to long"
 	for name, c := range map[string]struct {
-		// between happens before the last run, whose invocation carries want.
+		// between happens before the last run, whose invocation must have the values want.
 		between        func(f *fixture, h *graphtest.Holder, ref thread.Ref)
 		want           []string
 		mood           string
@@ -146,7 +147,7 @@ func TestAnAgentThatHoldsValuesIsSentWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatHoldsNothingIsSentEverything each time.
+// TestAnAgentThatHoldsNothingIsSentEverything checks this for each invocation.
 func TestAnAgentThatHoldsNothingIsSentEverything(t *testing.T) {
 	t.Parallel()
 	var l audience
@@ -159,7 +160,7 @@ func TestAnAgentThatHoldsNothingIsSentEverything(t *testing.T) {
 	}
 }
 
-// TestWhatIsNewAsItIsSent is what agents are written for.
+// TestWhatIsNewAsItIsSent checks the format of a patch, on which agents rely.
 func TestWhatIsNewAsItIsSent(t *testing.T) {
 	t.Parallel()
 	var l audience

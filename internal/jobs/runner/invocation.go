@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// invocation is what the agent is asked for by an attempt, without the values.
+// invocation returns the invocation of the agent for an attempt, without the values.
 func invocation(a *run.Attempt) graph.Invocation {
 	asked := graph.Invocation{
 		Operation:       graph.OperationRun,
@@ -35,9 +35,9 @@ func invocation(a *run.Attempt) graph.Invocation {
 	return asked
 }
 
-// agentModes translates what readers want to see into what the agent must send. Updates are always
-// among it, as the state is made from them; values are made from the state and not asked for, but
-// those of subgraphs.
+// agentModes translates the modes that readers want into the modes that the agent must send.
+// Updates are always among them, because the state is made from them. Values are made from the
+// state, so only the values of subgraphs are requested.
 func agentModes(wanted []string, subgraphs bool) []string {
 	modes := []string{graph.EventUpdates}
 	for _, mode := range wanted {
@@ -49,7 +49,7 @@ func agentModes(wanted []string, subgraphs bool) []string {
 		case "messages-tuple":
 			mode = graph.EventMessages
 		}
-		if !slices.Contains(modes, mode) { // updates are there already
+		if !slices.Contains(modes, mode) { // updates are in the list already
 			modes = append(modes, mode)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 
 // limits are the bounds of a deployment's runs.
 type limits struct {
-	// permits is how many runs may work at a time, 0 for no bound.
+	// permits is how many runs may work at a time, 0 for no limit.
 	permits int
 	timeout time.Duration
 }
@@ -35,7 +35,7 @@ type started struct {
 	restart string
 }
 
-// limits returns those of a release, which are read once, and once after each restart.
+// limits returns the limits of a release. They are read once, and once after each restart.
 func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
 	found, ok := r.known.Get(release)
 	if ok {
@@ -52,13 +52,13 @@ func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
 	return found, nil
 }
 
-// within returns the context of a run's work that ends when it has taken too long, in all its
-// attempts together.
+// within returns the context of a run's work. It ends when all attempts of the run together
+// have taken too long.
 func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
 }
 
-// gates let as many runs of each deployment work at a time as one process is meant for; the others
+// gates limit how many runs of each deployment one process works on at a time; the other runs
 // wait in the order in which they came.
 type gates struct {
 	mu sync.Mutex
@@ -70,8 +70,8 @@ type gate struct {
 	waiting []chan struct{}
 }
 
-// enter waits for a place. The caller must leave afterwards; waited says whether there was none at
-// once.
+// enter waits for a place. The caller must leave afterwards. waited says whether no place was
+// free at once.
 func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave func(), waited bool, err error) {
 	g.mu.Lock()
 	if g.of == nil {
@@ -99,7 +99,7 @@ func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave f
 	g.mu.Lock()
 	before := len(at.waiting)
 	at.waiting = slices.DeleteFunc(at.waiting, func(other chan struct{}) bool { return other == turn })
-	had := len(at.waiting) == before // the turn came at the same time
+	had := len(at.waiting) == before // the turn came at the same moment
 	g.mu.Unlock()
 	if had {
 		leave()
@@ -107,7 +107,7 @@ func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave f
 	return nil, true, ctx.Err()
 }
 
-// leave gives a place to the next who waits.
+// leave gives a place to the next waiting run.
 func (g *gates) leave(deployment string, at *gate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,15 +15,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// limitTo has deployments that work on so many runs at a time, each for so long.
+// limitTo configures deployments that work on this number of runs at a time, each for this
+// time.
 func limitTo(jobs int, timeout time.Duration) func(*runner.Config) {
 	return func(c *runner.Config) {
 		c.Limits = func(context.Context, compute.Ref) (int, time.Duration, error) { return jobs, timeout, nil }
 	}
 }
 
-// TestRunsBeyondTheLimitWait and none is lost: that of their deployment, also when each has a
-// process of its own, as each Lambda function, and that of a process.
+// TestRunsBeyondTheLimitWait checks that the runs wait and that no run is lost. It checks the
+// limit of a deployment, also if each run has a process of its own, like a Lambda function,
+// and the limit of a process.
 func TestRunsBeyondTheLimitWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,7 +89,8 @@ func runsBeyondTheLimitWait(t *testing.T, limit func(*runner.Config), apart bool
 	}
 }
 
-// TestLimitsAreReadAnewAfterARestart in place, as the values of secrets may bound runs.
+// TestLimitsAreReadAnewAfterARestart checks this for a restart in place, because the values of
+// secrets may limit runs.
 func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
 	t.Parallel()
 	var read atomic.Int64
@@ -111,7 +114,7 @@ func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
 	}
 }
 
-// TestARunThatTakesTooLongTimesOut and what it has shown is kept.
+// TestARunThatTakesTooLongTimesOut checks this, and that the shown output of the run is kept.
 func TestARunThatTakesTooLongTimesOut(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})

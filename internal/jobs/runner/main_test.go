@@ -31,10 +31,10 @@ import (
 type counted struct {
 	table.Table
 	transactions atomic.Int64
-	// held, when it holds a channel, keeps a transaction that was applied from returning until the
-	// channel is closed.
+	// held, if it holds a channel, keeps a transaction that was applied from returning until
+	// the channel is closed.
 	held atomic.Pointer[chan struct{}]
-	// before, when not nil, is told of each transaction.
+	// before, if not nil, gets the writes of each transaction.
 	before atomic.Pointer[func([]table.Write)]
 }
 
@@ -54,17 +54,18 @@ func (c *counted) Transact(ctx context.Context, writes ...table.Write) error {
 type deployed struct {
 	compute.Target // only Acquire is called
 	acquire        func(ctx context.Context) (compute.Endpoint, error)
-	// callers is how many were counted in and not out.
+	// callers is how many callers have acquired an agent and not released it.
 	callers atomic.Int64
 	// promoted is how many releases have followed the first.
 	promoted atomic.Int64
-	// restarted is how often the agents were started anew.
+	// restarted is how often the agents were restarted.
 	restarted atomic.Int64
-	// canary is where a canary answers that serves all threads; nil while there is none.
+	// canary is the endpoint of a canary that serves all threads; nil while there is no
+	// canary.
 	canary atomic.Pointer[func() (compute.Endpoint, error)]
 }
 
-// canaryRevision is the canary's.
+// canaryRevision is the revision of the canary.
 const canaryRevision = "canary"
 
 func (d *deployed) Serving(_ context.Context, workspace, deployment, thread string) (compute.Ref, error) {
@@ -93,7 +94,7 @@ func (d *deployed) Acquire(ctx context.Context, ref compute.Ref) (endpoint compu
 	return endpoint, func() { d.callers.Add(-1) }, nil
 }
 
-// fixture is everything under the agent server: table, engine, runner and an agent.
+// fixture is everything below the agent server: table, engine, runner and an agent.
 type fixture struct {
 	t       testing.TB
 	table   *counted
@@ -102,19 +103,20 @@ type fixture struct {
 	target  *deployed
 	config  runner.Config
 	engine  *engine
-	ahead   atomic.Int64 // of the clock
-	// slice, when not 0, is how long the agent's work may take in one task.
+	ahead   atomic.Int64 // how far the clock is ahead
+	// slice, if not 0, is how long the agent's work may take in one task.
 	slice time.Duration
-	// apart gives each task a runner of its own, as in a process of its own.
+	// apart gives each task a runner of its own, as if it ran in a process of its own.
 	apart bool
 }
 
-// engine stands for the workflow engine, which a test may replace as another process would.
+// engine replaces the workflow engine. A test may start another engine, as another process
+// would.
 type engine struct {
 	*local.Engine
-	// ended tells of executions that are over.
+	// ended gets the names of executions that are over.
 	ended chan string
-	// tasks are the calls of the runner, which a closed engine does not wait for.
+	// tasks are the calls of the runner, for which a closed engine does not wait.
 	tasks sync.WaitGroup
 }
 
@@ -123,7 +125,7 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 	return newSlicedFixture(t, endpoint, 0, change)
 }
 
-// newSlicedFixture is a fixture whose workers have only so much time.
+// newSlicedFixture returns a fixture whose workers have a limited time for each task.
 func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
 	tb := testtable.Open(t, clock.System)
@@ -144,7 +146,8 @@ func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Durati
 	return f
 }
 
-// startEngine starts an engine on the table, which goes on with what another one left.
+// startEngine starts an engine on the table, which goes on with the work that another engine
+// left.
 func (f *fixture) startEngine() {
 	f.t.Helper()
 	e := &engine{ended: make(chan string, 10000)}
@@ -161,7 +164,7 @@ func (f *fixture) startEngine() {
 			e.tasks.Add(1)
 			defer e.tasks.Done()
 			if f.slice != 0 {
-				// The rest, which is for handing over, lasts longer than any test.
+				// The remaining time, which is for the handover, is longer than any test.
 				limited, cancel := context.WithTimeout(ctx, f.slice+f.config.Margin)
 				defer cancel()
 				ctx = limited
@@ -190,7 +193,7 @@ func (f *fixture) startEngine() {
 	}
 }
 
-// cutOff ends an engine as the end of its process would.
+// cutOff ends an engine in the way in which the end of its process would.
 func (f *fixture) cutOff(e *engine) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -198,7 +201,7 @@ func (f *fixture) cutOff(e *engine) {
 	e.tasks.Wait()
 }
 
-// Start, Stop and Describe make the fixture the workflow.Engine that is the present one.
+// Start, Stop and Describe make the fixture a workflow.Engine that calls the present engine.
 func (f *fixture) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	return f.engine.Start(ctx, machine, name, input)
 }
@@ -229,7 +232,7 @@ func (f *fixture) newThread() thread.Ref {
 	return ref
 }
 
-// create says something on a thread.
+// create creates a run with a message on a thread.
 func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run.Run {
 	f.t.Helper()
 	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
@@ -248,7 +251,8 @@ func (f *fixture) join(r run.Run) run.Run {
 	return ended
 }
 
-// messages are the contents that a run left behind, with "..." behind one that is incomplete.
+// messages returns the contents of the messages that a run left behind, with "..." after an
+// incomplete message.
 func (f *fixture) messages(r run.Run) []string {
 	f.t.Helper()
 	st, err := f.runs.Result(f.t.Context(), f.join(r))
@@ -270,7 +274,7 @@ func (f *fixture) messages(r run.Run) []string {
 	return texts
 }
 
-// events are those that a run's readers get.
+// events returns the events that a run's readers get.
 func (f *fixture) events(r run.Run) []run.Event {
 	f.t.Helper()
 	var events []run.Event
@@ -281,19 +285,19 @@ func (f *fixture) events(r run.Run) []run.Event {
 	return events
 }
 
-// talk creates a run on a thread of its own, for an agent that answers with answer.
+// talk creates a run on a new thread, for an agent that answers with answer.
 func talk(t *testing.T, answer graphtest.Func, change func(*runner.Config)) (*fixture, run.Run) {
 	t.Helper()
 	f := newFixture(t, graphtest.Start(t, answer), change)
 	return f, f.create(f.newThread(), "hi", run.Enqueue)
 }
 
-// chunk is the data of an event that shows some text of a message.
+// chunk returns the data of an event that shows some text of a message.
 func chunk(id, text string) any {
 	return []any{map[string]any{"id": id, "type": "AIMessageChunk", "content": text}, map[string]any{}}
 }
 
-// update is the data of an event with which a node adds a message.
+// update returns the data of an event with which a node adds a message.
 func update(id, text string) any {
 	return map[string]any{"agent": map[string]any{"messages": []any{map[string]any{"type": "ai", "id": id, "content": cmp.Or(text, id)}}}}
 }

@@ -10,13 +10,13 @@ import (
 // errAnswered says that the agent's answer is complete.
 var errAnswered = errors.New("the agent has answered")
 
-// errStopped says that the reader saw the end of its context, and nothing else.
+// errStopped says that the reader saw the end of its context, and no other error.
 var errStopped = errors.New("the agent was stopped")
 
-// pump takes an agent's events until the clean end of its answer, or until the reader stops: it
-// always returns an error that says why. Events that arrive close together are written together;
-// the last ones are left for who ends the attempt. Writes have all the time of ctx, as one that is
-// cut off leaves open whether it was applied.
+// pump takes an agent's events until the clean end of its answer, or until the reader stops.
+// It always returns an error that says why. Events that arrive close together are written
+// together; the last events are left for the caller, which ends the attempt. Writes may take
+// all the time of ctx, because a write that is cut off leaves open whether it was applied.
 func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 	watcher := a.attempt.WatchLoss()
 	defer watcher.Stop()
@@ -32,7 +32,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 			}
 			events.accepted += got.size
 			if !a.attempt.HasUnflushed() {
-				events.stored() // the event is nothing to store
+				events.stored() // the event needs no write
 			}
 			if !a.attempt.Full() {
 				continue
@@ -58,7 +58,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 	}
 }
 
-// accept takes what the reader has, if it has anything.
+// accept takes the reader's next event, if there is one.
 func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	switch {
 	case !open:
@@ -77,8 +77,8 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	return a.take(got.event)
 }
 
-// pace is the timer that decides when waiting events are written: a delay after the first of them,
-// and an interval after the write before.
+// pace is the timer that decides when waiting events are written: a delay after the first of
+// them, and an interval after the previous write.
 type pace struct {
 	*time.Timer
 	delay, interval time.Duration
@@ -91,14 +91,14 @@ func newPace(delay, interval time.Duration) *pace {
 	return &pace{Timer: timer, delay: delay, interval: interval}
 }
 
-// begin is called with the first event that waits.
+// begin is called with the first waiting event.
 func (p *pace) begin() { p.Reset(max(p.delay, p.interval-time.Since(p.written))) }
 
-// holds reports whether a heartbeat must not write, as the write of what waits is to come; it
-// renews the lease, too.
+// holds reports whether a heartbeat must not write, because the write of the waiting events is
+// due soon; that write renews the lease, too.
 func (p *pace) holds(waiting bool) bool { return waiting && p.interval > 0 }
 
-// write is called before each write, with whether it holds events.
+// write is called before each write; waiting says whether the write holds events.
 func (p *pace) write(waiting bool) {
 	if waiting {
 		p.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// answering is the stream of an agent that sends a text some times.
+// answering returns the stream of an agent that sends a text a number of times.
 func answering(t *testing.T, text string, times int) *graph.Stream {
 	t.Helper()
 	agent := graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -35,8 +35,9 @@ func answering(t *testing.T, text string, times int) *graph.Stream {
 	return stream
 }
 
-// TestAttackRunsThatAreReadAheadOfWhatIsStored share one budget, however many they are. Nothing is
-// lost, and a small run of another workspace is read while nothing of the large ones is stored.
+// TestAttackRunsThatAreReadAheadOfWhatIsStored checks that such runs share one budget, however
+// many they are. Nothing is lost, and a small run of another workspace is read while nothing
+// of the large runs is stored.
 func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
 	t.Parallel()
 	const size, all, runs, total = 1 << 20, 5, 6, 16 << 20
@@ -60,7 +61,7 @@ func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
 		done.Go(func() {
 			read := 0
 			for got := range events.queue {
-				if held := room.Held(); held > total+(mostAhead+2*size)*eventCost { // one of them may go on beyond the budget
+				if held := room.Held(); held > total+(mostAhead+2*size)*eventCost { // one run may go on beyond the budget
 					t.Errorf("%d bytes are held of %d", held, total)
 				}
 				events.give(got.size)
@@ -82,7 +83,8 @@ func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
 	}
 }
 
-// TestAttackALargeEventThatStops holds what it takes of the budget for a bounded time.
+// TestAttackALargeEventThatStops checks that such an event holds its part of the budget for a
+// bounded time.
 func TestAttackALargeEventThatStops(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -121,7 +123,8 @@ func (brokenTransport) RoundTrip(request *http.Request) (*http.Response, error) 
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: brokenBody{}, Request: request}, nil
 }
 
-// TestAttackAnAnswerWhoseReadingPanics ends the attempt with an error that is no agent's fault.
+// TestAttackAnAnswerWhoseReadingPanics checks that the attempt ends with an error that is not
+// the agent's fault.
 func TestAttackAnAnswerWhoseReadingPanics(t *testing.T) {
 	t.Parallel()
 	agent := compute.Endpoint{URL: "http://127.0.0.1:1"}

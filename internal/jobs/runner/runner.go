@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Names of the failures of runs; the run machine's Retry matches on the first.
+// Names of the failures of runs. The run machine's Retry matches on the first name.
 const (
 	errorAgentUnavailable  = "AgentUnavailable"
 	errorAttemptsExhausted = "AttemptsExhausted"
@@ -29,52 +29,52 @@ const (
 	errorTimedOut          = "Timeout"
 )
 
-// Deployments tells which release of a deployment serves.
+// Deployments returns the release of a deployment that serves.
 type Deployments interface {
-	// Serving returns the revision that serves the thread. During a canary that may be the canary.
-	// For an empty thread id it is always the active revision. The error is a fault.Unavailable for
-	// a deployment without an active revision, a fault.Conflict for a deleted deployment, and a
-	// fault.NotFound for an unknown deployment.
+	// Serving returns the revision that serves the thread. During a canary this may be the
+	// canary. For an empty thread id it is always the active revision. The error is a
+	// fault.Unavailable for a deployment without an active revision, a fault.Conflict for a
+	// deleted deployment, and a fault.NotFound for an unknown deployment.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
-	// ServingSince is Serving that names the newest restart of the agents, too, "" before the
-	// first: what a release's environment says may change with each.
+	// ServingSince is Serving, and also names the newest restart of the agents, "" before the
+	// first restart: the values in a release's environment may change with each restart.
 	ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error)
 }
 
-// Config is what a Runner works with.
+// Config is the configuration of a Runner.
 type Config struct {
 	Runs        *run.Store
 	Deployments Deployments
 	Target      compute.Target
 	Graph       *graph.Client
 	Log         *slog.Logger
-	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where
-	// agents cannot reach it.
+	// ServerURL returns the URL of a deployment's agent server, whose store its agent may use;
+	// nil if agents cannot reach it.
 	ServerURL func(deployment string) string
-	// Limits reads what a release's own environment says of its runs: how many of its deployment's
-	// may work at a time, wherever their workers are, and how long each may take; 0 where it says
-	// nothing. Nil stands for one that says nothing.
+	// Limits reads the limits of runs in a release's own environment: how many runs of its
+	// deployment may work at a time, wherever their workers are, and how long each may take; 0
+	// if the environment does not say. If Limits is nil, no release has such limits.
 	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
-	// Jobs is how many runs of a deployment this runner itself works on at a time, the others wait;
-	// default 1024. Timeout is how long a run may take in all its attempts together unless the
-	// release says otherwise; default an hour.
+	// Jobs is how many runs of a deployment this runner itself works on at a time, the other
+	// runs wait; default 1024. Timeout is how long a run may take in all its attempts together
+	// unless the release says otherwise; default an hour.
 	Jobs    int
 	Timeout time.Duration
-	// Budget is what the events of agents take their memory from until they are stored; default one
-	// of its own.
+	// Budget is the budget for the memory of agents' events until they are stored; default a
+	// budget of its own.
 	Budget *budget.Budget
-	// MaxEvents is how many events a run may send, and MaxBytes how many bytes of events one
-	// attempt at it may; default a million, and 1 GiB.
+	// MaxEvents is how many events a run may send, default a million. MaxBytes is how many
+	// bytes of events one attempt at a run may send, default 1 GiB.
 	MaxEvents, MaxBytes int64
-	// Reserve returns a fault when there is no room for what runs store; nil is for a platform that
-	// always has room.
+	// Reserve returns a fault if there is no room for the data that runs store; nil is for a
+	// platform that always has room.
 	Reserve func() error
 	// FlushDelay is how long events are collected before they are written; default 2 ms.
 	FlushDelay time.Duration
-	// FlushInterval is the least time between two writes of one attempt's events, where each costs
-	// money: the first event after a silence is written after FlushDelay, those that follow wait.
-	// It must be well below the lease of a run. Default none. The end of an attempt and a full
-	// batch do not wait.
+	// FlushInterval is the least time between two writes of one attempt's events, for a
+	// platform where each write costs money: the first event after a silence is written after
+	// FlushDelay, later events wait. It must be well below the lease of a run. Default none.
+	// The end of an attempt and a full batch do not wait.
 	FlushInterval time.Duration
 	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
 	Heartbeat time.Duration
@@ -117,18 +117,19 @@ func New(c Config) *Runner {
 	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown)}
 }
 
-// task is the input of a Task state: the step, and the run that it is about.
+// task is the input of a Task state: the step, and the run of the step.
 type task struct {
 	Step string `json:"step"`
 	run.Task
-	// Error is, for GiveUp, what the last attempt ended with.
+	// Error is, for GiveUp, the error with which the last attempt ended.
 	Error taskError `json:"error"`
 }
 
-// taskError is an error as the machine's Catch notes it.
+// taskError is an error in the form in which the machine's Catch notes it.
 type taskError struct {
 	Name string `json:"Error"`
-	// Cause is the error's text, or JSON that holds it when a Lambda function was called.
+	// Cause is the error's text. If a Lambda function was called, it is JSON that holds the
+	// text.
 	Cause string `json:"Cause"`
 }
 
@@ -139,11 +140,11 @@ type result struct {
 	Due string `json:"due"`
 }
 
-// next is what the machine does after a step.
+// next is the machine's action after a step.
 type next string
 
 const (
-	// over: the run is over, or another worker's.
+	// over: the run is over, or another worker has it.
 	over next = "Done"
 	// nextSlice: the run goes on with another worker.
 	nextSlice next = "Work"
@@ -173,7 +174,7 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	return json.Marshal(answer)
 }
 
-// whenDue works on a run, or says when that is possible.
+// whenDue works on a run, or returns the time at which this is possible.
 func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
 	due, waits, err := r.Runs.Due(ctx, ref)
 	if err != nil {
@@ -189,8 +190,8 @@ func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
 	return result{Next: answer}, err
 }
 
-// work is one attempt at a run, or as much of it as this task has time for. What a canary could not
-// complete, the active release goes on with at once.
+// work makes one attempt at a run, or as much of it as this task has time for. If a canary
+// could not complete the attempt, the active release goes on with it at once.
 func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	answer, err := r.attempt(ctx, ref, ref.Thread)
 	if errors.Is(err, errCanary) {
@@ -199,11 +200,12 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	return answer, err
 }
 
-// errCanary says that a canary was not to be had, or ended before its answer did. The run is left
-// to another release.
+// errCanary says that a canary was not available, or ended before its answer was complete. The
+// run is left to another release.
 var errCanary = errors.New("the canary is unavailable")
 
-// attempt works on a run with the release that serves the thread; "" is for the active one.
+// attempt works on a run with the release that serves the thread; "" is for the active
+// release.
 func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next, error) {
 	slice, end := r.slice(ctx)
 	defer end()
@@ -220,8 +222,8 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 		return "", err
 	}
 	defer done()
-	// From here on a worker whose time is short still takes the run up, so that each slice is
-	// counted and none is for nothing for ever.
+	// From here on, a worker that has little time left still takes the run up. So each slice
+	// is counted, and slices cannot be wasted for ever.
 	attempt, err := r.Runs.Claim(ctx, ref, limits.permits)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
@@ -257,14 +259,15 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	return answer, err
 }
 
-// replaced reports whether another release serves by now: the end of one that had drained as long
-// as it may is no failure of its runs, which the other goes on with.
+// replaced reports whether another release serves by now. If a release ends because its time
+// to drain is over, this is no failure of its runs: the other release goes on with them.
 func (r *Runner) replaced(ctx context.Context, release compute.Ref, thread string) bool {
 	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment, thread)
 	return err == nil && now != release
 }
 
-// onTrial reports whether the release serves the thread only as a canary, beside the active one.
+// onTrial reports whether the release serves the thread only as a canary, beside the active
+// release.
 func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, thread string) bool {
 	active, err := deployments.Serving(ctx, release.Workspace, release.Deployment, "")
 	return thread != "" && err == nil && active != release
@@ -275,7 +278,7 @@ func isAgentUnavailable(err error) bool {
 	return ok && named.Name == errorAgentUnavailable
 }
 
-// slice returns the context of the agent's work, which ends when what is left of the task's time is
+// slice returns the context of the agent's work. It ends when the rest of the task's time is
 // needed to hand the run over.
 func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
@@ -284,8 +287,8 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithCancel(ctx)
 }
 
-// turn waits until this runner may work on one more run of the deployment, and returns the release
-// that serves the thread then.
+// turn waits until this runner may work on one more run of the deployment, and returns the
+// release that serves the thread then.
 func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
 	for {
 		var restart string
@@ -306,7 +309,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (r
 	}
 }
 
-// unserved is the failure of a run that no release serves.
+// unserved returns the failure of a run that no release serves.
 func unserved(err error) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && !errors.Is(err, table.ErrBusy) {
 		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: refused.Message}
@@ -314,8 +317,8 @@ func unserved(err error) error {
 	return err
 }
 
-// acquire returns the agent of a release. An agent that does not come before the slice's end is
-// unavailable: the machine asks for it again, not endlessly.
+// acquire returns the agent of a release. If the agent does not come before the slice's end,
+// it is unavailable: the machine asks for it again, but not endlessly.
 func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
 	wait, cancel := context.WithTimeout(slice, r.AgentWait)
 	defer cancel()
@@ -330,9 +333,9 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 	return endpoint, done, nil
 }
 
-// invoke calls the agent and writes its answer until the run is over or the slice is.
+// invoke calls the agent and writes its answer until the run or the slice is over.
 func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (next, error) {
-	// Ending this context closes the connection, which is what tells the agent to stop.
+	// Ending this context closes the connection: this tells the agent to stop.
 	call, end := context.WithCancelCause(slice)
 	stop := func() { end(nil) }
 	defer stop()
@@ -346,7 +349,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, releas
 	events := r.receive(call, stream, ahead)
 	err = r.pump(ctx, answer, events)
 	stop()
-	for range events.queue { // until the reader has let go of the stream
+	for range events.queue { // until the reader has released the stream
 	}
 	if errors.Is(context.Cause(call), errSlowEvent) {
 		err = &graph.ProtocolError{Message: errSlowEvent.Error()}
@@ -362,9 +365,9 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, releas
 // lastPatience is how long an attempt's last write may take when its process is ending.
 const lastPatience = 5 * time.Second
 
-// lastWrite is the context of an attempt's last write, which must also succeed when it is this
-// process that is ending. It keeps the deadline of the task, so that a write to a busy store ends
-// before a function does.
+// lastWrite returns the context of an attempt's last write. This write must also succeed if
+// this process is ending. The context keeps the deadline of the task, so that a write to a
+// busy store ends before a function ends.
 func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 	kept, end := context.WithoutCancel(ctx), func() {}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -379,11 +382,11 @@ func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// endPatience bounds the wait for what an agent's target knows of its end.
+// endPatience bounds how long to wait for the target's reason for the end of an agent.
 const endPatience = time.Second
 
-// explained is the error of an invocation that broke off, with the reason for which the agent has
-// ended where its target knows one.
+// explained returns the error of an invocation that broke off, with the reason why the agent
+// has ended if its target knows the reason.
 func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
 	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
 		return err
@@ -396,8 +399,8 @@ func explained(ctx context.Context, endpoint compute.Endpoint, err error) error 
 	return err
 }
 
-// cutShort handles what ended an attempt before the agent's answer was complete. What had arrived
-// by then is kept, for the next attempt goes on from it.
+// cutShort handles the error that ended an attempt before the agent's answer was complete. The
+// events that had arrived by then are kept, because the next attempt goes on from them.
 func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (next, error) {
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
@@ -429,7 +432,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	if errors.Is(slice.Err(), context.DeadlineExceeded) {
 		return nextSlice, attempt.HandOver(last)
 	}
-	if ctx.Err() != nil { // the process is ending: the next one goes on, and this attempt was no failure
+	if ctx.Err() != nil { // the process is ending: the next process goes on, and this attempt did not fail
 		return "", errors.Join(ctx.Err(), attempt.HandOver(last))
 	}
 	if flushErr := attempt.Flush(last); flushErr != nil {
@@ -441,7 +444,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	return "", err
 }
 
-// failTooLarge ends a run that has filled its thread. Any other error is returned as it is.
+// failTooLarge ends a run that has filled its thread. It returns any other error unchanged.
 func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error {
 	if full, ok := errors.AsType[*run.TooLargeError](err); ok {
 		return r.Runs.Fail(ctx, ref, *full.Failure())

@@ -21,15 +21,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// talkInSlices is talk with workers that have only so much time.
+// talkInSlices is talk with workers that have a limited time for each task.
 func talkInSlices(t *testing.T, slice time.Duration, answer graphtest.Func) (*fixture, run.Run) {
 	t.Helper()
 	f := newSlicedFixture(t, graphtest.Start(t, answer), slice, nil)
 	return f, f.create(f.newThread(), "hi", run.Enqueue)
 }
 
-// TestARunGoesOnInTheNextSlice when its worker's time is over, through more slices than it has
-// attempts, with each step once.
+// TestARunGoesOnInTheNextSlice checks that a run goes on when its worker's time is over,
+// through more slices than a run may have attempts, and makes each step once.
 func TestARunGoesOnInTheNextSlice(t *testing.T) {
 	t.Parallel()
 	const steps = 5
@@ -43,7 +43,7 @@ func TestARunGoesOnInTheNextSlice(t *testing.T) {
 			return nil
 		}
 		emit(graph.EventMessages, chunk("cut off", fmt.Sprint("after ", step)))
-		<-ctx.Done() // idle until the connection is closed
+		<-ctx.Done() // wait until the connection is closed
 		stopped <- struct{}{}
 		return ctx.Err()
 	})
@@ -55,7 +55,7 @@ func TestARunGoesOnInTheNextSlice(t *testing.T) {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	for range steps - 1 {
-		<-stopped // the agent sees the end of the last one when it may
+		<-stopped // the agent may see the end of the last connection later
 	}
 	if got, want := <-f.engine.ended, "ExecutionSucceeded"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -65,7 +65,8 @@ func TestARunGoesOnInTheNextSlice(t *testing.T) {
 	}
 }
 
-// TestARunWithoutProgressEnds after three slices, and the one behind it has its turn.
+// TestARunWithoutProgressEnds checks that the run ends after three slices, and that the next
+// run has its turn.
 func TestARunWithoutProgressEnds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -102,8 +103,8 @@ func TestARunWithoutProgressEnds(t *testing.T) {
 	}
 }
 
-// TestAnInterruptAfterASlice finds what the slice had shown, and so does one in the midst of a
-// handover.
+// TestAnInterruptAfterASlice checks that an interrupt finds the output that the slice had
+// shown, and that an interrupt in the middle of a handover finds it, too.
 func TestAnInterruptAfterASlice(t *testing.T) {
 	t.Parallel()
 	for _, during := range []bool{false, true} {
@@ -153,7 +154,7 @@ func TestAnInterruptAfterASlice(t *testing.T) {
 	}
 }
 
-// isHandover tells the last write of a slice from others.
+// isHandover reports whether a write is the last write of a slice.
 func isHandover(write table.Write) bool {
 	change, ok := write.(table.Update)
 	if !ok {
@@ -164,7 +165,8 @@ func isHandover(write table.Write) bool {
 	return handed > 0 && !claims
 }
 
-// TestAnAgentThatDoesNotComeBeforeTheSlicesEnd is unavailable, and no attempt is taken for it.
+// TestAnAgentThatDoesNotComeBeforeTheSlicesEnd checks that the agent is unavailable, and that
+// this takes no attempt.
 func TestAnAgentThatDoesNotComeBeforeTheSlicesEnd(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, nothing, nil)
@@ -187,7 +189,7 @@ func TestAnAgentThatDoesNotComeBeforeTheSlicesEnd(t *testing.T) {
 	}
 }
 
-// TestAFailureInALateSlice is one all the same.
+// TestAFailureInALateSlice checks that such a failure counts as a failure.
 func TestAFailureInALateSlice(t *testing.T) {
 	t.Parallel()
 	f, r := talkInSlices(t, 400*time.Millisecond, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
@@ -204,7 +206,7 @@ func TestAFailureInALateSlice(t *testing.T) {
 	}
 }
 
-// TestATaskWithTimeToSpareIsNotCut short by its deadline.
+// TestATaskWithTimeToSpareIsNotCut checks that the deadline does not cut the task short.
 func TestATaskWithTimeToSpareIsNotCut(t *testing.T) {
 	t.Parallel()
 	f, r := talkInSlices(t, never, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -216,8 +218,8 @@ func TestATaskWithTimeToSpareIsNotCut(t *testing.T) {
 	}
 }
 
-// TestARunOfARevisionThatWasReplaced goes on with the next one when its own has drained as long as
-// it may: that is no failure, however often it happens.
+// TestARunOfARevisionThatWasReplaced checks that the run goes on with the next revision when
+// the time of its own revision to drain is over. This is no failure, however often it happens.
 func TestARunOfARevisionThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	const revisions = run.MaxAttempts + 2

@@ -39,7 +39,7 @@ func RunID(key table.Key) string { return strings.TrimPrefix(key.SK, runPrefix) 
 // RunParts are the ids in a run's key.
 type RunParts struct{ Workspace, Deployment, Thread, Run string }
 
-// RunRequest is the key of what a run was asked for, where that is too large for the run's own
+// RunRequest is the key of a run's request, if the request is too large for the run's own
 // item.
 func RunRequest(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "REQ#" + run}
@@ -54,8 +54,8 @@ func ParseRun(key table.Key) (RunParts, error) {
 	return RunParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5], Run: RunID(key)}, nil
 }
 
-// AmendedCheckpoint is the key of an earlier checkpoint as it was before a run said anew what
-// became of its tasks.
+// AmendedCheckpoint is the key of the earlier state of a checkpoint, from before a run
+// reported again the results of its tasks.
 func AmendedCheckpoint(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPB#" + run}
 }
@@ -65,29 +65,30 @@ func Runs(workspace, deployment, thread string) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: runPrefix}
 }
 
-// RunsAfter asks for a thread's runs that were created after one, oldest first; after may be "".
+// RunsAfter asks for a thread's runs that were created after a given run, oldest first. after
+// may be "".
 func RunsAfter(workspace, deployment, thread, after string) table.Query {
 	if after == "" {
 		return Runs(workspace, deployment, thread)
 	}
-	// "!" makes a sort key that lies directly behind the run's own, "~" one behind those of all
-	// runs.
+	// "!" makes a sort key that lies directly behind the run's own, "~" a sort key behind
+	// those of all runs.
 	return table.Query{PK: threadPK(workspace, deployment, thread), From: runPrefix + after + "!", To: runPrefix + "~"}
 }
 
-// RunsBetween asks for a thread's runs from one to another, both included, oldest first.
+// RunsBetween asks for a thread's runs from one run to another, both included, oldest first.
 func RunsBetween(workspace, deployment, thread, from, to string) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), From: runPrefix + from, To: runPrefix + to}
 }
 
 const eventPrefix = "EV#"
 
-// Event is the key of a batch of events; last is the position of its last event.
+// Event is the key of a batch of events. last is the position of its last event.
 func Event(workspace, deployment, thread string, last int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%016d", eventPrefix, last)}
 }
 
-// Events asks for the batches that hold events after one position, up to another.
+// Events asks for the batches that hold the events after one position, up to another.
 func Events(workspace, deployment, thread string, after, upTo int64) table.Query {
 	return table.Query{
 		PK:   threadPK(workspace, deployment, thread),
@@ -98,12 +99,12 @@ func Events(workspace, deployment, thread string, after, upTo int64) table.Query
 
 const checkpointPrefix = "CP#"
 
-// Checkpoint is the key of a checkpoint; number counts from 0 along the thread.
+// Checkpoint is the key of a checkpoint. number counts from 0 along the thread.
 func Checkpoint(workspace, deployment, thread string, number int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", checkpointPrefix, number)}
 }
 
-// Checkpoints asks for a thread's checkpoints up to one, newest first.
+// Checkpoints asks for a thread's checkpoints up to a given one, newest first.
 func Checkpoints(workspace, deployment, thread string, upTo int64) table.Query {
 	return table.Query{
 		PK:      threadPK(workspace, deployment, thread),
@@ -113,7 +114,7 @@ func Checkpoints(workspace, deployment, thread string, upTo int64) table.Query {
 	}
 }
 
-// CheckpointsAfter asks for a thread's checkpoints behind one, oldest first.
+// CheckpointsAfter asks for a thread's checkpoints after a given one, oldest first.
 func CheckpointsAfter(workspace, deployment, thread string, number int64) table.Query {
 	return table.Query{
 		PK: threadPK(workspace, deployment, thread), From: Checkpoint(workspace, deployment, thread, number+1).SK, To: checkpointPrefix + "~",
@@ -129,7 +130,8 @@ func CheckpointNumber(key table.Key) (int64, error) {
 	return number, nil
 }
 
-// CheckpointName is the key of the place of a checkpoint that the agent named; id is the agent's.
+// CheckpointName is the key under which the number of a checkpoint that the agent named is
+// found. id is the agent's name for it.
 func CheckpointName(workspace, deployment, thread, id string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPID#" + id}
 }
@@ -141,7 +143,7 @@ func Frame(workspace, deployment, thread string, number int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", framePrefix, number)}
 }
 
-// Frames asks for the agent's own forms of its checkpoints up to one, newest first.
+// Frames asks for the agent's own forms of its checkpoints up to a given one, newest first.
 func Frames(workspace, deployment, thread string, upTo int64) table.Query {
 	return table.Query{
 		PK: threadPK(workspace, deployment, thread), From: framePrefix, To: Frame(workspace, deployment, thread, upTo).SK, Reverse: true,
@@ -154,13 +156,13 @@ func keptPrefix(namespace string) string {
 	return fmt.Sprintf("FP#%x#", h.Sum(nil))
 }
 
-// KeptFrame is the key of the agent's own form of a lasting subgraph's checkpoint, as it was at the
-// graph's checkpoint with the number.
+// KeptFrame is the key of the agent's own form of a lasting subgraph's checkpoint, as it was
+// at the graph's checkpoint with the number.
 func KeptFrame(workspace, deployment, thread, namespace string, number int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", keptPrefix(namespace), number)}
 }
 
-// KeptFrames asks for those of a subgraph up to one, newest first.
+// KeptFrames asks for the kept frames of a subgraph up to a given number, newest first.
 func KeptFrames(workspace, deployment, thread, namespace string, upTo int64) table.Query {
 	return table.Query{
 		PK: threadPK(workspace, deployment, thread), From: keptPrefix(namespace),
@@ -170,19 +172,20 @@ func KeptFrames(workspace, deployment, thread, namespace string, upTo int64) tab
 
 func sincePrefix(number int64) string { return fmt.Sprintf("FS#%012d#", number) }
 
-// FrameSince is the key of what the agent kept after its checkpoint with the number, before the
-// next; place counts from 1.
+// FrameSince is the key of a frame that the agent kept after its checkpoint with the number
+// and before the next checkpoint. place counts from 1.
 func FrameSince(workspace, deployment, thread string, number, place int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%08d", sincePrefix(number), place)}
 }
 
-// FramesSince asks for what the agent kept after one of its checkpoints, oldest first.
+// FramesSince asks for the frames that the agent kept after one of its checkpoints, oldest
+// first.
 func FramesSince(workspace, deployment, thread string, number int64) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: sincePrefix(number)}
 }
 
-// FrameSinceNumber reads back from the key of what the agent kept the number of the checkpoint
-// after which it did.
+// FrameSinceNumber reads a number back from the key of a frame that the agent kept: the number
+// of the checkpoint after which the agent kept it.
 func FrameSinceNumber(key table.Key) (int64, error) {
 	parts := strings.Split(key.SK, "#")
 	if len(parts) != 3 || parts[0] != "FS" {
@@ -191,8 +194,8 @@ func FrameSinceNumber(key table.Key) (int64, error) {
 	return strconv.ParseInt(parts[1], 10, 64)
 }
 
-// CheckpointLog lists the kinds of items that are a thread's state, for copies of it: each query
-// asks for one, oldest first.
+// CheckpointLog lists the kinds of items that are a thread's state, for copies of the thread.
+// Each query asks for one kind, oldest first.
 func CheckpointLog(workspace, deployment, thread string) []table.Query {
 	var queries []table.Query
 	for _, prefix := range []string{checkpointPrefix, "CPID#", framePrefix, "FP#", "FS#"} {
@@ -206,10 +209,11 @@ func InThread(workspace, deployment, thread string, key table.Key) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: key.SK}
 }
 
-// busyShards spreads the busy threads of a deployment, as each of its runs makes one.
+// busyShards spreads the busy threads of a deployment, because each of its runs makes an
+// entry.
 const busyShards = 8
 
-// BusyThread places a thread among those of its deployment that have a run in flight.
+// BusyThread places a thread among the threads of its deployment that have a run in flight.
 func BusyThread(workspace, deployment, thread string) table.Key {
 	h := fnv.New32a()
 	h.Write([]byte(thread))
@@ -229,14 +233,14 @@ func BusyThreads(workspace, deployment string) []table.Query {
 	return queries
 }
 
-// ThreadID reads a thread's id back from its place among the busy ones.
+// ThreadID reads a thread's id back from its place among the busy threads.
 func ThreadID(key table.Key) string { return key.SK }
 
 // leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one
 // partition.
 const leaseShards = 16
 
-// Lease places a run in flight among those that a timer looks at when due.
+// Lease places a run in flight among the runs that a timer looks at when their lease is due.
 func Lease(run string, due time.Time) table.Key {
 	h := fnv.New32a()
 	h.Write([]byte(run))
@@ -245,7 +249,7 @@ func Lease(run string, due time.Time) table.Key {
 
 func leasePK(shard int) string { return fmt.Sprintf("LEASES#%02d", shard) }
 
-// Leases asks for the runs whose lease ended by a time, one query for each shard.
+// Leases asks for the runs whose lease ended by a given time, one query for each shard.
 func Leases(dueBy time.Time) []table.Query {
 	queries := make([]table.Query, leaseShards)
 	for shard := range queries {

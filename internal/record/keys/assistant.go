@@ -14,7 +14,8 @@ func assistantsPK(workspace, deployment string) string {
 	return deploymentPK(workspace, deployment) + "#ASSISTANTS"
 }
 
-// Assistant is the key of an assistant, in the partition that holds all of its deployment.
+// Assistant is the key of an assistant, in the partition that holds all assistants of its
+// deployment.
 func Assistant(workspace, deployment, assistant string) table.Key {
 	return table.Key{PK: assistantsPK(workspace, deployment), SK: assistantPrefix + assistant}
 }
@@ -34,7 +35,7 @@ func AssistantCount(workspace, deployment string) table.Key {
 
 func assistantVersionPrefix(assistant string) string { return "VERSION#" + assistant + "#" }
 
-// AssistantVersion is the key of a version of an assistant; numbers count from 1.
+// AssistantVersion is the key of a version of an assistant. Numbers count from 1.
 func AssistantVersion(workspace, deployment, assistant string, number int64) table.Key {
 	return table.Key{PK: assistantsPK(workspace, deployment), SK: fmt.Sprintf("%s%08d", assistantVersionPrefix(assistant), number)}
 }
@@ -44,7 +45,7 @@ func AssistantVersions(workspace, deployment, assistant string) table.Query {
 	return table.Query{PK: assistantsPK(workspace, deployment), Prefix: assistantVersionPrefix(assistant), Reverse: true}
 }
 
-// AssistantPartition asks for everything of a deployment's assistants.
+// AssistantPartition asks for all items of a deployment's assistants.
 func AssistantPartition(workspace, deployment string) table.Query {
 	return table.Query{PK: assistantsPK(workspace, deployment)}
 }

@@ -26,14 +26,14 @@ func AuthRequest(workspace, request string) table.Key {
 // AuthRequestID reads a request's id back from its key.
 func AuthRequestID(key table.Key) string { return key.PK[strings.LastIndexByte(key.PK, '#')+1:] }
 
-// authUserPK escapes the user, as its id is what the client says it is.
+// authUserPK escapes the user, because the client chooses the user's id freely.
 func authUserPK(workspace, user string) string {
 	return "W#" + workspace + "#AUTH-USER#" + url.QueryEscape(user)
 }
 
 const authTokenPrefix = "TOKEN#"
 
-// AuthToken is the key of an OAuth token, in the partition of the user whose it is.
+// AuthToken is the key of an OAuth token, in the partition of its user.
 func AuthToken(workspace, user, token string) table.Key {
 	return table.Key{PK: authUserPK(workspace, user), SK: authTokenPrefix + token}
 }
@@ -48,12 +48,13 @@ func AuthTokens(workspace, user string) table.Query {
 
 const authDefaultPrefix = "DEFAULT#"
 
-// AuthDefault is the key of the note which of a user's tokens is taken for a provider and an agent.
+// AuthDefault is the key of the note that says which of a user's tokens is used for a provider
+// and an agent.
 func AuthDefault(workspace, user, provider, agent string) table.Key {
 	return table.Key{PK: authUserPK(workspace, user), SK: authDefaultPrefix + provider + "#" + url.QueryEscape(agent)}
 }
 
-// AuthDefaults asks for a user's notes which token is taken.
+// AuthDefaults asks for a user's notes that say which token is used.
 func AuthDefaults(workspace, user string) table.Query {
 	return table.Query{PK: authUserPK(workspace, user), Prefix: authDefaultPrefix}
 }
@@ -68,7 +69,7 @@ func AuthEvents(workspace, user string) table.Query {
 	return table.Query{PK: authUserPK(workspace, user) + "#EVENTS"}
 }
 
-// AuthConnection is the key of an agent's leave to use a token.
+// AuthConnection is the key of an agent's permission to use a token.
 func AuthConnection(workspace, agent, token string) table.Key {
 	return table.Key{PK: authAgentPK(workspace, agent), SK: token}
 }
@@ -82,7 +83,7 @@ func AuthConnections(workspace, agent string) table.Query {
 	return table.Query{PK: authAgentPK(workspace, agent)}
 }
 
-// AuthConnectionListEntry places an agent's leave among those that concern a token.
+// AuthConnectionListEntry places an agent's permission among the permissions for a token.
 func AuthConnectionListEntry(workspace, token, agent string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#AUTH-TOKEN#" + token, SK: url.QueryEscape(agent)}
 }
@@ -92,8 +93,8 @@ func AuthConnectionList(workspace, token string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#AUTH-TOKEN#" + token}
 }
 
-// AuthTokenListEntry places a token among those of a provider, which is named by its resource id:
-// one made anew under the name has other tokens.
+// AuthTokenListEntry places a token among the tokens of a provider, which is named by its
+// resource id: a provider that is created again under the same name has other tokens.
 func AuthTokenListEntry(workspace, provider, user, token string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#AUTH-PROVIDER#" + provider, SK: url.QueryEscape(user) + "#" + token}
 }

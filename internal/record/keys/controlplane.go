@@ -24,14 +24,15 @@ func WorkspaceOf(key table.Key) (string, error) {
 	return workspace, nil
 }
 
-// APIKey is where an API key is looked up; mac is the text form of its MAC, never the key itself.
+// APIKey is the key under which an API key is looked up. mac is the text form of its MAC,
+// never the API key itself.
 func APIKey(mac string) table.Key {
 	return table.Key{PK: "KEY#" + mac, SK: "KEY"}
 }
 
 const dataKeys = "DATA-KEYS"
 
-// DataKey is the key of a wrapped data key; number counts from 1.
+// DataKey is the key of a wrapped data key. number counts from 1.
 func DataKey(number int) table.Key {
 	return table.Key{PK: dataKeys, SK: fmt.Sprintf("KEY#%06d", number)}
 }
@@ -61,7 +62,7 @@ func Revision(workspace, deployment, revision string) table.Key {
 // RevisionID reads a revision's id back from its key.
 func RevisionID(key table.Key) string { return strings.TrimPrefix(key.SK, revisionPrefix) }
 
-// RevisionParts are the ids in the key of a deployment or a revision; Revision is "" for a
+// RevisionParts are the ids in the key of a deployment or a revision. Revision is "" for a
 // deployment.
 type RevisionParts struct{ Workspace, Deployment, Revision string }
 
@@ -88,7 +89,7 @@ func DeploymentName(workspace, name string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#DEPLOYMENT-NAME#" + name, SK: "NAME"}
 }
 
-// TracingProject is the key of a tracing project, which is named like its deployment.
+// TracingProject is the key of a tracing project, which has the name of its deployment.
 func TracingProject(workspace, name string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#TRACING-PROJECT#" + name, SK: "PROJECT"}
 }
@@ -103,7 +104,7 @@ func DeploymentList(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DEPLOYMENTS"}
 }
 
-// FreeDeploymentEntry places the name of a deployment of the free type among those of its
+// FreeDeploymentEntry places the name of a deployment of the free type among such names of its
 // workspace.
 func FreeDeploymentEntry(workspace, deployment string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#FREE-DEPLOYMENTS", SK: deployment}
@@ -114,25 +115,27 @@ func FreeDeployments(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#FREE-DEPLOYMENTS"}
 }
 
-// DeploymentEntry places the name of a deployment where it is found by the deployment's id alone.
+// DeploymentEntry places the name of a deployment where it is found by the deployment's id
+// alone.
 func DeploymentEntry(deployment string) table.Key {
 	return table.Key{PK: "DEPLOYMENT#" + deployment, SK: "NAME"}
 }
 
-// DeploymentWithID asks for the name of the deployment with an id, whose workspace is not known.
+// DeploymentWithID asks for the name of the deployment with an id, when its workspace is not
+// known.
 func DeploymentWithID(deployment string) table.Query {
 	return table.Query{Index: table.ByDue, PK: DeploymentEntry(deployment).PK, Limit: 1}
 }
 
-// Build is the key of what a builder knows about the build of a revision. It is told nothing but
-// the revision's id.
+// Build is the key of the information that a builder has about the build of a revision. The
+// builder gets only the revision's id.
 func Build(revision string) table.Key {
 	return table.Key{PK: "BUILD#" + revision, SK: "BUILD"}
 }
 
 const releases = "RELEASES"
 
-// ReleaseEntry places a revision among those that a compute target keeps running.
+// ReleaseEntry places a revision among the revisions that a compute target keeps running.
 func ReleaseEntry(revision string) table.Key {
 	return table.Key{PK: releases, SK: revision}
 }
@@ -142,8 +145,8 @@ func Releases() table.Query { return table.Query{Index: table.ByDue, PK: release
 
 const rollouts = "ROLLOUTS"
 
-// RolloutEntry places a deployment with a revision in flight, or a teardown, among those that a
-// timer looks at when due.
+// RolloutEntry places a deployment with a revision in flight, or a teardown, among the entries
+// that a timer looks at when they are due.
 func RolloutEntry(deployment string, due time.Time) table.Key {
 	return table.Key{PK: rollouts, SK: clock.Format(due) + "#" + deployment}
 }

@@ -13,8 +13,8 @@ func cronsPK(workspace, deployment string) string {
 	return deploymentPK(workspace, deployment) + "#CRONS"
 }
 
-// Cron is the key of a cron, in the partition that holds all of its deployment. Ids sort by
-// creation.
+// Cron is the key of a cron, in the partition that holds all crons of its deployment. Ids sort
+// by creation.
 func Cron(workspace, deployment, cron string) table.Key {
 	return table.Key{PK: cronsPK(workspace, deployment), SK: cron}
 }
@@ -44,15 +44,15 @@ func ParseCron(key table.Key) (CronParts, error) {
 // dueCronShards spreads the crons that a timer looks at.
 const dueCronShards = 4
 
-// DueCron places a cron among those that a timer looks at when due.
+// DueCron places a cron among the crons that a timer looks at when they are due.
 func DueCron(cron string, due time.Time) table.Key {
 	return table.Key{PK: dueCronsPK(shardOf(cron, dueCronShards)), SK: clock.Format(due) + "#" + cron}
 }
 
 func dueCronsPK(shard int) string { return fmt.Sprintf("DUE-CRONS#%d", shard) }
 
-// DueCrons asks for the crons whose time has come, one query for each shard; the zero time asks for
-// all, the next one first.
+// DueCrons asks for the crons that are due, one query for each shard. The zero time asks for
+// all crons, the next one first.
 func DueCrons(dueBy time.Time) []table.Query {
 	queries := make([]table.Query, dueCronShards)
 	for shard := range queries {
@@ -64,7 +64,7 @@ func DueCrons(dueBy time.Time) []table.Query {
 	return queries
 }
 
-// DueCronTime reads back when a cron is due.
+// DueCronTime reads back the time when a cron is due.
 func DueCronTime(key table.Key) (time.Time, error) {
 	at, _, _ := strings.Cut(key.SK, "#")
 	return clock.Parse(at)

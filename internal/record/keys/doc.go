@@ -1,14 +1,16 @@
 // Package keys is the only place that builds or parses the text of storage keys.
 //
-// Every partition begins with the workspace, so that no request can reach another tenant's data by
-// naming an id. Nine kinds of partition cannot, because they are read before or without a tenant:
-// an API key (looked up by its MAC), the sign-in codes and sessions of browsers (looked up by their
-// hashes), the names of workspaces, the data keys (wrapped, and of no use without KMS), builds (ids
-// of CodeBuild's, for a builder that is told a revision's id only), workflow executions of the
-// one-machine engine, the names of deployments by their ids (health checks show no key, and are
-// told no more than that an agent serves), the bindings of an installation of the GitHub App (whose
-// events name no tenant), and what timers look at (leases, releases, deliveries of webhooks, crons,
-// times to live); the last two hold references only.
+// Every partition begins with the workspace, so that no request can reach another tenant's
+// data by naming an id. Ten kinds of partition cannot begin with it, because they are read
+// before the tenant is known or without a tenant: an API key (looked up by its MAC), the
+// sign-in codes and sessions of browsers (looked up by their hashes), the names of workspaces,
+// the data keys (wrapped, and useless without KMS), builds (ids of CodeBuild's, for a builder
+// that gets only a revision's id), workflow executions of the one-machine engine, the names of
+// deployments by their ids (health checks show no key, and learn only that an agent serves),
+// the one-machine server's own records (when it was last alive, and the work that it died with),
+// the bindings of an installation of the GitHub App (whose events name no tenant), and the
+// entries that timers look at (leases, releases, rollouts, listeners, deliveries of webhooks,
+// crons, times to live). The last two hold references only.
 //
 // Access patterns, and the one read that serves each:
 //
@@ -19,7 +21,7 @@
 //	workspaces, by name               Query WorkspaceNames; one of them Get WorkspaceName
 //	members of a workspace            Query Members; one of them Get Member
 //	API keys of a workspace           Query APIKeyRecords; one of them Get APIKeyRecord
-//	whose tokens a workspace trusts   Query TrustRules
+//	trust rules of a workspace        Query TrustRules
 //	audit log, newest first           Query AuditLog, reverse
 //	was the request executed before   condition on Answer; Get Answer
 //	deployment by id                  Get Deployment
@@ -33,12 +35,12 @@
 //	rollouts that are overdue         Query Rollouts (index due) up to now
 //	workflow execution by name        Get Execution
 //	executions to resume              Query RunningExecutions (index list)
-//	how the engine before ended       Get ServerAlive
+//	how the previous engine ended     Get ServerAlive
 //	work that servers died with       Get Trial
 //	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
-//	free permit for a run, who waits    Query Permits of its thread's row, limit RowPermits + 1
+//	permit for a run, waiting runs    Query Permits of its thread's row, limit RowPermits + 1
 //	deployment's busy threads         Query BusyThreads (index due), for each shard
 //	runs that are being removed       Query RunsBetween, and what they wrote: Query
 //	                                  CheckpointsAfter and Events
@@ -48,9 +50,9 @@
 //	checkpoint by the server's id     its number is in the id; Get Checkpoint
 //	checkpoint by the agent's id      Get CheckpointName, then Query Checkpoints
 //	history, newest first             Query Checkpoints, reverse, from a number
-//	what the agent goes on from       Query Frames, reverse, until a whole one; Query FramesSince;
+//	agent's state to continue from    Query Frames, reverse, until a whole one; Query FramesSince;
 //	                                  for each lasting subgraph Query KeptFrames
-//	what a run was asked for          Get RunRequest, where it is not in the run's item
+//	request of a run                  Get RunRequest, where it is not in the run's item
 //	copy of a thread                  Query each of CheckpointLog
 //	assistants of a deployment        Query Assistants; one of them Get Assistant
 //	how many assistants there are     Get AssistantCount; condition on it in the creating
@@ -95,12 +97,12 @@
 //	listener by id                    Get Listener; all of a workspace Query Listeners
 //	has the compute_id a listener     condition on ListenerName in the creating transaction
 //	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1
-//	what a listener has to do         Query ListenerTasks, then GetBatch ListenerRelease; woken by
+//	tasks of a listener               Query ListenerTasks, then GetBatch ListenerRelease; woken by
 //	                                  ListenerBell
 //	release at a listener             Get ListenerRelease
 //	how much a release may print      GetBatch ListenerRelease, ListenerOutput
-//	what a listener is to run         Query ListenerReleases (index list)
-//	how a listener does its part      Get Listener, Query ListenerTasks, ListenerReleases (index
+//	releases of a listener            Query ListenerReleases (index list)
+//	state of a listener's work        Get Listener, Query ListenerTasks, ListenerReleases (index
 //	                                  list), ListenerUses, one page each
 //	deployment's events after one     Query DeploymentEvents; woken by Deployment
 //	workspace's events after a moment Query WorkspaceEvents (index list), for each shard

@@ -15,11 +15,12 @@ func DeploymentEvent(workspace, deployment, event string) table.Key {
 // EventID reads an event's id back from its key.
 func EventID(key table.Key) string { return key.SK }
 
-// DeploymentEvents asks for a deployment's events after one, oldest first; after may be "".
+// DeploymentEvents asks for a deployment's events after a given event, oldest first. after may
+// be "".
 func DeploymentEvents(workspace, deployment, after string) table.Query {
 	query := table.Query{PK: deploymentPK(workspace, deployment) + "#EVENTS"}
 	if after != "" {
-		query.From = after + "!" // directly behind the event's own
+		query.From = after + "!" // directly behind the event's own key
 	}
 	return query
 }
@@ -37,8 +38,8 @@ func eventListPK(workspace string, shard int) string {
 	return fmt.Sprintf("W#%s#EVENTS#%02d", workspace, shard)
 }
 
-// WorkspaceEvents asks for a workspace's events from a text on that ids begin with, oldest first,
-// one query for each shard; from may be "".
+// WorkspaceEvents asks for a workspace's events, oldest first, one query for each shard. from
+// is the beginning of an event id, at which the queries start. from may be "".
 func WorkspaceEvents(workspace, from string) []table.Query {
 	queries := make([]table.Query, eventShards)
 	for shard := range queries {

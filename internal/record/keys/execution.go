@@ -3,8 +3,8 @@ package keys
 import "github.com/slipway-run/slipway/internal/seam/table"
 
 // Execution is the key of a workflow execution of the one-machine engine. The executions of a
-// machine share a partition: they are stored in SQLite only, where names that sort by time keep the
-// writes together.
+// machine share a partition: they are stored only in SQLite, where names that sort by time
+// keep the writes together.
 func Execution(machine, name string) table.Key {
 	return table.Key{PK: "EXECUTIONS#" + machine, SK: name}
 }
@@ -16,20 +16,21 @@ func Executions(machine string) table.Query {
 
 const runningExecutions = "RUNNING-EXECUTIONS"
 
-// RunningExecutionEntry places an execution among those that run. It leaves them when it ends.
+// RunningExecutionEntry places an execution among the running ones. The entry is removed when
+// the execution ends.
 func RunningExecutionEntry(machine, name string) table.Key {
 	return table.Key{PK: runningExecutions, SK: machine + "#" + name}
 }
 
-// RunningExecutions asks for the executions that a starting engine goes on with.
+// RunningExecutions asks for the executions that an engine continues when it starts.
 func RunningExecutions() table.Query {
 	return table.Query{Index: table.ByList, PK: runningExecutions}
 }
 
-// ServerAlive is the key of the note that a one-machine engine leaves while it runs: one that finds
-// it at its start knows that the engine before it did not end as it should.
+// ServerAlive is the key of the note that a one-machine engine leaves while it runs. An engine
+// that finds the note at its start knows that the previous engine did not end normally.
 func ServerAlive() table.Key { return table.Key{PK: "SERVER", SK: "ALIVE"} }
 
-// Trial is the key of the note that a one-machine engine leaves while it does a piece of work that
-// no execution does.
+// Trial is the key of the note that a one-machine engine leaves while it does a piece of work
+// outside of executions.
 func Trial(name string) table.Key { return table.Key{PK: "SERVER", SK: "TRIAL#" + name} }

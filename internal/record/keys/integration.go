@@ -38,8 +38,8 @@ func integrationUsesPK(workspace, integration string) string {
 	return "W#" + workspace + "#INTEGRATION#" + integration + "#USES"
 }
 
-// IntegrationUse is the key of the note that a deployment is cloned with an integration of either
-// kind.
+// IntegrationUse is the key of the note that a deployment is cloned with an integration of
+// either kind.
 func IntegrationUse(workspace, integration, deployment string) table.Key {
 	return table.Key{PK: integrationUsesPK(workspace, integration), SK: deployment}
 }
@@ -62,21 +62,22 @@ func InstallationBinding(workspace string, installation int64) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#INSTALLATION#%d", workspace, installation), SK: "BINDING"}
 }
 
-// InstallationGate is where the workspaces that bind an installation, and the one that removes it,
-// take turns.
+// InstallationGate is the key on which the workspaces that bind an installation, and the
+// workspace that removes it, take turns.
 func InstallationGate(installation int64) table.Key {
 	return table.Key{PK: installationPK(installation), SK: "GATE"}
 }
 
-// InstallationBindingEntry places a binding among those of its installation: an event of GitHub's
-// names that alone.
+// InstallationBindingEntry places a binding among the bindings of its installation: an event
+// of GitHub names only the installation.
 func InstallationBindingEntry(workspace string, installation int64) table.Key {
 	return table.Key{PK: installationPK(installation), SK: workspace}
 }
 
 func installationPK(installation int64) string { return fmt.Sprintf("INSTALLATIONS#%d", installation) }
 
-// InstallationBindings asks for the workspaces that an installation of the GitHub App is bound to.
+// InstallationBindings asks for the workspaces to which an installation of the GitHub App is
+// bound.
 func InstallationBindings(installation int64) table.Query {
 	return table.Query{Index: table.ByList, PK: installationPK(installation)}
 }
@@ -93,13 +94,13 @@ func PushWatch(workspace, deployment string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment), SK: "PUSH-WATCH"}
 }
 
-// PushWatchEntry places a watch among those of a branch of a repository.
+// PushWatchEntry places a watch among the watches of a branch of a repository.
 func PushWatchEntry(workspace, repository, branch, deployment string) table.Key {
 	return table.Key{PK: pushesPK(workspace, repository, branch), SK: deployment}
 }
 
-// pushesPK holds a digest of the repository and its branch, whose names may be longer than a key
-// and hold anything.
+// pushesPK holds a digest of the repository and its branch, because their names may be longer
+// than a key and may contain any characters.
 func pushesPK(workspace, repository, branch string) string {
 	sum := sha256.Sum256([]byte(repository + "\x00" + branch))
 	return "W#" + workspace + "#PUSHES#" + hex.EncodeToString(sum[:])
@@ -111,15 +112,15 @@ func PushWatches(workspace, repository, branch string) table.Query {
 	return table.Query{Index: table.ByList, PK: pushesPK(workspace, repository, branch)}
 }
 
-// PushDelivery is the key of the note that a push which was delivered has reached a deployment. The
+// PushDelivery is the key of the note that a delivered push has reached a deployment. The
 // sender chose the delivery's id.
 func PushDelivery(workspace, deployment, delivery string) table.Key {
 	sum := sha256.Sum256([]byte(delivery))
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#DELIVERY#" + hex.EncodeToString(sum[:]), SK: "DELIVERY"}
 }
 
-// RepositoryNames is the key of the names that a repository of GitHub's was built under: it may be
-// renamed.
+// RepositoryNames is the key of the names under which a repository of GitHub was built: a
+// repository may be renamed.
 func RepositoryNames(workspace string, repository int64) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#REPOSITORY#%d", workspace, repository), SK: "NAMES"}
 }

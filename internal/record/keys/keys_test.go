@@ -21,8 +21,8 @@ import (
 
 var due = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// all has the key that each function makes. The texts are what is stored: another text loses what
-// was stored under this one.
+// all has the key that each function makes. The texts are the stored texts: another text would
+// lose the items that were stored under this one.
 var all = map[string]struct {
 	got  table.Key
 	want table.Key
@@ -171,8 +171,8 @@ func returnsKey(f *ast.FuncDecl) bool {
 	return ok && result.Sel.Name == "Key"
 }
 
-// TestNoTwoFunctionsMakeOneKey gives all of them the same ids, and names that look like a part of a
-// key.
+// TestNoTwoFunctionsMakeOneKey gives all functions the same ids, and names that look like a
+// part of a key.
 func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 	t.Parallel()
 	made := map[table.Key]string{}
@@ -318,8 +318,8 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 	}
 }
 
-// TestEveryPartitionBeginsWithItsWorkspace checks what keeps tenants apart; the exceptions are
-// those of the package's documentation.
+// TestEveryPartitionBeginsWithItsWorkspace checks the rule that separates tenants. The
+// exceptions are those of the package's documentation.
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
 	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}

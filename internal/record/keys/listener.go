@@ -33,10 +33,10 @@ func ParseListener(key table.Key) (ListenerParts, error) {
 	return ListenerParts{Workspace: parts[1], Listener: key.SK}, nil
 }
 
-// dueListenerShards spreads what a timer looks at among listeners.
+// dueListenerShards spreads the listeners that a timer looks at.
 const dueListenerShards = 4
 
-// DueListener places a listener among those that a timer looks at when due.
+// DueListener places a listener among the listeners that a timer looks at when they are due.
 func DueListener(listener string, due time.Time) table.Key {
 	return table.Key{PK: dueListenersPK(shardOf(listener, dueListenerShards)), SK: clock.Format(due) + "#" + listener}
 }
@@ -55,8 +55,8 @@ func DueListeners(dueBy time.Time) []table.Query {
 // Listeners asks for a workspace's listeners, oldest first.
 func Listeners(workspace string) table.Query { return table.Query{PK: listenersPK(workspace)} }
 
-// ListenerName reserves what a listener runs releases on, which its user named, for one listener of
-// the workspace.
+// ListenerName reserves the compute on which a listener runs releases, as its user named it,
+// for one listener of the workspace.
 func ListenerName(workspace, computeType, computeID string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#LISTENER-NAME#" + computeType + "#" + url.QueryEscape(computeID), SK: "NAME"}
 }
@@ -70,12 +70,12 @@ func ListenerUse(workspace, listener, namespace, deployment string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener), SK: usePrefix + namespace + "#" + deployment}
 }
 
-// ListenerUses asks for the notes which deployments run at a listener.
+// ListenerUses asks for the notes that say which deployments run at a listener.
 func ListenerUses(workspace, listener string) table.Query {
 	return table.Query{PK: listenerPK(workspace, listener), Prefix: usePrefix}
 }
 
-// ListenerNamespaceUses asks for those of one namespace.
+// ListenerNamespaceUses asks for the notes of one namespace.
 func ListenerNamespaceUses(workspace, listener, namespace string) table.Query {
 	return table.Query{PK: listenerPK(workspace, listener), Prefix: usePrefix + namespace + "#"}
 }
@@ -85,13 +85,14 @@ func ListenerUseDeployment(key table.Key) string {
 	return key.SK[strings.LastIndexByte(key.SK, '#')+1:]
 }
 
-// ListenerUseNamespace reads the namespace back from it.
+// ListenerUseNamespace reads the namespace back from the key of a use.
 func ListenerUseNamespace(key table.Key) string {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(key.SK, usePrefix), "#")
 	return namespace
 }
 
-// ListenerBell is the key of what is written to whenever a listener has something new to do.
+// ListenerBell is the key of the item that is written whenever a listener has something new to
+// do.
 func ListenerBell(workspace, listener string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener), SK: "BELL"}
 }
@@ -101,7 +102,7 @@ func ListenerEvent(workspace, listener, event string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener) + "#EVENTS", SK: event}
 }
 
-// ListenerTask is the key of what a listener has to do for a revision.
+// ListenerTask is the key of a listener's task for a revision.
 func ListenerTask(workspace, listener, revision string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener) + "#TASKS", SK: revision}
 }
@@ -109,15 +110,15 @@ func ListenerTask(workspace, listener, revision string) table.Key {
 // ListenerTaskRevision reads the revision back from the key of a task.
 func ListenerTaskRevision(key table.Key) string { return key.SK }
 
-// ListenerTasks asks for what a listener has to do, the oldest revision first.
+// ListenerTasks asks for the tasks of a listener, the oldest revision first.
 func ListenerTasks(workspace, listener string) table.Query {
 	return table.Query{PK: listenerPK(workspace, listener) + "#TASKS"}
 }
 
 const listenerReleases = "#LISTENER-RELEASES"
 
-// ListenerRelease is the key of a revision that runs at a listener. It is found without knowing
-// which.
+// ListenerRelease is the key of a revision that runs at a listener. It is found without
+// knowing the listener.
 func ListenerRelease(workspace, deployment, revision string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + listenerReleases, SK: revision}
 }
@@ -132,7 +133,7 @@ func ParseListenerRelease(key table.Key) (RevisionParts, error) {
 	return p, nil
 }
 
-// ListenerOutput is the key of how much a release at a listener may print.
+// ListenerOutput is the key of the limit for the output of a release at a listener.
 func ListenerOutput(workspace, deployment, revision string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#LISTENER-OUTPUT", SK: revision}
 }
@@ -141,17 +142,17 @@ func listenerReleasesPK(workspace, listener string) string {
 	return listenerPK(workspace, listener) + "#RELEASES"
 }
 
-// ListenerReleaseEntry places a release among those of its listener.
+// ListenerReleaseEntry places a release among the releases of its listener.
 func ListenerReleaseEntry(workspace, listener, revision string) table.Key {
 	return table.Key{PK: listenerReleasesPK(workspace, listener), SK: revision}
 }
 
-// ListenerReleases asks for the releases of a listener whose revision was created after one, oldest
-// first; after may be "".
+// ListenerReleases asks for the releases of a listener whose revision was created after a
+// given revision, oldest first. after may be "".
 func ListenerReleases(workspace, listener, after string) table.Query {
 	query := table.Query{Index: table.ByList, PK: listenerReleasesPK(workspace, listener)}
 	if after != "" {
-		query.From = after + "!" // directly behind the revision's own
+		query.From = after + "!" // directly behind the revision's own key
 	}
 	return query
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Permits of a deployment's runs lie in rows, so that its runs are not bound to the write rate of
-// one partition. RowPermits is how many a row has at most, PermitRows how many rows there are.
+// Permits of a deployment's runs lie in rows, so that its runs are not limited to the write
+// rate of one partition. RowPermits is how many permits a row has at most. PermitRows is how
+// many rows there are.
 const (
 	RowPermits = 64
 	PermitRows = 32
@@ -17,7 +18,7 @@ func permitsPK(workspace, deployment string, row int) string {
 	return fmt.Sprintf("%s#SEATS#%02d", deploymentPK(workspace, deployment), row)
 }
 
-// permitPrefix and permitWaitPrefix place those who wait behind the permits.
+// permitPrefix and permitWaitPrefix sort the waiting runs behind the permits.
 const (
 	permitPrefix     = "SEAT#"
 	permitWaitPrefix = "WAIT#"
@@ -28,16 +29,17 @@ func Permit(workspace, deployment string, row, number int) table.Key {
 	return table.Key{PK: permitsPK(workspace, deployment, row), SK: fmt.Sprintf("%s%02d", permitPrefix, number)}
 }
 
-// PermitWait is the place of a run among those that wait for a permit of a row, in the order of
-// their ids.
+// PermitWait is the place of a run among the runs that wait for a permit of a row, in the
+// order of their ids.
 func PermitWait(workspace, deployment string, row int, run string) table.Key {
 	return table.Key{PK: permitsPK(workspace, deployment, row), SK: permitWaitPrefix + run}
 }
 
-// Permits asks for the permits of a row that are taken, and then for those that wait for one.
+// Permits asks for the permits of a row that are taken, and then for the runs that wait for a
+// permit.
 func Permits(workspace, deployment string, row int) table.Query {
 	return table.Query{PK: permitsPK(workspace, deployment, row)}
 }
 
-// PermitFor spreads ids over rows, or over the permits of one.
+// PermitFor spreads ids over rows, or over the permits of one row.
 func PermitFor(id string, among int) int { return shardOf(id, uint32(among)) }

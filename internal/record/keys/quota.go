@@ -7,11 +7,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// UseParts is how many parts the counts of a workspace's threads and runs have, so that these are
-// not bound to the rate at which one item takes transactions.
+// UseParts is how many parts the counts of a workspace's threads and runs have. So these
+// counts are not limited to the rate at which one item takes transactions.
 const UseParts = 16
 
-// Use is the key of a part of what a workspace uses; parts count from 1.
+// Use is the key of one part of a workspace's use. Parts count from 1.
 func Use(workspace string, part int) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#USE#%02d", workspace, part), SK: "USE"}
 }
@@ -25,19 +25,21 @@ func Uses(workspace string) []table.Key {
 	return all
 }
 
-// UseUntil is the key of what a workspace uses until a month is over, and is the start of the next.
+// UseUntil is the key of the things that a workspace uses until the end of a month. It also
+// returns that end, which is the start of the next month.
 func UseUntil(workspace string, expires time.Time) (key table.Key, end time.Time) {
 	year, month, _ := expires.UTC().Date()
 	start := time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
 	return table.Key{PK: "W#" + workspace + "#USE-UNTIL", SK: start.Format("2006-01")}, start.AddDate(0, 1, 0)
 }
 
-// UsesUntil asks for what a workspace uses until one month or another.
+// UsesUntil asks for the things that a workspace uses until the end of a month, for all
+// months.
 func UsesUntil(workspace string) table.Query {
 	return table.Query{PK: "W#" + workspace + "#USE-UNTIL"}
 }
 
-// UsePart is the part that a thread falls to.
+// UsePart is the part in which a thread is counted.
 func UsePart(thread string) int { return shardOf(thread, UseParts) + 1 }
 
 // DeploymentCount is the key of the count of a workspace's deployments, which is bounded.

@@ -8,10 +8,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// The items of an agent server's store lie in a partition for each first label of their namespaces,
-// so that a deployment is not bound to the write rate of one. Labels are escaped and each ends with
-// "/", so that everything below a namespace has one prefix; the key comes behind "#", which no
-// escaped text holds.
+// The items of an agent server's store lie in a partition for each first label of their
+// namespaces, so that a deployment is not limited to the write rate of one partition. Labels
+// are escaped and each ends with "/", so that everything below a namespace has one prefix. The
+// key comes behind "#", which no escaped text holds.
 
 func storePK(workspace, deployment, first string) string {
 	return deploymentPK(workspace, deployment) + "#STORE#" + url.QueryEscape(first)
@@ -66,7 +66,8 @@ func ParseStorePath(path string) ([]string, error) {
 	return parts, nil
 }
 
-// StoreItemsBelow asks for the items of a namespace and of all below it, by namespace and key.
+// StoreItemsBelow asks for the items of a namespace and of all namespaces below it, by
+// namespace and key.
 func StoreItemsBelow(workspace, deployment string, namespace []string) table.Query {
 	return table.Query{PK: storePK(workspace, deployment, namespace[0]), Prefix: storeItemPrefix + storePath(namespace)}
 }
@@ -81,23 +82,24 @@ func StoreNamespace(workspace, deployment string, namespace []string) table.Key 
 	return table.Key{PK: storePK(workspace, deployment, namespace[0]), SK: storeNamespacePrefix + storePath(namespace)}
 }
 
-// StoreNamespaceEntry places a namespace in the list of its deployment's. It is written when the
-// namespace gets its first item.
+// StoreNamespaceEntry places a namespace in the list of its deployment's namespaces. It is
+// written when the namespace gets its first item.
 func StoreNamespaceEntry(workspace, deployment string, namespace []string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#STORE", SK: storePath(namespace)}
 }
 
-// StoreNamespaces asks for a deployment's namespaces that begin with some labels, which may be
-// none.
+// StoreNamespaces asks for a deployment's namespaces that begin with the labels of prefix,
+// which may be empty.
 func StoreNamespaces(workspace, deployment string, prefix []string) table.Query {
 	return table.Query{Index: table.ByList, PK: deploymentPK(workspace, deployment) + "#STORE", Prefix: storePath(prefix)}
 }
 
-// StoreNamespacesAfter asks for a deployment's namespaces behind all that begin with a first label.
+// StoreNamespacesAfter asks for a deployment's namespaces behind all that begin with a first
+// label.
 func StoreNamespacesAfter(workspace, deployment, first string) table.Query {
 	query := StoreNamespaces(workspace, deployment, nil)
 	if first != "" {
-		query.From = url.QueryEscape(first) + "0" // which follows "/"
+		query.From = url.QueryEscape(first) + "0" // the character after "/"
 	}
 	return query
 }

@@ -26,22 +26,23 @@ func Members(workspace string) table.Query { return table.Query{PK: membersPK(wo
 
 func keyRecordsPK(workspace string) string { return "W#" + workspace + "#API-KEYS" }
 
-// APIKeyRecord is the key of what is known about an API key, apart from where it is looked up.
+// APIKeyRecord is the key of the record of an API key. The API key is looked up under another
+// key.
 func APIKeyRecord(workspace, id string) table.Key {
 	return table.Key{PK: keyRecordsPK(workspace), SK: id}
 }
 
-// APIKeyRecords asks for what is known about a workspace's API keys, the oldest first.
+// APIKeyRecords asks for the records of a workspace's API keys, the oldest first.
 func APIKeyRecords(workspace string) table.Query { return table.Query{PK: keyRecordsPK(workspace)} }
 
 func trustRulesPK(workspace string) string { return "W#" + workspace + "#TRUST-RULES" }
 
-// TrustRule is the key of a rule whose tokens a workspace trusts.
+// TrustRule is the key of a trust rule. The workspace trusts the tokens of its rules.
 func TrustRule(workspace, id string) table.Key {
 	return table.Key{PK: trustRulesPK(workspace), SK: id}
 }
 
-// TrustRules asks for the rules whose tokens a workspace trusts, the oldest first.
+// TrustRules asks for a workspace's trust rules, the oldest first.
 func TrustRules(workspace string) table.Query { return table.Query{PK: trustRulesPK(workspace)} }
 
 func auditPK(workspace string) string { return "W#" + workspace + "#AUDIT" }
@@ -52,15 +53,17 @@ func AuditEntry(workspace, id string) table.Key { return table.Key{PK: auditPK(w
 // AuditLog asks for a workspace's audit log, the oldest entry first.
 func AuditLog(workspace string) table.Query { return table.Query{PK: auditPK(workspace)} }
 
-// Answer is the key of the answer to a request that its client may repeat. The client's own key is
-// any text, and becomes a digest here.
+// Answer is the key of the answer to a request that its client may repeat. The client's own
+// key is any text, and becomes a digest here.
 func Answer(workspace, idempotencyKey string) table.Key {
 	digest := sha256.Sum256([]byte(idempotencyKey))
 	return table.Key{PK: "W#" + workspace + "#ANSWER#" + hex.EncodeToString(digest[:]), SK: "ANSWER"}
 }
 
-// SignInCode is where the code for a browser is looked up; hash is the code's, never the code.
+// SignInCode is the key under which a browser's code is looked up. hash is the hash of the
+// code, never the code.
 func SignInCode(hash string) table.Key { return table.Key{PK: "SIGN-IN#" + hash, SK: "CODE"} }
 
-// Session is where the session of a browser is looked up; hash is its token's, never the token.
+// Session is the key under which a browser's session is looked up. hash is its token's hash,
+// never the token.
 func Session(hash string) table.Key { return table.Key{PK: "SESSION#" + hash, SK: "SESSION"} }

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// threadListShards spreads the list of a deployment's threads, as each change of a thread is one of
-// its entry: so a deployment is not bound to the write rate of one partition.
+// threadListShards spreads the list of a deployment's threads, because each change of a thread
+// also changes its entry. So a deployment is not limited to the write rate of one partition.
 const threadListShards = 8
 
 func threadListPK(workspace, deployment string, shard int) string {
@@ -24,14 +24,14 @@ func shardOf(id string, shards uint32) int {
 	return int(h.Sum32() % shards)
 }
 
-// ThreadListEntry places a thread in its deployment's list, ordered by creation. Clients may choose
-// ids, so these do not tell when that was.
+// ThreadListEntry places a thread in its deployment's list, ordered by creation. Clients may
+// choose ids, so an id does not say when its thread was created.
 func ThreadListEntry(workspace, deployment, thread string, created time.Time) table.Key {
 	return table.Key{PK: threadListPK(workspace, deployment, shardOf(thread, threadListShards)), SK: clock.Format(created) + "#" + thread}
 }
 
-// ThreadLists asks for a deployment's threads, oldest first, one query for each shard. What it
-// finds is all that a search by metadata or status needs.
+// ThreadLists asks for a deployment's threads, oldest first, one query for each shard. The
+// entries hold all data that a search by metadata or status needs.
 func ThreadLists(workspace, deployment string) []table.Query {
 	queries := make([]table.Query, threadListShards)
 	for shard := range queries {
@@ -40,7 +40,7 @@ func ThreadLists(workspace, deployment string) []table.Query {
 	return queries
 }
 
-// ThreadTTL is the key of how long a thread lives.
+// ThreadTTL is the key of a thread's time to live.
 func ThreadTTL(workspace, deployment, thread string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "TTL"}
 }
@@ -57,10 +57,11 @@ func ParseThread(key table.Key) (ThreadParts, error) {
 	return ThreadParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5]}, nil
 }
 
-// dueThreadShards spreads what a timer looks at among threads.
+// dueThreadShards spreads the threads that a timer looks at.
 const dueThreadShards = 4
 
-// DueThread places a thread's time to live among those that a timer looks at when due.
+// DueThread places a thread's time to live among the entries that a timer looks at when they
+// are due.
 func DueThread(thread string, due time.Time) table.Key {
 	return table.Key{PK: dueThreadsPK(shardOf(thread, dueThreadShards)), SK: clock.Format(due) + "#" + thread}
 }
@@ -81,8 +82,8 @@ func CheckpointNames(workspace, deployment, thread string) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: "CPID#"}
 }
 
-// FramesSinceBefore asks for what the agent kept after those of its checkpoints that are before the
-// one with the number.
+// FramesSinceBefore asks for the frames that the agent kept after those of its checkpoints
+// that are before the checkpoint with the number.
 func FramesSinceBefore(workspace, deployment, thread string, number int64) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), From: "FS#", To: sincePrefix(number-1) + "~"}
 }

@@ -14,8 +14,8 @@ func webhooksPK(workspace string) string { return "W#" + workspace + "#WEBHOOKS"
 
 const webhookPrefix = "WEBHOOK#"
 
-// Webhook is the key of a webhook. A workspace's webhooks share a partition, so that all of them
-// are one consistent read.
+// Webhook is the key of a webhook. A workspace's webhooks share a partition, so that one
+// consistent read returns all of them.
 func Webhook(workspace, webhook string) table.Key {
 	return table.Key{PK: webhooksPK(workspace), SK: webhookPrefix + webhook}
 }
@@ -37,8 +37,8 @@ const webhookDeliveries = "#DELIVERIES"
 
 func webhookPK(workspace, webhook string) string { return "W#" + workspace + "#WEBHOOK#" + webhook }
 
-// WebhookDelivery is the key of a delivery, in the log of a webhook or of what else has messages
-// sent.
+// WebhookDelivery is the key of a delivery, in the log of a webhook or of another sender of
+// messages.
 func WebhookDelivery(workspace, log, delivery string) table.Key {
 	return table.Key{PK: webhookPK(workspace, log) + webhookDeliveries, SK: delivery}
 }
@@ -65,7 +65,8 @@ const deliveryShards = 4
 
 func dueDeliveryPK(shard int) string { return fmt.Sprintf("WEBHOOK-DELIVERIES#%02d", shard) }
 
-// DueDeliveryEntry places a delivery that is not over among those that a timer looks at when due.
+// DueDeliveryEntry places an unfinished delivery among the deliveries that a timer looks at
+// when they are due.
 func DueDeliveryEntry(delivery string, due time.Time) table.Key {
 	h := fnv.New32a()
 	h.Write([]byte(delivery))

@@ -9,7 +9,7 @@ import (
 
 func workspaceSecretsPK(workspace string) string { return "W#" + workspace + "#SECRETS" }
 
-// WorkspaceSecret is the key of a secret of a workspace, among all of its.
+// WorkspaceSecret is the key of a secret of a workspace, among all secrets of the workspace.
 func WorkspaceSecret(workspace, name string) table.Key {
 	return table.Key{PK: workspaceSecretsPK(workspace), SK: name}
 }
@@ -48,7 +48,7 @@ func SecretUseName(key table.Key) string {
 	return name
 }
 
-// SecretUseEntry places a use among those of its deployment.
+// SecretUseEntry places a use among the uses of its deployment.
 func SecretUseEntry(workspace, deployment, name string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#SECRETS", SK: name}
 }

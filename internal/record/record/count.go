@@ -14,19 +14,19 @@ const (
 	attrCount = "count"
 )
 
-// Count is how many items a collection has, which each creation and deletion changes in its own
-// transaction. What was made before it was counted is counted when it changes first.
+// Count is how many items a collection has. Each creation and deletion changes it in its own
+// transaction. Items that were made before there was a count are counted at its first change.
 type Count struct {
 	Key table.Key
-	// Items finds what is to be counted, the zero Query where there is nothing from before.
+	// Items finds the items to count. It is the zero Query if there are no items from before.
 	Items table.Query
-	// Most is how many there may be, 0 for any number.
+	// Most is how many items there may be, 0 for any number.
 	Most int64
 }
 
-// Change returns how many items there are, and the write that says that there are so many more. The
-// caller refuses more than Most. The write's condition fails when another writer was the first to
-// count, or has taken the last places.
+// Change returns how many items there are, and the write that adds more to the count. The
+// caller refuses more than Most items. The write's condition fails when another writer was the
+// first to count, or has taken the last places.
 func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more int64) (there int64, write table.Write, err error) {
 	item, err := t.Get(ctx, c.Key)
 	if err == nil {
@@ -55,5 +55,5 @@ func (c Count) Read(ctx context.Context, t table.Table) (int64, error) {
 	return there, err
 }
 
-// Counted is what the item of a count says.
+// Counted returns the number in the item of a count.
 func Counted(item *table.Item) int64 { return item.Int(attrCount) }

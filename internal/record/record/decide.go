@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// budget bounds how long Decide waits between tries, all pauses together. Each lost race means
-	// that another writer won one, so only an item under constant change uses it up.
+	// budget bounds how long Decide waits between tries, all pauses together. Each lost race
+	// means that another writer won a race, so only an item under constant change uses the
+	// budget up.
 	budget = 10 * time.Second
 	// firstPause and longestPause bound the random pause before a decision is made again. The
 	// bound doubles with each lost race.
@@ -20,14 +21,15 @@ const (
 	longestPause = 250 * time.Millisecond
 )
 
-// errContended is the fault of a decision whose budget is used up. The API answers it as 503 with
-// Retry-After.
+// errContended is the fault of a decision whose budget is used up. The API answers it as 503
+// with Retry-After.
 var errContended = fault.New(fault.Unavailable, "Too many requests change this resource at the same time. Try again.")
 
-// Decide is the one way to write what depends on what was read. decide reads, and returns what is
-// to be written under the condition that nothing has changed; Decide commits that. When the race
-// is lost, it waits and asks decide again, until the context ends or the budget is used up, which
-// is a fault.Unavailable. An error of decide is returned as it is, unless it is ErrLost.
+// Decide is the only way to write data that depend on data that were read. decide reads, and
+// returns the writes under the condition that nothing has changed. Decide commits them. When
+// the race is lost, it waits and calls decide again, until the context ends or the budget is
+// used up, which is a fault.Unavailable. An error of decide is returned unchanged, unless it
+// is ErrLost.
 func Decide(ctx context.Context, t table.Table, decide func(context.Context) (Outbox, error)) error {
 	_, err := DecideValue(ctx, t, func(ctx context.Context) (struct{}, Outbox, error) {
 		o, err := decide(ctx)
@@ -36,7 +38,7 @@ func Decide(ctx context.Context, t table.Table, decide func(context.Context) (Ou
 	return err
 }
 
-// DecideValue is Decide that returns a value with the decision that was committed.
+// DecideValue is Decide that also returns a value with the committed decision.
 func DecideValue[T any](ctx context.Context, t table.Table, decide func(context.Context) (T, Outbox, error)) (T, error) {
 	var none T
 	paused := time.Duration(0)

@@ -110,7 +110,7 @@ func TestAnErrorOfADecisionEndsIt(t *testing.T) {
 	}
 }
 
-// TestARefusalIsNoLostRace tells the two meanings of a failed condition apart.
+// TestARefusalIsNoLostRace distinguishes the two meanings of a failed condition.
 func TestARefusalIsNoLostRace(t *testing.T) {
 	t.Parallel()
 	tb, taken := open(t), errors.New("taken")

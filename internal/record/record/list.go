@@ -9,22 +9,23 @@ import (
 
 // Window is the part of a list that a client asks for.
 type Window struct {
-	// Limit is how many are returned at most, Offset how many are left out first.
+	// Limit is how many items are returned at most. Offset is how many items are left out
+	// first.
 	Limit, Offset int
-	// Cursor goes on after the page that it came with; then the offset counts for nothing. What is
-	// created or deleted meanwhile moves no page.
+	// Cursor continues after the page that it came with. The offset is then ignored. An item
+	// that is created or deleted meanwhile moves no page.
 	Cursor string
 }
 
 // Page is a part of a list.
 type Page[T any] struct {
 	Items []T
-	// Cursor asks for what follows, "" at the end.
+	// Cursor asks for the next page, "" at the end.
 	Cursor string
 }
 
-// List returns a window of a query's matches. decode reads an item and says whether it matches; key
-// is the key of what it has read, by which the query is sorted.
+// List returns a window of a query's matches. decode reads an item and reports whether it
+// matches. key returns the key of a decoded item, by which the query is sorted.
 func List[T any](
 	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error), key func(T) table.Key,
 ) (Page[T], error) {
@@ -32,7 +33,7 @@ func List[T any](
 	if _, err := query.Place(); err != nil {
 		return Page[T]{}, fault.Cursor()
 	}
-	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
+	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more shows whether there is a next page
 	if window.Cursor != "" {
 		wanted.Offset = 0
 	}

@@ -10,8 +10,8 @@ func Empty(object json.RawMessage) bool {
 	return len(object) == 0 || string(object) == "null" || string(object) == "{}"
 }
 
-// Merge lays the members of one JSON object over those of another, on the first level. Either may
-// be missing, and where one has none the result is the other.
+// Merge lays the members of one JSON object over the members of another, on the first level.
+// Either object may be missing. If one object has no members, the result is the other.
 func Merge(below, above json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case Empty(below):

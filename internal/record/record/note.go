@@ -7,11 +7,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Note returns a write that a T is made together with, or not at all; nil for none.
+// Note returns a write that is committed together with a new T, or not at all. It returns nil
+// if there is no write.
 type Note[T any] func(ctx context.Context, made T) (table.Write, error)
 
-// AddNotes appends the writes of notes. When the condition of one fails, another attempt at the
-// same request has taken the place of this one, which is a fault.Conflict.
+// AddNotes appends the writes of notes. When the condition of such a write fails, another
+// attempt at the same request has taken the place of this one, which is a fault.Conflict.
 func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) error {
 	for _, note := range notes {
 		write, err := note(ctx, made)
@@ -25,5 +26,5 @@ func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) e
 	return nil
 }
 
-// errRepeated says that another attempt at the same request took its place.
+// errRepeated says that another attempt at the same request has taken the place of this one.
 var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")

@@ -8,12 +8,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Outbox is what a decision does: the writes of one transaction, and the work that follows its
-// commit, such as to start a workflow or to wake a reader. Work that is lost because the process
-// dies after the commit must be found by reconcile, so the writes leave a trace of it.
+// Outbox is the result of a decision: the writes of one transaction, and the work that follows
+// its commit, for example to start a workflow or to wake a reader. If the process dies after
+// the commit, that work is lost and reconcile must find it, so the writes leave a trace of it.
 type Outbox struct {
 	Writes []table.Write
-	// refusals say what a failed condition means where it is not a lost race.
+	// refusals say what a failed condition means if it is not a lost race.
 	refusals map[table.Key]func(*table.Item) error
 	follow   []func(context.Context)
 }
@@ -24,8 +24,9 @@ func Write(writes ...table.Write) Outbox { return Outbox{Writes: writes} }
 // Add appends writes.
 func (o *Outbox) Add(writes ...table.Write) { o.Writes = append(o.Writes, writes...) }
 
-// AddOr appends a write. When its condition fails, refuse gets the item that stood there, nil for
-// none, and its error is the outcome of the decision. A nil error counts as a lost race.
+// AddOr appends a write. When its condition fails, refuse gets the item that stood there, nil
+// if there was no item, and its error is the outcome of the decision. A nil error counts as a
+// lost race.
 func (o *Outbox) AddOr(write table.Write, refuse func(*table.Item) error) {
 	o.Add(write)
 	if o.refusals == nil {
@@ -34,7 +35,7 @@ func (o *Outbox) AddOr(write table.Write, refuse func(*table.Item) error) {
 	o.refusals[write.Target()] = refuse
 }
 
-// Always is a refusal with one error, whatever stood there.
+// Always is a refusal with a fixed error, whatever item stood there.
 func Always(err error) func(*table.Item) error {
 	return func(*table.Item) error { return err }
 }
@@ -55,13 +56,13 @@ func (o *Outbox) Join(other Outbox) {
 	o.follow = append(o.follow, other.follow...)
 }
 
-// ErrLost says that an item was changed since it was read, so that a decision about it is void. A
-// decision returns it to be asked again.
+// ErrLost says that an item was changed since it was read, so that a decision about it is
+// void. A decision that returns it is made again.
 var ErrLost = errors.New("an item was changed meanwhile")
 
-// Commit applies an outbox: all of its writes in one transaction, then the work that follows. It
-// returns ErrLost when a condition failed and the outbox has no refusal for it. Nothing is written
-// and no work is done then.
+// Commit applies an outbox: all of its writes in one transaction, then the work that follows.
+// It returns ErrLost when a condition failed and the outbox has no refusal for it. In that
+// case nothing is written and no work is done.
 func Commit(ctx context.Context, t table.Table, o Outbox) error {
 	if len(o.Writes) > 0 {
 		err := t.Transact(ctx, o.Writes...)
@@ -87,8 +88,8 @@ func (o Outbox) lost(failed *table.ConditionFailed) error {
 	return ErrLost
 }
 
-// Try applies writes unless one of their conditions fails, and reports whether it did. It is for
-// writes that are void once the items have changed.
+// Try applies writes unless one of their conditions fails, and reports whether it applied
+// them. It is for writes that are void once the items have changed.
 func Try(ctx context.Context, t table.Table, writes ...table.Write) (applied bool, err error) {
 	err = Commit(ctx, t, Write(writes...))
 	if errors.Is(err, ErrLost) {

@@ -1,5 +1,5 @@
-// Package record holds the envelope that every stored item carries: what it is, which schema wrote
-// it, how often it changed and when. Stores read items through it, so that an unknown kind or a
+// Package record holds the envelope of every stored item: its kind, the schema that wrote it,
+// how often it changed and when. Stores read items through it, so that an unknown kind or a
 // newer schema is an error and never a wrong answer.
 package record
 
@@ -34,7 +34,7 @@ func Attrs(kind string, now time.Time, own table.Attrs) table.Attrs {
 	return attrs
 }
 
-// Change returns an update of an item that counts its version up and notes the time.
+// Change returns an update of an item that increments its version and notes the time.
 func Change(key table.Key, now time.Time, set table.Attrs, condition table.Cond) table.Update {
 	if set == nil {
 		set = table.Attrs{}
@@ -54,11 +54,12 @@ func Check(item *table.Item, kind string) error {
 	return nil
 }
 
-// Encode writes a body. The types of this code marshal without error; one that does not is a bug.
+// Encode writes a body. The types of this code marshal without error. A type that does not is
+// a bug.
 func Encode(v any) []byte {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // which makes markup up to six times as long
+	encoder.SetEscapeHTML(false) // escaping makes markup up to six times as long
 	if err := encoder.Encode(v); err != nil {
 		panic(fmt.Sprintf("record: encode %T: %v", v, err))
 	}

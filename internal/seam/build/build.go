@@ -1,16 +1,17 @@
-// Package build is the seam to the builder, which turns a commit of a git repository, or a tarball
-// of sources, into something a compute target can run: package build/local on one machine,
-// CodeBuild on AWS.
+// Package build is the seam to the builder, which turns a commit of a git repository, or a
+// tarball of sources, into an artifact that a compute target can run. The builder is package
+// build/local on one machine, and CodeBuild on AWS.
 package build
 
 import "context"
 
-// Spec is what to build. It holds no secrets: the credentials of a private repository are in
-// Credentials, which is never logged.
+// Spec describes the build of a revision. It holds no secrets: the credentials of a private
+// repository are in Credentials, which is never logged.
 type Spec struct {
 	Workspace, Deployment, Revision string
-	// Tarball is the path of the upload (package upload) that takes the place of a repository; ""
-	// when there is a repository. Its digest takes that of a commit.
+	// Tarball is the path of the upload (package upload) that is built in place of a
+	// repository; "" if there is a repository. The digest of the tarball takes the place of
+	// the commit.
 	Tarball string
 	// RepoURL is any URL that git can clone from: https, ssh, file.
 	RepoURL string
@@ -18,25 +19,28 @@ type Spec struct {
 	Credentials string
 	// Ref is a branch's bare name or a tag's full path (refs/tags/...).
 	Ref string
-	// Commit is the one to build of those that the repository still has, "" for the one that Ref
-	// names.
+	// Commit is the commit to build, which the repository must still have; "" for the commit
+	// that Ref names.
 	Commit string
-	// ConfigPath is where the framework configuration file is, from the repository's root.
+	// ConfigPath is the path of the framework configuration file, relative to the repository's
+	// root.
 	ConfigPath string
-	// InstallCommand and BuildCommand are for JavaScript repositories: what to run, from the root
-	// and from the directory of the configuration file. Without an install command the package
-	// manager is the one whose lock file is there; without a build command none is run.
+	// InstallCommand and BuildCommand are for JavaScript repositories. The install command
+	// runs in the root, the build command in the directory of the configuration file. Without
+	// an install command the builder uses the package manager whose lock file is there.
+	// Without a build command the builder runs no build command.
 	InstallCommand, BuildCommand string
 }
 
-// Artifact is what a target runs. It is stored on the revision as JSON.
+// Artifact is the result of a build, which a target runs. It is stored on the revision as
+// JSON.
 type Artifact struct {
 	// Dir is the working directory with the built tree (process target).
 	Dir string `json:"dir,omitempty"`
 	// Start is the argument list that starts the agent.
 	Start []string `json:"start,omitempty"`
-	// Own are the directories that belong to the revision, Shared those that it has in common with
-	// others and only reads (process target).
+	// Own are the directories that belong to the revision. Shared are the directories that the
+	// revision has in common with other revisions and only reads (process target).
 	Own    []string `json:"own,omitempty"`
 	Shared []string `json:"shared,omitempty"`
 	// Env is the environment that the framework configuration file asks for.
@@ -45,16 +49,17 @@ type Artifact struct {
 	Image string `json:"image,omitempty"`
 	// Graphs are the ids of the graphs that the configuration file names.
 	Graphs []string `json:"graphs,omitempty"`
-	// Descriptions are what the file says of graphs.
+	// Descriptions are the descriptions of graphs in the configuration file, by the graphs'
+	// ids.
 	Descriptions map[string]string `json:"descriptions,omitempty"`
-	// Auth is the repository's own authentication, "path:variable", "" for none. The agent server
-	// asks it about every request.
+	// Auth is the repository's own authentication, "path:variable", or "" if the repository
+	// has no authentication of its own. The agent server asks it about every request.
 	Auth string `json:"auth,omitempty"`
-	// Settings are what the file asks of the agent server.
+	// Settings are the settings of the agent server that the configuration file asks for.
 	Settings Settings `json:"settings,omitzero"`
 }
 
-// State is how far a build is.
+// State is the progress of a build.
 type State string
 
 const (
@@ -64,14 +69,15 @@ const (
 	Succeeded State = "succeeded"
 	// Failed: Reason and Message are set.
 	Failed State = "failed"
-	// Absent: never started here, or lost with the process that did it. Start begins it anew.
+	// Absent: the build was never started here, or it was lost with the process that ran it.
+	// Start begins the build anew.
 	Absent State = "absent"
 )
 
-// NoCapacity is the error of a Start that the platform's account has no room for, not even to wait
-// in. It passes by itself as other builds end.
+// NoCapacity is the error of Start if the platform's account has no room for the build, not
+// even in the queue. The condition passes by itself when other builds end.
 type NoCapacity struct {
-	// Quota is what the vendor calls it.
+	// Quota is the vendor's name for the quota that is used up.
 	Quota string
 }
 
@@ -87,24 +93,25 @@ type Result struct {
 	State     State
 	CommitSHA string
 	Artifact  Artifact
-	// Record is of a build that Succeeded.
+	// Record is the record of a build that Succeeded.
 	Record Record
-	// Reason is a constant for machines, Message a sentence for people with the last output lines
-	// of a failed build.
+	// Reason is a constant for programs. Message is a sentence for people, with the last
+	// output lines of a failed build.
 	Reason, Message string
 }
 
 // Builder builds revisions. All methods may be called concurrently.
 type Builder interface {
-	// Start begins the build of a revision and returns as soon as it is accepted. Starting one that
-	// still waits for its place only gives it the credentials anew, as those that it was started
-	// with may not last until then; starting one that runs or has succeeded does nothing.
+	// Start begins the build of a revision and returns as soon as the build is accepted. If
+	// the build still waits for its place, Start only gives it the credentials anew, because
+	// the credentials that it was started with may expire before it runs. If the build runs or
+	// has succeeded, Start does nothing.
 	Start(ctx context.Context, spec Spec) error
-	// Await returns the build's result. While it is Running, Await waits for its end until ctx ends
-	// and then returns Running without an error.
+	// Await returns the build's result. While the build is Running, Await waits for the end of
+	// the build. If ctx ends first, Await returns Running without an error.
 	Await(ctx context.Context, revision string) (Result, error)
-	// Remove cancels the build if it still runs and erases what it left. Removing an absent build
-	// does nothing.
+	// Remove cancels the build if it still runs, and erases everything that it left. If the
+	// build is absent, Remove does nothing.
 	Remove(ctx context.Context, revision string) error
 }
 
@@ -115,9 +122,9 @@ const (
 	ReasonRepoUnreachable = "REPOSITORY_UNREACHABLE"
 	// ReasonRefNotFound: the repository has no such branch or tag.
 	ReasonRefNotFound = "REF_NOT_FOUND"
-	// ReasonSourceNotFound: nothing was uploaded, or it is not kept any more; ReasonSourceInvalid:
-	// what was uploaded is no tarball that can be unpacked; ReasonSourceTooLarge: it is larger than
-	// it may be, or what it unpacks to is.
+	// ReasonSourceNotFound: nothing was uploaded, or the upload is not kept any more.
+	// ReasonSourceInvalid: the upload is not a tarball that can be unpacked.
+	// ReasonSourceTooLarge: the upload, or its unpacked content, is larger than the limit.
 	ReasonSourceNotFound = "SOURCE_NOT_FOUND"
 	ReasonSourceInvalid  = "SOURCE_INVALID"
 	ReasonSourceTooLarge = "SOURCE_TOO_LARGE"
@@ -130,10 +137,10 @@ const (
 	// ReasonDependenciesFailed: the repository's dependencies could not be resolved or installed.
 	ReasonDependenciesFailed = "DEPENDENCIES_FAILED"
 	// ReasonRuntimeMissing: the language, or its version, that the repository asks for is not
-	// there.
+	// available.
 	ReasonRuntimeMissing = "RUNTIME_MISSING"
-	// ReasonOutOfMemory: a command of the build used more memory than it may; ReasonOutOfDisk: the
-	// build's files took more disk than they may.
+	// ReasonOutOfMemory: a command of the build used more memory than the limit.
+	// ReasonOutOfDisk: the build's files took more disk space than the limit.
 	ReasonOutOfMemory = "OUT_OF_MEMORY"
 	ReasonOutOfDisk   = "OUT_OF_DISK"
 	// ReasonBuildTimeout: the build took longer than is allowed.

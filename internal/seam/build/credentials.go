@@ -2,9 +2,9 @@ package build
 
 import "regexp"
 
-// credentials are those in the addresses of a variable's value.
+// credentials matches the credentials in the addresses of a variable's value.
 var credentials = regexp.MustCompile(`://[^/\s,|@]+(?::[^/\s,|]*)?@`)
 
-// WithoutCredentials takes user names and passwords out of the addresses in a variable, as what is
-// handed to a command of a tenant is the tenant's.
+// WithoutCredentials removes user names and passwords from the addresses in a variable,
+// because a tenant knows every variable that its commands get.
 func WithoutCredentials(variable string) string { return credentials.ReplaceAllString(variable, "://") }

@@ -1,4 +1,5 @@
 package build
 
-// VersionOf is Version of a program with such a stamp and such notes of the toolchain.
+// VersionOf returns the Version of a program with the given stamp and the given notes of the
+// toolchain.
 var VersionOf = versionOf

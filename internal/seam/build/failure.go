@@ -2,8 +2,9 @@ package build
 
 import "fmt"
 
-// Failure is an end of a build that the repository, or what it asks for, is to blame for. It
-// becomes the Result of the build; any other error is the builder's own trouble.
+// Failure is the error of a build that failed because of the repository, or because of
+// something that the repository asks for. It becomes the Result of the build. Any other error
+// is a fault of the builder itself.
 type Failure struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`

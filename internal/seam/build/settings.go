@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Settings are what the configuration file of a repository asks of the agent server.
+// Settings are the settings of the agent server that a repository's configuration file asks
+// for.
 type Settings struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	// Threads is checkpointer.ttl, and Items is store.ttl.
@@ -13,8 +14,8 @@ type Settings struct {
 	Items   *ItemTTL   `json:"items,omitempty"`
 }
 
-// Keys are the keys of the configuration file that the settings were read from. A runtime serves
-// no repository with one of these keys unless the platform has read it, too.
+// Keys returns the keys of the configuration file that the settings were read from. A runtime
+// serves a repository with such a key only if the platform has read the key, too.
 func (s Settings) Keys() []string {
 	var keys []string
 	if s.HTTP != nil {
@@ -29,46 +30,52 @@ func (s Settings) Keys() []string {
 	return keys
 }
 
-// ThreadTTL is how long threads live after they last changed, unless their creation says it.
+// ThreadTTL is how long threads live after their last change, unless the creation of a thread
+// sets a TTL of its own.
 type ThreadTTL struct {
 	// Strategy is "delete" or "keep_latest".
 	Strategy string `json:"strategy"`
-	// Minutes is 0 for ever.
+	// Minutes is 0 if threads live for ever.
 	Minutes float64 `json:"minutes,omitempty"`
 }
 
-// ItemTTL is how long items of the store live, unless their writer says it.
+// ItemTTL is how long items of the store live, unless the writer of an item sets a TTL of its
+// own.
 type ItemTTL struct {
-	// Minutes is nil for ever.
+	// Minutes is nil if items live for ever.
 	Minutes *float64 `json:"minutes,omitempty"`
-	// Still says that a reader does not begin an item's time anew, unless it asks for that.
+	// Still reports whether a read does not begin an item's TTL anew, unless the reader asks
+	// for it.
 	Still bool `json:"still,omitempty"`
 }
 
-// HTTP is the key http.
+// HTTP is the value of the key http.
 type HTTP struct {
-	// App is the repository's own HTTP application, "path:variable", "" for none.
+	// App is the repository's own HTTP application, "path:variable", or "" if there is no such
+	// application.
 	App string `json:"app,omitempty"`
 	// Disabled are the groups of routes that are not served: "assistants", "threads", "runs",
-	// "store", "meta", "mcp", "a2a", "ui"; with "webhooks" no run tells an address of its end.
+	// "store", "meta", "mcp", "a2a", "ui"; if "webhooks" is disabled, no run reports its end
+	// to an address.
 	Disabled []string `json:"disabled,omitempty"`
-	// CORS are the rules for pages of other origins, nil for those of the server.
+	// CORS are the rules for pages of other origins, nil for the rules of the server.
 	CORS *CORS `json:"cors,omitempty"`
 	// Include and Exclude are patterns of the headers that graphs find in their configuration.
 	// Exclude counts first.
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
-	// MountPrefix is what all paths begin with, "/api"; "" for nothing.
+	// MountPrefix is the prefix of all paths, as "/api", or "" if there is no prefix.
 	MountPrefix string `json:"mount_prefix,omitempty"`
-	// RouteAuth asks for the credentials of the agent server at the routes of App, too.
+	// RouteAuth makes the routes of App require the credentials of the agent server, too.
 	RouteAuth bool `json:"route_auth,omitempty"`
 }
 
-// Disables tells whether a group of routes is not served; nil disables none.
+// Disables reports whether a group of routes is not served. A nil HTTP disables no group.
 func (h *HTTP) Disables(group string) bool { return h != nil && slices.Contains(h.Disabled, group) }
 
-// Header tells what the patterns say of a header, by its name in lower case: that graphs see it, or
-// that they do not. Where no pattern matches, nothing is said.
+// Header applies the patterns to a header, by its name in lower case. If a pattern matches,
+// said is true, and shown reports whether graphs see the header. If no pattern matches, said
+// is false.
 func (h *HTTP) Header(name string) (shown, said bool) {
 	if h == nil {
 		return false, false
@@ -81,7 +88,8 @@ func (h *HTTP) Header(name string) (shown, said bool) {
 	return shown, shown
 }
 
-// matchesHeader tells whether a pattern, in which * stands for any text, matches all of a name.
+// matchesHeader reports whether a pattern matches a whole name. In the pattern, * stands for
+// any text.
 func matchesHeader(pattern, name string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -102,15 +110,17 @@ func matchesHeader(pattern, name string) bool {
 	}
 }
 
-// CORS is the key http.cors. A list that is nil leaves the choice to the server.
+// CORS is the value of the key http.cors. A list that is nil leaves the choice to the server.
 type CORS struct {
 	Origins []string `json:"origins,omitempty"`
-	// OriginPattern is a regular expression that matches all of an origin, "" for none.
+	// OriginPattern is a regular expression that matches a whole origin, or "" if there is no
+	// pattern.
 	OriginPattern string   `json:"origin_pattern,omitempty"`
 	Methods       []string `json:"methods,omitempty"`
 	Headers       []string `json:"headers,omitempty"`
 	Exposed       []string `json:"exposed,omitempty"`
 	Credentials   bool     `json:"credentials,omitempty"`
-	// MaxAge is for how many seconds a browser need not ask again, nil for the server's own.
+	// MaxAge is the number of seconds in which a browser need not ask again, nil for the
+	// server's own value.
 	MaxAge *int `json:"max_age,omitempty"`
 }

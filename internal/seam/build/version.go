@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// stamped is what the linker has put here: -X
+// stamped is the version that the linker has put here: -X
 // github.com/slipway-run/slipway/internal/seam/build.stamped=v1.2.3, as `make build` does.
 var stamped string
 
@@ -13,8 +13,9 @@ var stamped string
 // module.
 const unknown = "dev"
 
-// Version is the version of this program, which it shows everywhere: the one that it was stamped
-// with, or else what the toolchain has noted, which is a tag, or a commit and its time.
+// Version returns the version of this program, which the program shows everywhere. It is the
+// version that the program was stamped with or, without a stamp, the version that the
+// toolchain has noted: a tag, or a commit and its time.
 var Version = sync.OnceValue(func() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(stamped, info)

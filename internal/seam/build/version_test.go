@@ -32,7 +32,8 @@ func TestVersionIsStampedOrNoted(t *testing.T) {
 	}
 }
 
-// TestVersionOfAProgram has the linker stamp one, by the flag that the Makefile gives it.
+// TestVersionOfAProgram lets the linker stamp a program, with the flag that the Makefile gives
+// to the linker.
 func TestVersionOfAProgram(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Environment is what an agent gets: of its artifact, over that of the release, and over both what
-// the platform promises an agent, which no release can set: where it listens, and the token of its
-// callers.
+// Environment is the environment of an agent. It starts with the artifact's variables, the
+// release's variables replace them, and last come the variables that the platform promises to
+// an agent and that no release can set: where the agent listens, and the token of its callers.
 func (r Release) Environment(host, port string) map[string]string {
 	env := map[string]string{}
 	maps.Copy(env, r.Artifact.Env)
@@ -19,7 +19,7 @@ func (r Release) Environment(host, port string) map[string]string {
 // TokenVariable names the token that an agent expects of its callers.
 const TokenVariable = "SLIPWAY_INVOKE_TOKEN"
 
-// Entries writes an environment as processes have it, "NAME=value", in order.
+// Entries writes an environment in the form that processes take, "NAME=value", in order.
 func Entries(env map[string]string) []string {
 	entries := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {

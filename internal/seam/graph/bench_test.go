@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// BenchmarkInvoke invokes an agent that only reads the body and sends a fixed answer: three updates
-// and as many tokens as named. Both ends of the connection are in the figures.
+// BenchmarkInvoke invokes an agent that only reads the body and sends a fixed answer: three
+// updates and the named number of tokens. The figures include both ends of the connection.
 func BenchmarkInvoke(b *testing.B) {
 	for _, tokens := range []int{0, 30} {
 		b.Run(fmt.Sprintf("tokens=%d", tokens), func(b *testing.B) { benchmarkInvoke(b, tokens) })

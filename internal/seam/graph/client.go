@@ -22,14 +22,14 @@ import (
 // invocations.
 type Client struct {
 	transport http.RoundTripper
-	// guarded are the transports for agents whose addresses users name, by the networks that they
-	// may be in.
+	// guarded holds the transports for agents whose addresses users name, by the networks in
+	// which such agents may be.
 	guarded sync.Map
 }
 
 // NewClient returns a client that sends its requests through the transport; nil stands for
-// NewTransport(). Redirects are not followed: an agent answers at its endpoint, and its token goes
-// nowhere else.
+// NewTransport(). The client does not follow redirects: an agent answers at its endpoint, and
+// its token is sent to no other address.
 func NewClient(transport http.RoundTripper) *Client {
 	if transport == nil {
 		transport = NewTransport()
@@ -37,11 +37,11 @@ func NewClient(transport http.RoundTripper) *Client {
 	return &Client{transport: transport}
 }
 
-// NewTransport returns a transport for thousands of invocations per second of one agent, each for
-// as long as it takes.
+// NewTransport returns a transport for thousands of invocations per second of one agent. Each
+// invocation may take as long as it needs.
 func NewTransport() *http.Transport { return newTransport(&net.Dialer{Timeout: 5 * time.Second}) }
 
-// transportTo is what reaches an agent.
+// transportTo returns the transport that reaches an agent.
 func (c *Client) transportTo(endpoint compute.Endpoint) http.RoundTripper {
 	if endpoint.Private != nil {
 		return c.guardedTransport(endpoint.Private)
@@ -49,8 +49,8 @@ func (c *Client) transportTo(endpoint compute.Endpoint) http.RoundTripper {
 	return c.transport
 }
 
-// guardedTransport returns the transport that connects to public addresses and to those of the
-// networks, whatever a name is resolved to.
+// guardedTransport returns the transport that connects to public addresses and to the
+// addresses of the networks, and to no others, whatever address a name is resolved to.
 func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper {
 	made, known := c.guarded.Load(private)
 	if !known {
@@ -61,17 +61,18 @@ func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper 
 }
 
 func newTransport(dialer *net.Dialer) *http.Transport {
-	// A host that vanished without a word is noticed within a minute; an agent that only thinks for
-	// long is not disturbed.
+	// A host that vanished without closing its connections is noticed within a minute; an
+	// agent that only thinks for long is not disturbed.
 	dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4}
 	return &http.Transport{
-		// No proxy: agents are on this machine or in this network, whatever the environment says
-		// about the world outside.
+		// No proxy: agents are on this machine or in this network, whatever proxy the
+		// environment names for the internet.
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 1024,
-		// Common servers close a connection that was idle for 5 s. We close it first, because a
-		// request that is sent while the agent closes fails, and costs an attempt.
+		// Common servers close a connection that was idle for 5 s. The client closes it first,
+		// because a request that is sent while the agent closes the connection fails, and
+		// costs an attempt.
 		IdleConnTimeout:    4 * time.Second,
 		DisableCompression: true,
 	}
@@ -101,7 +102,7 @@ func (c *Client) invoke(ctx context.Context, endpoint compute.Endpoint, invocati
 	return stream, nil
 }
 
-// Describe asks the agent for its graphs. The errors are those of Invoke.
+// Describe asks the agent for its graphs. The errors are the same as for Invoke.
 func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint) (Description, error) {
 	var description Description
 	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe})
@@ -114,8 +115,8 @@ func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint) (Descr
 	return description, nil
 }
 
-// Rule asks the repository's own authentication, by OperationAuthenticate or OperationAuthorize.
-// The errors are those of Invoke.
+// Rule asks the repository's own authentication, by OperationAuthenticate or
+// OperationAuthorize. The errors are the same as for Invoke.
 func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invocation) (Ruling, error) {
 	var ruling Ruling
 	response, err := c.post(ctx, endpoint, asked)
@@ -128,7 +129,7 @@ func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invo
 	return ruling, nil
 }
 
-// Ping asks the agent how it is. The errors are those of Invoke.
+// Ping asks the agent for its health. The errors are the same as for Invoke.
 func (c *Client) Ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
 	ping, err := c.ping(ctx, endpoint)
 	if err != nil {
@@ -157,7 +158,7 @@ func (c *Client) ping(ctx context.Context, endpoint compute.Endpoint) (Ping, err
 	return ping, nil
 }
 
-// Values of headers that each request shares; nobody changes them.
+// Values of headers that all requests share; no code changes them.
 var (
 	contentTypeJSON = []string{"application/json"}
 	acceptJSON      = []string{"application/json"}
@@ -188,7 +189,8 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation
 	return c.send(endpoint, request)
 }
 
-// encode writes an invocation with the values as they are: they are JSON already, and may be large.
+// encode writes an invocation without encoding its values again: they are JSON already, and
+// may be large.
 func encode(invocation Invocation) ([]byte, error) {
 	values := invocation.State.Values
 	invocation.State.Values = nil
@@ -199,7 +201,7 @@ func encode(invocation Invocation) ([]byte, error) {
 	rest, err := json.Marshal(struct {
 		Invocation
 
-		State *State `json:"state,omitempty"` // in place of the other
+		State *State `json:"state,omitempty"` // in place of the other State
 	}{Invocation: invocation})
 	if err != nil {
 		return nil, err
@@ -215,7 +217,7 @@ func encode(invocation Invocation) ([]byte, error) {
 	return append(append(body, ','), rest[1:]...), nil
 }
 
-// send returns the response only if its status is 200. Its body is then the caller's to close.
+// send returns the response only if its status is 200. The caller closes its body then.
 func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.Response, error) {
 	response, err := c.transportTo(endpoint).RoundTrip(request)
 	if err != nil {
@@ -231,7 +233,7 @@ func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.R
 	}
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // it asks for another attempt
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // the agent asks for another attempt
 		return nil, &UnavailableError{Err: fmt.Errorf("status %d: %s", response.StatusCode, excerpt(body))}
 	}
 	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}
@@ -256,9 +258,9 @@ func mediaType(response *http.Response) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// traceParent returns the W3C trace context of an invocation: the run is the trace, so that
-// whatever the agent sends to its own tracing is found under the run. It is empty if the run id is
-// not a UUID.
+// traceParent returns the W3C trace context of an invocation. The run is the trace, so
+// everything that the agent sends to its own tracing is found under the run. It is empty if
+// the run id is not a UUID.
 func traceParent(runID string) string {
 	trace := strings.ToLower(strings.ReplaceAll(runID, "-", ""))
 	if id, err := hex.DecodeString(trace); err != nil || len(id) != 16 {

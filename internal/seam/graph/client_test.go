@@ -245,7 +245,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// await waits for what must happen soon.
+// await waits for an event that must happen soon.
 func await(t *testing.T, happened <-chan struct{}, what string) {
 	t.Helper()
 	select {

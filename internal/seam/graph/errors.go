@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504, or
-// that its connection broke before the answer's end. Another attempt may succeed.
+// UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504,
+// that it asked for another attempt (408, 425 or 429), or that its connection broke before the
+// answer's end. Another attempt may succeed.
 type UnavailableError struct {
 	Err error
 }
@@ -19,7 +20,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // request would be refused again.
 type RefusedError struct {
 	Status int
-	// Body is the beginning of what the agent answered.
+	// Body is the beginning of the agent's answer.
 	Body string
 }
 
@@ -27,8 +28,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("agent refused with status %d: %s", e.Status, e.Body)
 }
 
-// IsUnknown tells that the agent does not know what was asked of it. Any other refusal may be of
-// the moment.
+// IsUnknown reports whether the agent does not know the operation. Any other refusal may be
+// temporary.
 func (e *RefusedError) IsUnknown() bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
@@ -37,11 +38,12 @@ func (e *RefusedError) IsUnknown() bool {
 	return false
 }
 
-// LacksBase tells, of an invocation with a State.Base, that the agent has to be sent everything.
+// LacksBase reports, for an invocation with a State.Base, whether the agent needs the whole
+// state.
 func (e *RefusedError) LacksBase() bool { return e.Status == http.StatusPreconditionFailed }
 
-// ProtocolError says that the agent's answer breaks the container contract: another media type,
-// data that is not JSON, an event over its limit. Another attempt would not mend it.
+// ProtocolError says that the agent's answer breaks the container contract: another media
+// type, data that is not JSON, or an event over its limit. Another attempt would not help.
 type ProtocolError struct {
 	Message string
 }

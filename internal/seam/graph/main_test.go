@@ -58,7 +58,7 @@ func invoke(t testing.TB, endpoint compute.Endpoint, invocation graph.Invocation
 	return stream
 }
 
-// readAll returns the events of a stream and what ended it: nil for io.EOF.
+// readAll returns the events of a stream and the error that ended it: nil for io.EOF.
 func readAll(stream *graph.Stream) ([]graph.Event, error) {
 	var events []graph.Event
 	for {
@@ -73,7 +73,7 @@ func readAll(stream *graph.Stream) ([]graph.Event, error) {
 	}
 }
 
-// kind names the kind of an error, so that a table can say what it wants.
+// kind names the kind of an error, so that a table can name the kind it wants.
 func kind(err error) string {
 	if err == nil {
 		return "none"
@@ -94,5 +94,6 @@ func event(name, data string) graph.Event {
 	return graph.Event{Name: name, Data: json.RawMessage(data)}
 }
 
-// bytewise compares data at once; element by element takes seconds for large events.
+// bytewise compares data as a whole. A comparison element by element takes seconds for large
+// events.
 var bytewise = cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })

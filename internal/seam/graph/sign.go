@@ -16,9 +16,10 @@ const (
 	headerSignature = "X-Slipway-Signature"
 )
 
-// signNow returns the signature of an invocation that is sent now, which no other has. The body is
-// not covered: who could change it on its way reads the token beside it and could sign anew, and to
-// hash a long thread's state would take both sides longer than most that they do with it.
+// signNow returns the signature of an invocation that is sent now. No other invocation has the
+// same signature. The signature does not cover the body: a party that could change the body on
+// its way also reads the token beside it and could sign again. And hashing a long thread's
+// state would take both sides longer than most other work on it.
 func signNow(token string) string { return sign(token, time.Now(), rand.Text()) }
 
 func sign(token string, now time.Time, nonce string) string {

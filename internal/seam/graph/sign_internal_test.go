@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestSignatureOfAKnownRequest lets those who write an agent check theirs:
+// TestSignatureOfAKnownRequest has a signature with which writers of an agent can check their
+// own code:
 //
 //	printf '%s' '1700000000.NONCE' | openssl dgst -sha256 -hmac secret
 func TestSignatureOfAKnownRequest(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// verify does what the contract tells an agent to do: it returns why it would refuse the request.
+// verify does the check that the contract describes for an agent. It returns why the agent
+// would refuse the request.
 func verify(token string, header http.Header, now time.Time) error {
 	fields := map[string]string{}
 	for pair := range strings.SplitSeq(header.Get("X-Slipway-Signature"), ",") {

@@ -13,37 +13,38 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 )
 
-// MaxEventBytes is the most data that one event, or one JSON answer, may carry, MaxCheckpointBytes
-// what a checkpoint may, or the writes of a task: the server stores each of its parts, the values
-// and the data (which base64 makes a third larger), under MaxEventBytes.
+// MaxEventBytes is the largest size of the data of one event, or of one JSON answer.
+// MaxCheckpointBytes is the largest size of a checkpoint, or of the writes of a task: the
+// server stores each of its parts, the values and the data (which base64 makes a third
+// larger), under MaxEventBytes.
 const (
 	MaxEventBytes      = 30 << 20
 	MaxCheckpointBytes = 80 << 20
 )
 
-// excerptBytes is how much of an unexpected answer an error shows.
+// excerptBytes is the part of an unexpected answer that an error shows, in bytes.
 const excerptBytes = 2 << 10
 
-// Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the
-// context of Invoke.
+// Stream is an agent's answer. It is for one goroutine. To stop an answer from another
+// goroutine, end the context of Invoke.
 type Stream struct {
-	// HoldsValues tells that the agent holds the invocation's values.
+	// HoldsValues says that the agent holds the invocation's values.
 	HoldsValues bool
 
 	ctx   context.Context
 	body  io.ReadCloser
 	graph string
-	// events is nil when the whole answer is one JSON document, which becomes an update of the
-	// graph; answered says that it has.
+	// events is nil if the whole answer is one JSON document, which becomes an update of the
+	// graph. answered says that this update was returned.
 	events   *sse.Reader
 	answered bool
-	// reserve is asked before more of the answer is held in memory, nil for no bound.
+	// reserve is asked before more of the answer is held in memory, nil if there is no bound.
 	reserve func(bytes int) error
-	// err is what ended the stream.
+	// err is the error that ended the stream.
 	err error
 }
 
-// newStream reads the answer in the way that its media type asks for.
+// newStream reads the answer according to its media type.
 func newStream(ctx context.Context, graph string, response *http.Response) (*Stream, error) {
 	stream := &Stream{HoldsValues: response.Header.Get(headerHolds) == "values", ctx: ctx, body: response.Body, graph: graph}
 	switch media := mediaType(response); media {
@@ -58,9 +59,9 @@ func newStream(ctx context.Context, graph string, response *http.Response) (*Str
 	return stream, nil
 }
 
-// Reserve has the stream ask before an event takes more memory. What it asks for during an event of
-// an SSE answer is the capacity of the event's data; an error ends the stream. It is called before
-// the first Next.
+// Reserve makes the stream ask before an event takes more memory. The sum of the requests
+// during an event of an SSE answer is the capacity of the event's data. An error ends the
+// stream. Reserve is called before the first Next.
 func (s *Stream) Reserve(reserve func(bytes int) error) {
 	s.reserve = reserve
 	if s.events != nil {
@@ -68,14 +69,14 @@ func (s *Stream) Reserve(reserve func(bytes int) error) {
 	}
 }
 
-// Next returns the next event; its data is the caller's to keep. The error is io.EOF only if the
+// Next returns the next event. The caller may keep its data. The error is io.EOF only if the
 // agent ended its answer itself, an *UnavailableError if the connection broke before that, a
-// *ProtocolError if the answer cannot be used, or the error of the context that Invoke was given.
-// After an error, Next returns the same error again.
+// *ProtocolError if the answer cannot be used, or the error of the context that Invoke was
+// given. After an error, Next returns the same error again.
 //
-// Whether an answer ended or broke is known from its framing (chunks, or a length). An agent that
-// frames its answer with the connection's end alone, as HTTP/1.0 does, can be found out only within
-// an event.
+// The framing of an answer (chunks, or a length) shows whether the answer ended or broke. If
+// an agent frames its answer with the connection's end alone, as HTTP/1.0 does, a broken
+// answer is noticed only within an event.
 func (s *Stream) Next() (Event, error) {
 	if s.err != nil {
 		return Event{}, s.err
@@ -93,8 +94,8 @@ func (s *Stream) Next() (Event, error) {
 	return Event{}, s.err
 }
 
-// Close ends the answer. When the agent has not ended it, the connection is closed, which tells the
-// agent to stop.
+// Close ends the answer. If the agent has not ended it, the connection is closed, which tells
+// the agent to stop.
 func (s *Stream) Close() error {
 	if s.err == nil {
 		s.err = fmt.Errorf("read answer of graph %s: %w", s.graph, http.ErrBodyReadAfterClose)
@@ -109,7 +110,8 @@ func (s *Stream) read() (Event, error) {
 	return s.readUpdate()
 }
 
-// readEvent reads an event and refuses data that is not JSON, so that nobody further on has to.
+// readEvent reads an event and refuses data that is not JSON, so that later code need not
+// check it.
 func (s *Stream) readEvent() (Event, error) {
 	event, err := s.events.Next()
 	if malformed, ok := errors.AsType[*sse.FormatError](err); ok {
@@ -141,7 +143,7 @@ func (s *Stream) readUpdate() (Event, error) {
 	return Event{Name: EventUpdates, Data: data}, nil
 }
 
-// reserving reads no faster than there is room for what is read.
+// reserving reads no faster than there is room for the bytes that it reads.
 type reserving struct {
 	io.Reader
 	reserve func(bytes int) error
@@ -169,8 +171,8 @@ func readJSON(body io.Reader) (json.RawMessage, error) {
 	return document, nil
 }
 
-// classify gives a failed exchange its kind. A context that has ended comes first, because it makes
-// the exchange fail.
+// classify gives a failed exchange its kind of error. It looks first at whether the context
+// has ended, because that makes the exchange fail.
 func classify(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended

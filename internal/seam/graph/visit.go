@@ -12,26 +12,27 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Visit is a request to the HTTP application of the repository's own that an agent serves beside
-// its graphs, below PathApp.
+// Visit is a request to the repository's own HTTP application. An agent serves the application
+// beside its graphs, below PathApp.
 //
-// The headers are the client's. Beside them, X-Slipway-Authorization has what Authorization has in
-// an invocation, and X-Slipway-Signature is there, too. X-Slipway-Caller, a User as JSON in
-// URL-safe base64, says whom the platform has let in; without it, anybody may have sent this.
-// X-Slipway-Server is the base URL of the deployment's own agent server.
-// The application sees none of the headers that begin with X-Slipway-.
+// The headers are the client's. Beside them, X-Slipway-Authorization has the value that
+// Authorization has in an invocation, and X-Slipway-Signature is there, too. X-Slipway-Caller,
+// a User as JSON in URL-safe base64, names the user that the platform has let in. Without it,
+// any client may have sent the request. X-Slipway-Server is the base URL of the deployment's
+// own agent server. The application sees none of the headers that begin with X-Slipway-.
 type Visit struct {
 	// Path is the path as the application sees it, with its escapes: "/hello".
 	Path string
-	// User is {identity, permissions, ...}, nil where nobody was asked.
+	// User is {identity, permissions, ...}, nil if the platform did not check who sent the
+	// request.
 	User json.RawMessage
-	// ServerURL is as in an Invocation.
+	// ServerURL is the same as in an Invocation.
 	ServerURL string
-	// Answer looks at the application's answer, and may change it, before the client gets it.
+	// Answer may read and change the application's answer before the client gets it.
 	Answer func(*http.Response)
 }
 
-// PathApp is what the paths of an agent's own application begin with.
+// PathApp is the beginning of all paths of an agent's own application.
 const PathApp = "/app"
 
 const (
@@ -41,16 +42,16 @@ const (
 	headersOwn   = "X-Slipway-"
 )
 
-// Visit has the agent's own application answer a request, while both bodies are still on their way.
-// An error, which is one of Invoke's, says that nothing was answered. When the application's answer
-// breaks off, so does the client's.
+// Visit makes the agent's own application answer a request, while both bodies are still on
+// their way. An error is one of the errors of Invoke, and says that the client got no answer.
+// If the application's answer breaks off, the client's answer breaks off, too.
 func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.Endpoint, visit Visit) error {
 	at, err := url.Parse(endpoint.URL + PathApp + visit.Path)
 	if err != nil {
 		return err
 	}
 	at.RawQuery = r.URL.RawQuery
-	// Where the connection can, the answer may begin before the request has ended.
+	// If the connection supports it, the answer may begin before the request has ended.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	var failed error
 	proxy := httputil.ReverseProxy{
@@ -78,7 +79,7 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 	return failed
 }
 
-// mark puts what only the platform says into the headers of a request.
+// mark sets the headers of a request that only the platform may set.
 func (v Visit) mark(header http.Header, endpoint compute.Endpoint) {
 	for name := range header {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), headersOwn) {

@@ -117,7 +117,7 @@ func TestTheWeatherAgentIsBusyUntilItsRunIsStopped(t *testing.T) {
 	}
 	checkHealth(t, client, endpoint, graph.HealthyBusy)
 	cancel()
-	for got := graph.HealthyBusy; got != graph.Healthy; { // the agent's own connection tells it, soon
+	for got := graph.HealthyBusy; got != graph.Healthy; { // the agent notices soon, by its own connection
 		ping, err := client.Ping(t.Context(), endpoint)
 		if err != nil {
 			t.Fatal(err)

@@ -20,14 +20,15 @@ const (
 
 var levels = []Level{Debug, Info, Warning, Error, Critical}
 
-// Reaches tells whether the level is as serious as another one; any level is as serious as "".
+// Reaches reports whether the level is at least as serious as another one. Any level reaches
+// "".
 func (l Level) Reaches(other Level) bool {
 	return slices.Index(levels, l) >= slices.Index(levels, other)
 }
 
 const (
-	// levelHead is how much of a line is looked at for its level, levelHeadJSON how much of one
-	// that is JSON.
+	// levelHead is how many bytes of a line are searched for its level. levelHeadJSON is that
+	// number for a line that is JSON.
 	levelHead, levelHeadJSON = 80, 1 << 10
 )
 
@@ -36,8 +37,8 @@ var (
 	levelMember = regexp.MustCompile(`(?i)"(?:level|levelname|log_level|severity)"\s*:\s*"(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"`)
 )
 
-// LevelOf reads the level that a program gave a line, as loggers write it: a word in capitals near
-// the beginning, or a member of an object of JSON. A line that says nothing of it is Info.
+// LevelOf reads the level that a program gave a line, as loggers write it: a word in capitals
+// near the beginning, or a member of a JSON object. A line without a level is Info.
 func LevelOf(message string) Level {
 	pattern, head := levelWord, message[:min(len(message), levelHead)]
 	if strings.HasPrefix(message, "{") {

@@ -60,8 +60,8 @@ type Reader interface {
 	Read(ctx context.Context, log Log, query Query) (Page, error)
 	// Watch returns a watcher that wakes when the log may have new lines.
 	Watch(log Log) Watcher
-	// Lag is how long after its printing a line may appear. It may then appear behind lines with a
-	// later time.
+	// Lag is how long after its printing a line may appear. The line may then appear behind
+	// lines with a later time.
 	Lag() time.Duration
 }
 

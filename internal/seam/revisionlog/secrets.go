@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// secretMinimum is the length from which on a value is worth hiding: shorter ones are "true",
-	// "8080", "info".
+	// secretMinimum is the least length, in bytes, of a value that is hidden. Shorter values
+	// are "true", "8080", "info".
 	secretMinimum = 6
 	secretMark    = "***"
 )
@@ -18,7 +18,8 @@ type Secrets struct {
 	longest  int
 }
 
-// NewSecrets hides each line of the values, the longest first where one is part of another.
+// NewSecrets hides each line of the values. If one line is part of another, the longer one is
+// replaced first.
 func NewSecrets(values []string) Secrets {
 	var hidden []string
 	for _, value := range values {
@@ -42,5 +43,5 @@ func NewSecrets(values []string) Secrets {
 // Longest is the length of the longest value.
 func (s Secrets) Longest() int { return s.longest }
 
-// Replace puts a mark in the place of each value.
+// Replace replaces each value by a mark.
 func (s Secrets) Replace(text string) string { return s.replacer.Replace(text) }

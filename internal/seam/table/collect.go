@@ -2,24 +2,25 @@ package table
 
 import "context"
 
-// PageRoom is how many bytes the bodies of a page may hold that a client asks for: a page is held
-// as a whole.
+// PageRoom is how many bytes the bodies of a client's page may hold. The process keeps the
+// whole page in memory.
 const PageRoom = 8 << 20
 
 // Window is the part of a list that a client asks for.
 type Window struct {
-	// Offset is how many matches are left out, Limit how many are returned at most.
+	// Offset is how many matches are left out. Limit is how many are returned at most.
 	Offset, Limit int
-	// Room is how many bytes their bodies may hold: there are fewer where they are large, but one
-	// at least. 0 is no bound.
+	// Room is how many bytes the bodies of the returned items may hold. Where the bodies are
+	// large, fewer items are returned, but at least one. 0 is no bound.
 	Room int
 }
 
-// full reports whether there is no room for one more, with which the bodies hold size.
+// full reports whether the window has no room for one more item, with which the bodies hold
+// size.
 func (w Window) full(found, size int) bool { return w.Room > 0 && found > 0 && size > w.Room }
 
-// Collect pages through a query and returns the window of its matches. decode reads an item and
-// says whether it matches.
+// Collect pages through a query and returns the window of its matches. decode reads an item
+// and reports whether it matches.
 func Collect[T any](ctx context.Context, t Table, query Query, window Window, decode func(*Item) (value T, match bool, err error)) ([]T, error) {
 	found, skip, size := []T{}, window.Offset, 0
 	query.Limit, query.Bytes = min(window.Offset+window.Limit, MaxLimit), window.Room

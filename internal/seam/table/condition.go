@@ -5,18 +5,18 @@ import "slices"
 // Cond is a conjunction of terms about one item. The zero Cond always holds.
 type Cond struct{ terms []Term }
 
-// Op is what a term asks.
+// Op is the kind of a term: it says which test the term makes.
 type Op int
 
 const (
 	// OpAbsent holds when there is no item under the key.
 	OpAbsent Op = iota
-	// OpPresent holds when there is one.
+	// OpPresent holds when there is an item under the key.
 	OpPresent
 	// OpIn holds when the attribute is present and equal to one of the values.
 	OpIn
-	// OpBelow holds when there is an item and the attribute, 0 when it is absent, is an integer
-	// below the value.
+	// OpBelow holds when there is an item and its attribute is an integer below the value. An
+	// absent attribute counts as 0.
 	OpBelow
 )
 
@@ -47,7 +47,7 @@ func Below(attr string, limit int64) Cond {
 	return Cond{[]Term{{Op: OpBelow, Attr: attr, Values: []any{limit}}}}
 }
 
-// All holds when every one of the conditions does.
+// All holds when all of the conditions hold.
 func All(conds ...Cond) Cond {
 	var all Cond
 	for _, c := range conds {
@@ -59,7 +59,8 @@ func All(conds ...Cond) Cond {
 // Terms returns the parts, for adapters that translate them.
 func (c Cond) Terms() []Term { return c.terms }
 
-// Holds decides the condition on the item that stands under the key, nil when none does.
+// Holds decides the condition on the item that stands under the key. item is nil if there is
+// no item.
 func (c Cond) Holds(item *Item) bool {
 	for _, term := range c.terms {
 		switch term.Op {

@@ -7,27 +7,27 @@ import (
 	"hash/fnv"
 )
 
-// errCursor is what every refused cursor is: torn, altered, or made for another query.
+// errCursor is returned for every refused cursor: torn, altered, or made for another query.
 var errCursor = errors.New("cursor was not made by this query")
 
-// Place is where a page ended: the last item's sort key in the index that was read (its own when
-// none was) and its key. As it names no count of items, what is inserted or deleted before it does
-// not move the next page.
+// Place is where a page ended: the last item's key, and its sort key in the index that was
+// read (its own sort key when no index was read). A place names no count of items. So an
+// insertion or a deletion before it does not move the next page.
 type Place struct {
 	Sort string
 	Key  Key
 }
 
-// CursorAfter makes the cursor that continues the query after a place. Adapters use it and Place so
-// that a cursor means the same in each: it is bound to all fields of the query except Limit and
-// Bytes.
+// CursorAfter makes the cursor that continues the query after a place. Adapters use it and
+// Place so that a cursor means the same in each adapter. The cursor is bound to all fields of
+// the query except Limit and Bytes.
 func (q Query) CursorAfter(place Place) string {
 	text := appendTexts(nil, place.Sort, place.Key.PK, place.Key.SK)
 	sum := binary.BigEndian.AppendUint64(nil, q.cursorSum(text))
 	return base64.RawURLEncoding.EncodeToString(append(sum, text...))
 }
 
-// Place reads the query's cursor; nil when the query has none.
+// Place reads the query's cursor. It returns nil when the query has no cursor.
 func (q Query) Place() (*Place, error) {
 	if q.Cursor == "" {
 		return nil, nil
@@ -48,8 +48,8 @@ func (q Query) Place() (*Place, error) {
 	return &place, nil
 }
 
-// cursorSum ties a cursor's text to the query; it finds mistakes, not forgers, who gain nothing: a
-// cursor only says where in the query's own partition to go on.
+// cursorSum ties a cursor's text to the query. It finds mistakes, not forgeries. A forger
+// gains nothing: a cursor only says where in the query's own partition to go on.
 func (q Query) cursorSum(text []byte) uint64 {
 	direction := "forward"
 	if q.Reverse {

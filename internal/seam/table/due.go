@@ -10,21 +10,21 @@ import (
 	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// Pass is a timer's look at what is due. Its size is bounded, so that no pass keeps the next one
-// waiting for ever.
+// Pass is one look of a timer at the items that are due. Its size is bounded, so that no pass
+// keeps the next one waiting for ever.
 type Pass struct {
-	// Shards are queries that share no item. They are looked at side by side.
+	// Shards are queries that share no item. The pass works on them concurrently.
 	Shards []Query
-	// Page is how many items of a shard are in memory at a time, Limit how many are served, all
-	// when it is 0.
+	// Page is how many items of a shard are in memory at a time. Limit is how many items of a
+	// shard are served; 0 serves all.
 	Page, Limit int
 }
 
-// Serve hands each item of the pass to serve, in order within a shard, and once: one that serve has
-// moved to a later time, which is due too, is left to the next pass. Trouble with one item, a panic
-// of serve included, keeps no other from being served; of a shard's troubles the first are told,
-// and what is the same in several shards once. When ctx ends, the rest is left to the next pass,
-// which is no error.
+// Serve hands each item of the pass to serve, in order within a shard, and only once: an item
+// that serve has moved to a later time, which is due too, is left to the next pass. An error
+// with one item, or a panic of serve, does not stop the others from being served. The first
+// errors of each shard are returned; equal errors of neighbouring shards are returned once.
+// When ctx ends, the rest is left to the next pass, which is no error.
 func (p Pass) Serve(ctx context.Context, t Table, serve func(context.Context, *Item) error) error {
 	troubles := make([]error, len(p.Shards))
 	var shards sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 )
 
-// plant stores that many items in each of two partitions and returns the queries for them.
+// plant stores count items in each of two partitions and returns the queries for them.
 func plant(t *testing.T, count int) (table.Table, []table.Query) {
 	t.Helper()
 	stored := testtable.Open(t, clock.System)
@@ -30,7 +30,7 @@ func plant(t *testing.T, count int) (table.Table, []table.Query) {
 	return stored, shards
 }
 
-// served counts what a pass hands out.
+// served counts the items that a pass hands out.
 type served struct {
 	mu    sync.Mutex
 	items []string
@@ -42,7 +42,7 @@ func (s *served) add(item *table.Item) {
 	s.items = append(s.items, item.Key.SK)
 }
 
-// of returns what was served of a shard, in order.
+// of returns the served items of a shard, in order.
 func (s *served) of(shard table.Query) []string {
 	return slices.DeleteFunc(slices.Clone(s.items), func(item string) bool { return !strings.HasPrefix(item, shard.PK) })
 }
@@ -98,8 +98,8 @@ func TestPassEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestPassServesAnItemOnce moves each item behind those that are still to come, as who renews a
-// lease does.
+// TestPassServesAnItemOnce moves each item behind the items that are still to come, as a
+// caller that renews a lease does.
 func TestPassServesAnItemOnce(t *testing.T) {
 	t.Parallel()
 	stored := testtable.Open(t, clock.System)
@@ -122,7 +122,7 @@ func TestPassServesAnItemOnce(t *testing.T) {
 	}
 }
 
-// TestPassTellsSharedTroubleOnce breaks the table, which is the same trouble for each shard.
+// TestPassTellsSharedTroubleOnce breaks the table, which is the same error for each shard.
 func TestPassTellsSharedTroubleOnce(t *testing.T) {
 	t.Parallel()
 	stored, shards := plant(t, 0)

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Erase deletes the items of a query for which goes is true, all when goes is nil, a transaction
-// per page. What is written meanwhile may stay; who is cut short finds the rest again.
+// Erase deletes the items of a query for which goes is true (all items when goes is nil), with
+// one transaction per page. An item that is written meanwhile may stay. A caller that was cut
+// short calls Erase again, and it finds the rest.
 func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) error {
 	query.Limit = MaxWrites
 	for {

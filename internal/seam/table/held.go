@@ -7,17 +7,18 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 )
 
-// What a read costs of a budget: each byte is read, decoded and encoded again, and each element of
-// a list has its place. What is smaller than freeRead is not counted.
+// The cost of a read in a budget: each byte is read, decoded and encoded again, and each
+// element of a list has its place. A read that is smaller than freeRead is not counted.
 const (
 	readCost    = 3
 	elementCost = 24
 	freeRead    = 16 << 10
 )
 
-// Held returns the table for a process that many readers share: what is read below a budget.Hold is
-// taken from it. Where there is no room, a read lets go of what it has read, waits, and reads
-// again. The process then holds little of what it has no room for, however many readers there are.
+// Held returns the table for a process that many readers share: the cost of a read is taken
+// from the budget.Hold of its context. Where there is no room, a read lets go of the data that
+// it has read, waits, and reads again. So the process holds little data for which it has no
+// room, however many readers there are.
 func Held(t Table) Table { return held{t} }
 
 type held struct{ Table }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// TestReadersHoldNoMoreThanThereIsRoomFor although each of them reads a large item, and all get it
-// in the end. One who waits too long is refused, and small reads wait for nobody.
+// TestReadersHoldNoMoreThanThereIsRoomFor although each reader reads a large item, and all
+// readers get it in the end. A reader that waits too long is refused. Small reads do not wait.
 func TestReadersHoldNoMoreThanThereIsRoomFor(t *testing.T) {
 	t.Parallel()
 	stored, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"), sqlite.WithoutSync())

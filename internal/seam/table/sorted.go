@@ -5,34 +5,35 @@ import (
 	"slices"
 )
 
-// Sorting is a search in an order that no index has.
+// Sorting is a search with an order that no index has.
 type Sorting[T any] struct {
 	// Each hands over the items to look at.
 	Each func(ctx context.Context, take func(*Item) error) error
-	// Decode reads an item and says whether it matches.
+	// Decode reads an item and reports whether it matches.
 	Decode func(*Item) (value T, match bool, err error)
-	// Accept is asked once of what matches; nil accepts everything.
+	// Accept is called once for each match. A nil Accept accepts everything.
 	Accept func(T) (bool, error)
-	// Slim drops from a value all that Compare does not need.
+	// Slim drops from a value everything that Compare does not need.
 	Slim    func(*T)
 	Compare func(a, b T) int
-	// Read reads items again, nil for those that are not there any more; without it the table does.
+	// Read reads items again, nil for items that no longer exist. Without it, the table reads
+	// them.
 	Read func(ctx context.Context, keys ...Key) ([]*Item, error)
 	Window
 }
 
-// sortedAtOnce is how many items of a page are read at a time, as each may be large.
+// sortedAtOnce is how many items of a page are read at a time, because each may be large.
 const sortedAtOnce = 16
 
-// ranked is a match in its order.
+// ranked is a match with its place in the order.
 type ranked[T any] struct {
 	value T
 	key   Key
 	size  int
 }
 
-// ranking is the page and what is before it. Once it holds more than a page may, its values are
-// slim.
+// ranking is the page and the matches before it. Once it holds more bytes than a page may, its
+// values are slim.
 type ranking[T any] struct {
 	Sorting[T]
 
@@ -41,9 +42,10 @@ type ranking[T any] struct {
 	slim bool
 }
 
-// Sorted returns the window of the matches in their order, and how many there are. Where it could
-// not hold the page with what is before it, it reads the page again: what was changed meanwhile is
-// there as it is now, unless it does not match any more.
+// Sorted returns the window of the matches in their order, and how many matches there are.
+// Where it could not hold the page and the matches before it, it reads the page again. An item
+// that was changed meanwhile is then returned in its present state, unless it no longer
+// matches.
 func Sorted[T any](ctx context.Context, t Table, s Sorting[T]) (page []T, matches int, err error) {
 	r := ranking[T]{Sorting: s}
 	err = s.Each(ctx, func(item *Item) error {
@@ -129,11 +131,11 @@ func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 	return page, nil
 }
 
-// eachBytes is how much of what Each reads is in memory at a time.
+// eachBytes is how many bytes of the items that Each reads are in memory at a time.
 const eachBytes = 4 << 20
 
-// Each hands all items that queries find to take, page by page. Errors of take end it and are
-// returned as they are.
+// Each hands all items that queries find to take, page by page. An error of take ends it and
+// is returned unchanged.
 func Each(ctx context.Context, t Table, take func(*Item) error, queries ...Query) error {
 	for _, query := range queries {
 		query.Bytes = eachBytes

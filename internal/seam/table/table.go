@@ -1,19 +1,19 @@
 // Package table is the seam to storage: items in ordered partitions, written by transactions under
 // conditions.
 //
-// The vocabulary is what DynamoDB can serve with one request each and SQLite with one statement:
-// Get, Query of one partition or one index partition in key order, and Transact of up to MaxWrites
-// writes. There is no scan, no join and no filter.
+// The operations are those that DynamoDB can serve with one request each and SQLite with one
+// statement: Get, Query of one partition or one index partition in key order, and Transact of
+// up to MaxWrites writes. There is no scan, no join and no filter.
 //
-// An Item has scalar attributes, which conditions and partial updates can reach, and an opaque
-// body, which is only read and replaced whole. It may appear in sparse secondary indexes under
-// other keys.
+// An Item has scalar attributes and an opaque body. Conditions and partial updates can use the
+// attributes. The body is only read and replaced as a whole. An item may appear in sparse
+// secondary indexes under other keys.
 //
-// Guarantees that every adapter gives, proven by package tabletest: a transaction is applied wholly
-// or not at all; when it returns without error it survives the death of the process and of the
-// machine; conditions are decided on the state that the writes are applied to; Get, GetBatch and
-// Query on a primary partition see every transaction that has returned. A query on an index may lag
-// behind (DynamoDB's are eventually consistent).
+// Every adapter gives these guarantees, and package tabletest proves them: a transaction is
+// applied wholly or not at all. When it returns without error, it survives the death of the
+// process and of the machine. Conditions are decided on the state that the writes are applied
+// to. Get, GetBatch and Query on a primary partition see every transaction that has returned.
+// A query on an index may lag behind (DynamoDB's indexes are eventually consistent).
 package table
 
 import (
@@ -27,16 +27,16 @@ import (
 
 // Limits that hold for every adapter.
 const (
-	// MaxWrites is how many writes one transaction may hold: DynamoDB's TransactWriteItems takes
-	// one more, which its adapter needs.
+	// MaxWrites is how many writes one transaction may hold. DynamoDB's TransactWriteItems
+	// takes one more, which its adapter needs.
 	MaxWrites = 99
 	// MaxKey is how long each part of a key may be, in bytes (DynamoDB: sort keys).
 	MaxKey = 1024
-	// MaxAttrs is how large the attributes that one write names may be, names and values together,
-	// in bytes. What may grow belongs into the body.
+	// MaxAttrs is how large the attributes that one write names may be, names and values
+	// together, in bytes. Data that may grow belongs in the body.
 	MaxAttrs = 256 << 10
-	// MaxBody is how large an item's body may be, in bytes. Adapters split what their store cannot
-	// keep in one piece.
+	// MaxBody is how large an item's body may be, in bytes. An adapter splits a body that its
+	// store cannot keep in one piece.
 	MaxBody = 32 << 20
 	// MaxLimit is how many items a Query returns at most in one page.
 	MaxLimit = 1000
@@ -45,8 +45,9 @@ const (
 // ErrNotFound is returned by Get when there is no item under the key.
 var ErrNotFound = errors.New("item not found")
 
-// ErrBusy is returned by every method when the table takes no more calls at the moment. It passes:
-// the API answers it as 503 with Retry-After, and work that nobody waits for is repeated.
+// ErrBusy is returned by every method when the table takes no more calls at the moment. The
+// state passes: the API answers it as 503 with Retry-After, and background work, for which no
+// caller waits, is repeated.
 var ErrBusy = fault.New(fault.Unavailable, "The store is busy. Try again later.")
 
 // Key names one item: a partition and the place in it. Both parts are non-empty UTF-8.
@@ -56,34 +57,35 @@ type Key struct{ PK, SK string }
 // equals nothing.
 type Attrs map[string]any
 
-// Index names a secondary index. The set is fixed, as each is a global secondary index of the
-// DynamoDB table.
+// Index names a secondary index. The set is fixed, because each is a global secondary index of
+// the DynamoDB table.
 type Index string
 
 const (
 	// ByList orders the items of a collection for lists.
 	ByList Index = "list"
-	// ByDue holds what a timer must look at, ordered by when. A query on it returns references:
-	// Key, Expires and the key in ByDue itself, no attributes and no body. Whoever acts on an item
-	// reads it first, because an index may lag behind, and a change of anything else in an item
-	// costs no write of the index.
+	// ByDue holds the items that a timer must look at, ordered by their time. A query on it
+	// returns references: Key, Expires and the key in ByDue itself, no attributes and no body.
+	// Code that acts on an item reads the item first, because an index may lag behind. A
+	// change of anything else in an item costs no write of the index.
 	ByDue Index = "due"
 )
 
 // Whole reports whether a query on the index returns whole items.
 func (i Index) Whole() bool { return i != ByDue }
 
-// Item is one stored record. One that a table returns is read only, as it may be another caller's,
-// too.
+// Item is one stored record. An item that a table returns is read only, because another caller
+// may have the same item.
 type Item struct {
 	Key   Key
 	Attrs Attrs
 	// Body is opaque to the table and may be nil.
 	Body []byte
-	// Index holds the item's key in each index it appears in.
+	// Index holds the item's key in each index in which it appears.
 	Index map[Index]Key
-	// Expires, when not zero, is when the item ceases to exist: from then on it is absent for reads
-	// and conditions alike, and is erased some time later. Cut to seconds (DynamoDB: TTL).
+	// Expires, when not zero, is when the item ceases to exist. From then on it is absent for
+	// reads and conditions alike, and it is erased some time later. The time is cut to seconds
+	// (DynamoDB: TTL).
 	Expires time.Time
 }
 
@@ -105,23 +107,23 @@ type Write interface {
 	Condition() Cond
 }
 
-// Put stores an item, replacing what stood there.
+// Put stores an item and replaces the item that stood there.
 type Put struct {
 	Item Item
 	If   Cond
 }
 
-// Update changes parts of an item that must be present; what it does not name stays.
+// Update changes parts of an item that must be present. A part that it does not name stays.
 type Update struct {
 	Key Key
-	// Set replaces or adds attributes, Unset removes them, Add adds to integers (an absent one
-	// counts as 0).
+	// Set replaces or adds attributes, Unset removes them, Add adds to integers (an absent
+	// integer counts as 0).
 	Set   Attrs
 	Unset []string
 	Add   map[string]int64
-	// Body replaces the body when not nil.
+	// Body replaces the body when it is not nil.
 	Body []byte
-	// Index sets the item's key in an index; a zero Key takes the item out of it.
+	// Index sets the item's key in an index. A zero Key takes the item out of it.
 	Index map[Index]Key
 	If    Cond
 }
@@ -132,7 +134,7 @@ type Delete struct {
 	If  Cond
 }
 
-// Check writes nothing; its condition takes part in the transaction.
+// Check writes nothing. Its condition takes part in the transaction.
 type Check struct {
 	Key Key
 	If  Cond
@@ -148,11 +150,12 @@ func (w Update) Condition() Cond { return All(Present(), w.If) }
 func (w Delete) Condition() Cond { return w.If }
 func (w Check) Condition() Cond  { return w.If }
 
-// ConditionFailed is returned by Transact when a condition did not hold; nothing was written.
+// ConditionFailed is returned by Transact when a condition did not hold. Nothing was written
+// then.
 type ConditionFailed struct {
 	// Write is the index of the first write whose condition failed.
 	Write int
-	// Item is what stood under that write's key, nil when nothing did.
+	// Item is the item that stood under that write's key, nil if there was no item.
 	Item *Item
 }
 
@@ -160,27 +163,27 @@ func (e *ConditionFailed) Error() string { return fmt.Sprintf("condition of writ
 
 // Query asks for items of one partition in key order.
 type Query struct {
-	// Index is the index to read; "" reads the primary keys. ByDue returns references only.
+	// Index is the index to read. "" reads the primary keys. ByDue returns references only.
 	Index Index
 	// PK is the partition, in the index's own keys when Index is set.
 	PK string
-	// From and To bound the sort key, both inclusive; "" leaves that side open. Prefix asks for all
-	// sort keys that begin with it and excludes From and To.
+	// From and To bound the sort key, both inclusive. "" leaves that side open. Prefix asks
+	// for all sort keys that begin with it and excludes From and To.
 	From, To, Prefix string
 	// Reverse returns the last items first.
 	Reverse bool
-	// Limit is the page's size, 1 to MaxLimit; 0 means MaxLimit.
+	// Limit is the page's size, 1 to MaxLimit. 0 means MaxLimit.
 	Limit int
-	// Bytes ends a page before its limit, with the item that makes its bodies hold as much; 0 is no
-	// bound.
+	// Bytes ends a page before its limit: the page ends with the item with which its bodies
+	// hold this many bytes. 0 is no bound.
 	Bytes int
-	// Cursor continues after the page that returned it, with otherwise equal fields. Limit and
-	// Bytes may change.
+	// Cursor continues after the page that returned it. The other fields must be equal; only
+	// Limit and Bytes may change.
 	Cursor string
 }
 
-// Full reports whether a page of so many items, whose bodies hold so many bytes, has room for no
-// other.
+// Full reports whether a page of this many items, whose bodies hold this many bytes, has no
+// room for another item.
 func (q Query) Full(items, size int) bool {
 	return items == q.Limit || (q.Bytes > 0 && size >= q.Bytes)
 }
@@ -188,7 +191,7 @@ func (q Query) Full(items, size int) bool {
 // Page is one page of a query's answer.
 type Page struct {
 	Items []*Item
-	// Cursor asks for the next page; "" when there is none.
+	// Cursor asks for the next page. It is "" when there is no next page.
 	Cursor string
 }
 
@@ -197,18 +200,19 @@ type Table interface {
 	// Get returns the item under the key, or ErrNotFound.
 	Get(ctx context.Context, key Key) (*Item, error)
 	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is
-	// none. They need not all be of one moment: a transaction that is applied meanwhile may show in
-	// some of them only. The same holds for the items of a page.
+	// no item. The items need not all be of one moment: a transaction that is applied
+	// meanwhile may show in only some of them. The same holds for the items of a page.
 	GetBatch(ctx context.Context, keys ...Key) ([]*Item, error)
 	// Query returns a page of items. A cursor that this table did not make is an error.
 	Query(ctx context.Context, query Query) (Page, error)
-	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed.
-	// Any other error, one of the context too, can leave open which of the two it was, as the
-	// answer itself may have been lost on the way.
+	// Transact applies all writes or none of them. A condition that does not hold is a
+	// *ConditionFailed. After any other error, also an error of the context, it can be unknown
+	// whether the writes were applied, because the answer itself may have been lost on the
+	// way.
 	Transact(ctx context.Context, writes ...Write) error
-	// Watch returns a watcher that is woken after each transaction that wrote to the key. A wake-up
-	// is a hint: it may come without a change, and several changes may be one wake-up, but a change
-	// after Watch returned is never without a later wake-up.
+	// Watch returns a watcher that is woken after each transaction that wrote to the key. A
+	// wake-up is a hint: it may come without a change, and several changes may be one wake-up,
+	// but every change after Watch returned has a later wake-up.
 	Watch(key Key) Watcher
 }
 

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Validate reports what no adapter may accept: every adapter calls it first, so that a transaction
-// that one store would refuse is refused by all.
+// Validate returns an error for writes that no adapter may accept. Every adapter calls it
+// first, so that a transaction that one store would refuse is refused by all.
 func Validate(writes []Write) error {
 	if len(writes) == 0 {
 		return errors.New("transaction without writes")
@@ -26,7 +26,7 @@ func Validate(writes []Write) error {
 	return validateDistinct(writes)
 }
 
-// ValidateKeys reports what no adapter's GetBatch may accept.
+// ValidateKeys returns an error for keys that no adapter's GetBatch may accept.
 func ValidateKeys(keys []Key) error {
 	if len(keys) > MaxWrites {
 		return fmt.Errorf("batch of %d keys: the limit is %d", len(keys), MaxWrites)
@@ -39,7 +39,7 @@ func ValidateKeys(keys []Key) error {
 	return nil
 }
 
-// ValidateKey reports a key that no item can have.
+// ValidateKey returns an error for a key that no item can have.
 func ValidateKey(k Key) error {
 	if k.PK == "" || k.SK == "" {
 		return fmt.Errorf("key %q has an empty part", k)
@@ -53,7 +53,8 @@ func ValidateKey(k Key) error {
 	return nil
 }
 
-// ValidateQuery reports what no adapter's Query may accept, its cursor apart.
+// ValidateQuery returns an error for a query that no adapter may accept. It does not check the
+// cursor.
 func ValidateQuery(q Query) error {
 	if q.Index != "" {
 		if err := validateIndex(q.Index); err != nil {
@@ -80,8 +81,8 @@ func ValidateQuery(q Query) error {
 	return nil
 }
 
-// validateDistinct compares pairs where there are few writes, as almost always, and needs a set
-// only above that.
+// validateDistinct compares pairs where there are few writes, which is almost always so. Only
+// above that number it needs a set.
 func validateDistinct(writes []Write) error {
 	const few = 8
 	if len(writes) <= few {
@@ -128,8 +129,8 @@ func validateWrite(w Write) error {
 	}
 }
 
-// validateCond refuses values no attribute can have: they could never be equal to one, or not even
-// be compared.
+// validateCond refuses values that no attribute can have: they could never be equal to an
+// attribute, or could not even be compared.
 func validateCond(cond Cond) error {
 	for _, term := range cond.terms {
 		for _, value := range term.Values {
@@ -174,8 +175,8 @@ func validateValue(name string, value any) error {
 	return nil
 }
 
-// validateDisjoint refuses an update that says two things about one attribute, as their order would
-// decide.
+// validateDisjoint refuses an update that changes one attribute in two ways, because their
+// order would decide the result.
 func validateDisjoint(u Update) error {
 	for name := range u.Add {
 		if name == "" {

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// Watchers is an adapter's register of who wants to hear of which key.
+// Watchers is an adapter's register of the watchers of each key.
 type Watchers struct {
-	// begin, when not nil, is called when a key's first watcher comes; what it returns is called
-	// when the last has gone.
+	// begin, when not nil, is called when a key's first watcher comes. The function that it
+	// returns is called when the last watcher has gone.
 	begin func(Key) (end func())
-	// count is how many there are: while it is 0, waking costs no lock.
+	// count is how many watchers there are. While it is 0, waking costs no lock.
 	count atomic.Int64
 
 	mu    sync.Mutex
@@ -23,14 +23,14 @@ type audience struct {
 	end      func()
 }
 
-// NewWatchers makes an empty register. begin may be nil; neither it nor what it returns may call
-// the register.
+// NewWatchers makes an empty register. begin may be nil. Neither begin nor the function that
+// it returns may call the register.
 func NewWatchers(begin func(Key) (end func())) *Watchers {
 	return &Watchers{begin: begin, byKey: make(map[Key]*audience)}
 }
 
-// watcher's channel holds one wake-up: a second one before the reader took the first would tell it
-// nothing more.
+// watcher's channel holds one wake-up: a second one, before the reader took the first, would
+// give the reader no more information.
 type watcher struct {
 	all *Watchers
 	key Key

@@ -1,13 +1,13 @@
-// Package upload is the seam to where the tarballs of sources are kept that clients upload to have
-// them built.
+// Package upload is the seam to the store of source tarballs. Clients upload them so that they
+// are built.
 //
-// A client asks for a Grant, sends one tarball to the address that it gets, and names the tarball
-// in the revision that is to be built from it. An address is all that it takes to send something
-// there: uploads come from programs that know nothing but how to PUT. That is as much as it allows,
-// too: one object that nobody has named yet, for a quarter of an hour.
+// A client asks for a Grant, sends one tarball to the address in it, and names the tarball in
+// the revision that is to be built from it. A client needs only the address to send a tarball
+// there: uploads come from programs that can only do a PUT. The address allows nothing more:
+// one object that no revision has named yet, for a quarter of an hour.
 //
-// Package upload/files keeps tarballs on one machine, package upload/s3 on AWS. Those that no
-// revision needs any more are erased when another one is promoted.
+// Package upload/files keeps tarballs on one machine, package upload/s3 on AWS. Tarballs that
+// no revision needs any more are erased when another revision is promoted.
 package upload
 
 import (
@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// Lifetime is how long something can be sent to the address of a Grant.
+	// Lifetime is how long a tarball can be sent to the address of a Grant.
 	Lifetime = 15 * time.Minute
 	// MaxSize is how large a tarball may be, in bytes.
 	MaxSize = 200 << 20
-	// ContentType is what a tarball has to be sent as.
+	// ContentType is the content type with which a tarball must be sent.
 	ContentType = "application/gzip"
 )
 
-// ErrMissing says that nothing was uploaded, or that it is not kept any more.
+// ErrMissing says that no tarball was uploaded, or that it is no longer kept.
 var ErrMissing = errors.New("nothing was uploaded there")
 
 // Ref names a tarball. Every path begins with the workspace.
@@ -39,17 +39,17 @@ type Ref struct {
 	Workspace, Deployment, Upload string
 }
 
-// suffix is how the path of each tarball ends.
+// suffix is the end of the path of each tarball.
 const suffix = ".tar.gz"
 
-// Path is what clients call the tarball.
+// Path is the clients' name for the tarball.
 func (r Ref) Path() string { return Of(r.Workspace, r.Deployment) + r.Upload + suffix }
 
-// Of is how the paths of all tarballs of a deployment begin.
+// Of is the beginning of the paths of all tarballs of a deployment.
 func Of(workspace, deployment string) string { return workspace + "/" + deployment + "/" }
 
-// Parse reads a Path. Each part of one is an id, so that no path leads out of where uploads are
-// kept.
+// Parse reads a Path. Each part of a Path is an id, so that no path leads out of the directory
+// of uploads.
 func Parse(path string) (Ref, bool) {
 	parts := strings.Split(strings.TrimSuffix(path, suffix), "/")
 	if len(parts) != 3 {
@@ -59,7 +59,7 @@ func Parse(path string) (Ref, bool) {
 	return ref, ref.Path() == path && id.Valid(ref.Workspace) && id.Valid(ref.Deployment) && id.Valid(ref.Upload)
 }
 
-// ParseOf reads the Path of a tarball that is of the deployment.
+// ParseOf reads the Path of a tarball of the deployment.
 func ParseOf(workspace, deployment, path string) (Ref, bool) {
 	ref, ok := Parse(path)
 	return ref, ok && ref.Workspace == workspace && ref.Deployment == deployment
@@ -68,23 +68,24 @@ func ParseOf(workspace, deployment, path string) (Ref, bool) {
 // Grant is where and how one tarball can be uploaded.
 type Grant struct {
 	URL string
-	// Headers have to be sent with it.
+	// Headers must be sent with the tarball.
 	Headers map[string]string
 }
 
-// Store keeps tarballs. All methods may be called concurrently. What was uploaded is never
+// Store keeps tarballs. All methods may be called concurrently. An uploaded tarball is never
 // replaced.
 type Store interface {
-	// Grant returns where a client may put a tarball for a while. base is the address under which
-	// the client reaches this server.
+	// Grant returns the address to which a client may send a tarball for a while. base is the
+	// address under which the client reaches this server.
 	Grant(ctx context.Context, ref Ref, base string) (Grant, error)
 	// List returns the tarballs of a deployment.
 	List(ctx context.Context, workspace, deployment string) ([]Ref, error)
-	// Remove erases tarballs of a deployment. Erasing what is not there does nothing.
+	// Remove erases tarballs of a deployment. It does nothing for a tarball that does not
+	// exist.
 	Remove(ctx context.Context, workspace, deployment string, refs []Ref) error
 }
 
-// Prune erases a deployment's tarballs but those that keep lets stay.
+// Prune erases a deployment's tarballs except those for which keep returns true.
 func Prune(ctx context.Context, s Store, workspace, deployment string, keep func(Ref) bool) error {
 	found, err := s.List(ctx, workspace, deployment)
 	if err != nil {
@@ -99,7 +100,7 @@ func Prune(ctx context.Context, s Store, workspace, deployment string, keep func
 	return nil
 }
 
-// Whole erases all that a Store has of a deployment.
+// Whole erases all tarballs that a Store has of a deployment.
 type Whole struct{ Store }
 
 // Erase implements rollout.Eraser.
@@ -107,8 +108,8 @@ func (w Whole) Erase(ctx context.Context, workspace, deployment string) error {
 	return Prune(ctx, w.Store, workspace, deployment, func(Ref) bool { return false })
 }
 
-// Opener reads tarballs where they are kept on the builder's own machine.
+// Opener reads tarballs that are kept on the builder's own machine.
 type Opener interface {
-	// Open returns a tarball; ErrMissing when there is none.
+	// Open returns a tarball, or ErrMissing when there is no such tarball.
 	Open(ctx context.Context, ref Ref) (io.ReadCloser, error)
 }

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// answerLimit is how long the host may take, beyond the time that it is asked to wait.
+	// answerLimit is how long the host may take, in addition to the time that it is asked to
+	// wait.
 	answerLimit = 10 * time.Second
-	// lastWordLimit is how long one who has no time left waits to hear how things are.
+	// lastWordLimit is how long a caller without time left waits to learn the present state.
 	lastWordLimit = 2 * time.Second
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer is how many bytes of an answer are read at most.
 	maxAnswer = 4 << 20
 )
 
@@ -27,8 +28,8 @@ type Client struct {
 	http        *http.Client
 }
 
-// NewClient returns a client of the host at base. A nil client stands for one that goes straight to
-// the host, whatever the environment says of proxies.
+// NewClient returns a client of the host at base. A nil client stands for a client that
+// connects directly to the host, whatever proxies the environment names.
 func NewClient(base, token string, client *http.Client) *Client {
 	if client == nil {
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}
@@ -39,7 +40,7 @@ func NewClient(base, token string, client *http.Client) *Client {
 // URL is the address of a path.
 func (c *Client) URL(path string) string { return c.base + path }
 
-// Send makes a request whose answer is nothing but success. A nil body sends none.
+// Send makes a request whose answer has no content except success. A nil body sends no body.
 func (c *Client) Send(ctx context.Context, method, path string, body any) error {
 	var encoded []byte
 	if body != nil {
@@ -68,8 +69,8 @@ func Post[T any](ctx context.Context, c *Client, path string, body any) (answer 
 	return answer, nil
 }
 
-// Listen calls heard for each piece of an answer that goes on until ctx ends, or until the host
-// does.
+// Listen calls heard for each piece of an answer that continues until ctx ends, or until the
+// host ends it.
 func (c *Client) Listen(ctx context.Context, path string, heard func()) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL(path), http.NoBody)
 	if err != nil {
@@ -92,8 +93,8 @@ func (c *Client) Listen(ctx context.Context, path string, heard func()) error {
 	}
 }
 
-// Await asks for what is at a path until it is settled or ctx ends. The end of ctx is no error: the
-// answer then is how things stand.
+// Await requests a path until its answer is settled or ctx ends. The end of ctx is no error:
+// the answer then is the present state.
 func Await[T any](ctx context.Context, c *Client, path string, settled func(T) bool) (T, error) {
 	for ctx.Err() == nil {
 		answer, err := ask[T](ctx, c, path, MaxWait)
@@ -120,7 +121,7 @@ func ask[T any](ctx context.Context, c *Client, path string, wait time.Duration)
 	return answer, nil
 }
 
-// do returns the body of an answer that says success.
+// do returns the body of a successful answer.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, wait time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+answerLimit)
 	defer cancel()

@@ -1,8 +1,9 @@
-// Package wire is what an agent host and its clients agree on: routes, long polls and errors.
+// Package wire is the protocol between an agent host and its clients: routes, long polls and
+// errors.
 //
-// Bodies are the JSON of the types of packages compute and build. Both ends are programs of one
-// version; a member that the host does not know is refused, as it is something that the caller asks
-// for in vain.
+// Bodies are the JSON of the types of packages compute and build. Both ends are programs of
+// one version. The host refuses a member that it does not know, because the caller asks for
+// something that it would not get.
 package wire
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Routes of a host. The parts in braces are filled by Path.
+// Routes of a host. Path fills the parts in braces.
 const (
 	Releases = "/releases"
 	Release  = "/releases/{workspace}/{deployment}/{revision}"
@@ -34,21 +35,21 @@ const (
 	UploadsOf = "/uploads/{workspace}/{deployment}"
 )
 
-// Wait is the query parameter that says how long the host may keep a question that has no final
+// Wait is the query parameter that says how long the host may hold a request that has no final
 // answer yet.
 const Wait = "wait"
 
-// MaxWait is the longest such time: short enough for what stands between the two to keep the
-// connection.
+// MaxWait is the longest such time. It is short enough that proxies between client and host
+// keep the connection.
 const MaxWait = 20 * time.Second
 
-// Relapsed is the answer to the question whether a release has relapsed; Reason is "" while it has
-// not.
+// Relapsed is the answer to the request that asks whether a release has relapsed. Reason is ""
+// while it has not.
 type Relapsed struct {
 	Reason string `json:"reason"`
 }
 
-// End is that of an agent that had been healthy, or that cannot be started.
+// End reports the end of an agent that had been healthy, or that cannot be started.
 type End struct {
 	Number int64
 	compute.Ref
@@ -56,27 +57,28 @@ type End struct {
 	Status compute.Status
 }
 
-// Told is the question for ends: all up to Number have been told, and are to be forgotten.
+// Told is the request for ends. All ends up to Number have been reported to the caller, and
+// the host forgets them.
 type Told struct {
 	Number int64
 }
 
-// Upload is the question for a grant. Base is the address that its client has of the host.
+// Upload is the request for a grant. Base is the address at which its client reaches the host.
 type Upload struct {
 	upload.Ref
 
 	Base string
 }
 
-// LogPage is a part of a log; NoPosition says that there is no such position in it as was asked
-// for.
+// LogPage is a part of a log. NoPosition says that the log has no such position as the request
+// names.
 type LogPage struct {
 	revisionlog.Page
 
 	NoPosition bool
 }
 
-// Problem is the body of an answer that is an error.
+// Problem is the body of an error answer.
 type Problem struct {
 	Detail string `json:"detail"`
 }

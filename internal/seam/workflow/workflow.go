@@ -1,7 +1,7 @@
 // Package workflow is the seam to the engine that carries rollouts and runs to their end: Step
 // Functions on AWS, package workflow/local on one machine. Both execute the same Amazon States
-// Language files (infra/statemachines), whose Task states call the functions `rollout`, `runner`
-// and `webhook` with ids only.
+// Language files (infra/statemachines). Their Task states call the functions `rollout`,
+// `runner` and `webhook` with ids only.
 package workflow
 
 import (
@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// Machine names a state machine; it is the file's name without ".asl.json".
+// Machine names a state machine. The name is the file's name without ".asl.json".
 type Machine string
 
 const (
 	// Rollout carries one revision from its creation to DEPLOYED or a failure.
 	Rollout Machine = "rollout"
-	// Teardown takes a deleted deployment apart.
+	// Teardown removes the parts of a deleted deployment.
 	Teardown Machine = "teardown"
-	// Restart has the agents of a deployment started anew.
+	// Restart starts the agents of a deployment again.
 	Restart Machine = "restart"
 	// Run carries one run to its final status.
 	Run Machine = "run"
-	// Webhook carries one message to the address that is told.
+	// Webhook carries one message to the address of its receiver.
 	Webhook Machine = "webhook"
 )
 
 // ErrNotFound is returned by Describe and Stop for an execution that the engine does not know.
 var ErrNotFound = errors.New("execution not found")
 
-// ErrServerDied is returned for work that is not tried again, because two servers have died while
-// they did it.
+// ErrServerDied is returned for work that is not tried again, because two servers have died
+// while they did it.
 var ErrServerDied = errors.New("two servers ended while they did this work")
 
-// Trials watch work that a server begins again by itself after its death, and that no execution
-// does.
+// Trials watches work outside of executions that a server begins again by itself after its
+// death.
 type Trials interface {
-	// Try does the work, or returns ErrServerDied. The name says which piece of work it is.
+	// Try does the work, or returns ErrServerDied. The name identifies the piece of work.
 	Try(ctx context.Context, name string, work func() error) error
 }
 
@@ -52,7 +52,7 @@ const (
 	Aborted   Status = "ABORTED"
 )
 
-// Execution is what an engine tells about one execution.
+// Execution is the description of one execution by its engine.
 type Execution struct {
 	Machine Machine
 	Name    string
@@ -60,8 +60,8 @@ type Execution struct {
 	Input   json.RawMessage
 	// Output is set when Status is Succeeded.
 	Output json.RawMessage
-	// Error and Cause say why an execution that is Failed or TimedOut ended; of one that was
-	// Aborted there is only a cause.
+	// Error and Cause say why an execution that is Failed or TimedOut ended. An execution that
+	// was Aborted has only a cause.
 	Error, Cause string
 	Started      time.Time
 	// Stopped is zero while Running.
@@ -70,36 +70,36 @@ type Execution struct {
 
 // Engine starts, stops and describes executions. All methods may be called concurrently.
 type Engine interface {
-	// Start begins an execution. It is idempotent by name: starting a name again, whether it still
-	// runs or has ended, does nothing. When it returns, the execution will go on even if this
-	// process dies.
+	// Start begins an execution. It is idempotent by name: a second Start with the same name
+	// does nothing, whether the execution still runs or has ended. When Start returns, the
+	// execution will continue even if this process dies.
 	Start(ctx context.Context, machine Machine, name string, input json.RawMessage) error
-	// Stop ends an execution as Aborted. Stopping one that has ended does nothing. The Task in
-	// progress sees its context cancelled where the engine can do so; correctness never depends on
-	// it.
+	// Stop ends an execution as Aborted. It does nothing if the execution has ended. The
+	// context of the Task in progress is cancelled where the engine can do so; correctness
+	// never depends on it.
 	Stop(ctx context.Context, machine Machine, name string, cause string) error
 	// Describe returns an execution, or ErrNotFound.
 	Describe(ctx context.Context, machine Machine, name string) (Execution, error)
 }
 
-// TaskFunc is a function that Task states call. The error's name in Retry and Catch is that of a
-// *TaskError, else "States.TaskFailed".
+// TaskFunc is a function that Task states call. In Retry and Catch, the error has the name of
+// a *TaskError, or else "States.TaskFailed".
 type TaskFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// TaskError is a failure with the name that Retry and Catch match on. A Lambda function reports it
-// as its error type.
+// TaskError is a failure with the name that Retry and Catch match. A Lambda function reports
+// the name as its error type.
 type TaskError struct {
 	Name  string
 	Cause string
 }
 
-// ErrorBusy is the name of a failure that passes when a service under the platform takes calls
-// again: each Task is repeated for hours because of it, and nothing counts it as a failed attempt
-// of its work.
+// ErrorBusy is the name of a failure that passes when a service under the platform accepts
+// calls again. Each Task is repeated for hours because of it, and it is not counted as a
+// failed attempt of the Task's work.
 const ErrorBusy = "Busy"
 
-// ErrorNoCapacity is the name of a failure that passes when there is room for a build or a release:
-// the Tasks that begin such work are repeated for hours because of it.
+// ErrorNoCapacity is the name of a failure that passes when there is room for a build or a
+// release. The Tasks that begin such work are repeated for hours because of it.
 const ErrorNoCapacity = "NoCapacity"
 
 func (e *TaskError) Error() string { return e.Name + ": " + e.Cause }

@@ -1,16 +1,17 @@
-// Package apikey holds the keys that requests are authenticated by. A key is shown once, when it is
-// made; what is stored is its MAC, which is also where it is looked up, so that no stored key is
-// ever compared with one that was sent.
+// Package apikey holds the keys that authenticate requests. A key is shown once, when it is
+// made. Only its MAC is stored. The MAC is also the place where the key is looked up, so no
+// stored key is ever compared with a key that a client sent.
 //
-// A key is two items. The one under its MAC says whose it is, what it may do and when it expires,
-// so that a request costs one read. The record, in its workspace, is what lists show and what a key
-// is revoked by. Both are written in one transaction and deleted in one.
+// A key is two items. The item under its MAC contains its workspace, its role and its expiry
+// time, so a request costs one read. The record, in the workspace, is shown in lists and is
+// used to revoke the key. Both are written in one transaction and deleted in one transaction.
 //
-// The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one
-// that is found under an older is moved to the newest when it is used.
+// The key of the MACs can be rotated: a key is looked up by its MACs under all these secret
+// keys. A key that is found under an older secret key is moved to the newest secret key when
+// it is used.
 //
-// Keys of earlier versions have no record. They are an admin's, and get their record when they are
-// next used.
+// Keys of earlier versions have no record. They have the admin role, and get their record when
+// they are next used.
 package apikey
 
 import (
@@ -35,13 +36,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Prefix marks a Slipway key, so that secret scanners find one that leaked.
+// Prefix marks a Slipway key, so that secret scanners find a leaked key.
 const Prefix = "slw_"
 
-// purpose separates the MACs of keys from those of anything else.
+// purpose separates the MACs of keys from the MACs of anything else.
 const purpose = "api key"
 
-// Principal is who sent a request, and what that one may do.
+// Principal is the sender of a request, and what the sender may do.
 type Principal struct {
 	Workspace string
 	// Key is the id of the API key, "" when another credential was sent.
@@ -51,10 +52,10 @@ type Principal struct {
 	Subject string
 }
 
-// May tells whether the principal has a permission.
+// May reports whether the principal has a permission.
 func (p Principal) May(permission workspace.Permission) bool { return p.Role.May(permission) }
 
-// Key is what is known about a key. The key itself is not.
+// Key describes a key. It does not contain the key itself.
 type Key struct {
 	ID        string
 	Workspace string
@@ -63,24 +64,24 @@ type Key struct {
 	// Prefix is how the key begins, by which people recognize it.
 	Prefix  string
 	Created time.Time
-	// Expires is when the key is good no longer; zero when it always is.
+	// Expires is when the key stops being valid; zero if it never does.
 	Expires time.Time
-	// LastUsed is to the minute; zero when the key was never used.
+	// LastUsed is the time of the last use, to the minute; zero if the key was never used.
 	LastUsed time.Time
 }
 
-// NewKey is what a key is to be.
+// NewKey describes a key to make.
 type NewKey struct {
 	Workspace string
 	// Name is for people, and may be empty.
 	Name string
 	Role workspace.Role
-	// Expires is when the key is to be good no longer; zero for a key that does not expire.
+	// Expires is when the key stops being valid; zero for a key that does not expire.
 	Expires time.Time
 }
 
 const (
-	// kind is that of the item under the MAC.
+	// kind is the kind of the item under the MAC.
 	kind          = "api_key"
 	attrWorkspace = "workspace"
 	attrID        = "key_id"
@@ -89,7 +90,7 @@ const (
 
 	kindRecord   = "api_key_record"
 	attrMAC      = "mac"
-	attrBy       = "by" // the secret key that the MAC is of
+	attrBy       = "by" // the secret key that made the MAC
 	attrName     = "name"
 	attrPrefix   = "prefix"
 	attrLastUsed = "last_used"
@@ -98,7 +99,7 @@ const (
 const (
 	// shown is how much of a key is shown: the mark and 20 of its 200 bits.
 	shown = len(Prefix) + 4
-	// remembered is how long an expired key is told from an unknown one, and listed.
+	// remembered is how long an expired key is distinguished from an unknown key, and listed.
 	remembered = 30 * 24 * time.Hour
 	// longestName is how long a key's name may be, in bytes.
 	longestName = 200
@@ -117,18 +118,17 @@ func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
 }
 
-// Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be
-// read again.
+// Create makes a key with the admin role, which does not expire, for a workspace and returns
+// the key; the key cannot be read again.
 func (s *Store) Create(ctx context.Context, workspaceID string) (string, error) {
 	_, key, err := s.Issue(ctx, NewKey{Workspace: workspaceID, Role: workspace.Admin})
 	return key, err
 }
 
-// Note returns a write that a new key is made together with, or not at all.
+// Note returns a write for the transaction that makes a new key: both happen or neither does.
 type Note = record.Note[Key]
 
-// Issue makes a key and returns it with what is known about it; the key itself cannot be read
-// again.
+// Issue makes a key and returns it with its description; the key itself cannot be read again.
 func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string, error) {
 	now := s.now()
 	if err := n.check(now); err != nil {
@@ -220,13 +220,13 @@ func decode(item *table.Item, workspaceID string) (Key, error) {
 	return k, r.Err()
 }
 
-// Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It
-// is asked with where the admin's item is.
+// Guard refuses that a workspace loses an admin, or returns a write that makes sure that the
+// workspace may lose the admin. Its argument leaving is the storage key of the admin's item.
 type Guard func(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error)
 
-// Revoke deletes a key, which is good no longer when it returns. An unknown one is a
-// fault.NotFound. The guards decide about an admin's key; an operator has none, as a key that
-// leaked must go at once and the command line makes another.
+// Revoke deletes a key. When Revoke returns, the key is no longer valid. An unknown key is a
+// fault.NotFound. The guards decide about an admin's key. An operator passes no guards,
+// because a leaked key must go at once and the command line makes another key.
 func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ...Guard) error {
 	unknown := fault.New(fault.NotFound, "Key ID %s not found.", keyID)
 	if !id.Valid(keyID) {
@@ -265,16 +265,17 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 	})
 }
 
-// rotating is a secret.Hasher of several keys: a key is stored by its MAC under the newest.
+// rotating is a secret.Hasher of several secret keys: a key is stored by its MAC under the
+// newest secret key.
 type rotating interface {
-	// MACs returns the MACs under all keys, that of the newest first.
+	// MACs returns the MACs under all secret keys, the MAC under the newest secret key first.
 	MACs(purpose string, data []byte) [][]byte
-	// KeyID names the newest.
+	// KeyID names the newest secret key.
 	KeyID() string
 }
 
-// macs returns by what a key may be stored: what it is stored by when it is made now comes first,
-// and that is of the secret key by, or of a newer one.
+// macs returns the MACs by which a key may be stored. The MAC by which a key that is made now
+// is stored comes first; it is made with the secret key by, or with a newer secret key.
 func (s *Store) macs(key string) (macs []string, by string) {
 	made := [][]byte{}
 	if several, ok := s.hasher.(rotating); ok {

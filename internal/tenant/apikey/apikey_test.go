@@ -51,7 +51,7 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// now is the fixture's clock, which stands still until it is moved.
+// now is the fixture's clock, which stops until the test moves it.
 func (f *fixture) now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func TestAKeyOfAnotherServerIsUnauthorized(t *testing.T) {
 	}
 }
 
-// TestAKeyIsStoredAsItsMACOnly looks for the key in the table's files.
+// TestAKeyIsStoredAsItsMACOnly searches the table's files for the key.
 func TestAKeyIsStoredAsItsMACOnly(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -138,7 +138,7 @@ func TestAKeyIsStoredAsItsMACOnly(t *testing.T) {
 	}
 }
 
-// TestAnotherKindOfItemIsNoKey puts something else where a key would stand.
+// TestAnotherKindOfItemIsNoKey puts an item of another kind where a key would be.
 func TestAnotherKindOfItemIsNoKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

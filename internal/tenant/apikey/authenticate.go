@@ -17,18 +17,18 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// size is how many random bytes a key has: 200 bits, which nobody guesses, so that a fast MAC is
+// size is how many random bytes a key has: 200 bits, which cannot be guessed, so a fast MAC is
 // enough.
 const size = 25
 
 func random() []byte {
 	bytes := make([]byte, size)
-	rand.Read(bytes) // it never returns an error: the program ends when the system has no randomness
+	rand.Read(bytes) // never returns an error: the program ends when the system has no randomness
 	return bytes
 }
 
-// Authenticate returns whose key it is; a key that is unknown, revoked or expired is a
-// fault.Unauthorized. That the key was used is noted later.
+// Authenticate returns the principal of a key. A key that is unknown, revoked or expired is a
+// fault.Unauthorized. The use of the key is noted later.
 func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
 	if !strings.HasPrefix(key, Prefix) {
 		return Principal{}, unauthorized()
@@ -44,7 +44,7 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	return found.Principal, nil
 }
 
-// Principal returns what a key is allowed now, for a session that acts as the key does. A key that
+// Principal returns what a key may do now, for a session that acts as the key does. A key that
 // is revoked or expired is a fault.Unauthorized.
 func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Principal, error) {
 	item, err := s.table.Get(ctx, keys.APIKeyRecord(workspaceID, keyID))
@@ -64,7 +64,7 @@ func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Princ
 	return Principal{Workspace: workspaceID, Key: k.ID, Role: k.Role}, nil
 }
 
-// stored is what is stored of a key.
+// stored is the stored form of a key.
 type stored struct {
 	use
 
@@ -87,21 +87,21 @@ func (s *Store) read(ctx context.Context, key string) (stored, error) {
 	return stored{use: use{p, place}, expires: r.Time(attrExpires)}, r.Err()
 }
 
-// refresher is a secret.Hasher that can learn of another key.
+// refresher is a secret.Hasher that can learn of another secret key.
 type refresher interface {
-	// Refresh tells whether there is another one.
+	// Refresh reports whether there is another secret key.
 	Refresh(ctx context.Context) (bool, error)
 }
 
-// place is by which MAC a key is stored and by which it should be, and the secret key that this one
-// is of; unmarked tells that it is not noted.
+// place holds the MAC by which a key is stored, the MAC by which it should be stored, and the
+// secret key of the latter; unmarked says that the secret key is not noted.
 type place struct {
 	mac, newest, by string
 	unmarked        bool
 }
 
-// find looks a key up by all MACs it may be stored by. One that is under none may be stored by a
-// newer one than this process knows.
+// find looks a key up by all MACs by which it may be stored. A key that is under no MAC may be
+// stored by the MAC of a newer secret key than this process knows.
 func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ place, err error) {
 	for again := true; again; {
 		macs, by := s.macs(key)
@@ -137,8 +137,8 @@ func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
 
-// adopt gives a key of an earlier version its id, its role and its record. Where this process may
-// not write, the key is as good without.
+// adopt gives a key of an earlier version its id, its role and its record. Where this process
+// may not write, the key is valid without them.
 func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*table.Item, error) {
 	r := record.Reader{Item: item}
 	created := r.Created()
@@ -161,7 +161,7 @@ func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*
 	return &table.Item{Key: item.Key, Attrs: attrs}, nil
 }
 
-// use is that a key was used.
+// use describes one use of a key.
 type use struct {
 	Principal
 	place

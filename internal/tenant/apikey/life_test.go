@@ -75,7 +75,7 @@ func (f *fixture) list(t *testing.T, workspaceID string) []apikey.Key {
 	return list
 }
 
-// lastUsed is what the list says once all notes are written.
+// lastUsed returns the last use in the list after all notes are written.
 func (f *fixture) lastUsed(t *testing.T) time.Time {
 	t.Helper()
 	f.Wait(t.Context())
@@ -149,7 +149,7 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 		}
 	}
 	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
-	f.Wait(t.Context()) // the note changes the record, and does not hinder
+	f.Wait(t.Context()) // the note changes the record, and does not prevent the deletion
 	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func (f *fixture) version(t *testing.T, k apikey.Key) int64 {
 	return item.Int(record.Version)
 }
 
-// slow is a table whose writes wait until they are let go.
+// slow is a table whose writes wait until the test releases them.
 type slow struct {
 	table.Table
 	begun chan struct{}
@@ -250,7 +250,8 @@ func (s *slow) Transact(ctx context.Context, writes ...table.Write) error {
 	return s.Table.Transact(ctx, writes...)
 }
 
-// TestANoteIsInNobodysWay answers requests while a note is under way, and after one that failed.
+// TestANoteIsInNobodysWay answers requests while a note is under way, and after a note that
+// failed.
 func TestANoteIsInNobodysWay(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -274,7 +275,7 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// legacy puts a key as versions did that knew neither roles nor records.
+// legacy stores a key in the way of earlier versions, which knew neither roles nor records.
 func (f *fixture) legacy(t *testing.T, key string) {
 	t.Helper()
 	at := keys.APIKey(hex.EncodeToString(f.hasher.MAC("api key", []byte(key))))
@@ -284,8 +285,8 @@ func (f *fixture) legacy(t *testing.T, key string) {
 	}
 }
 
-// TestAKeyOfAnEarlierVersionIsAnAdmins uses one from many requests at once, which must agree on its
-// id.
+// TestAKeyOfAnEarlierVersionIsAnAdmins uses such a key in many requests at once, which must
+// agree on its id.
 func TestAKeyOfAnEarlierVersionIsAnAdmins(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -320,7 +321,7 @@ func TestAKeyOfAnEarlierVersionIsAnAdmins(t *testing.T) {
 	f.wantBad(t, key, "The API key is not valid.")
 }
 
-// TestAnEarlierKeyIsGoodWhereNothingCanBeWritten is what a process does that may only read.
+// TestAnEarlierKeyIsGoodWhereNothingCanBeWritten has a process that may only read.
 func TestAnEarlierKeyIsGoodWhereNothingCanBeWritten(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -8,12 +8,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Place is where a key is looked up.
+// Place is the place at which a key is looked up.
 type Place struct {
-	// Key is its id, "" of one that an earlier version made and nobody has used since.
+	// Key is the key's id, or "" if an earlier version made the key and no request has used it
+	// since.
 	Workspace, Key string
-	// By is the secret key that the fingerprint is of, "" when that was not noted: it is when the
-	// key is next used.
+	// By is the secret key that made the fingerprint, or "" if it was not noted: it is noted
+	// when the key is next used.
 	By      string
 	expires string
 }
@@ -26,5 +27,5 @@ func PlaceOf(item *table.Item) (place Place, ok bool) {
 	return Place{item.Text(attrWorkspace), item.Text(attrID), item.Text(attrBy), item.Text(attrExpires)}, true
 }
 
-// Expired reports whether the key is good no longer anyway.
+// Expired reports whether the key has expired.
 func (p Place) Expired(now time.Time) bool { return p.expires != "" && p.expires <= clock.Format(now) }

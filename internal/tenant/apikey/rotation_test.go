@@ -50,8 +50,8 @@ func (f *fixture) stored(t *testing.T, mac []byte) bool {
 	return err == nil
 }
 
-// TestAKeyMovesToTheNewestMAC rotates the key of the MACs: keys made before are good, and move when
-// they are used.
+// TestAKeyMovesToTheNewestMAC rotates the key of the MACs: keys made before stay valid, and
+// move when they are used.
 func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -128,8 +128,8 @@ func TestARevocationWinsOverAMove(t *testing.T) {
 	}
 }
 
-// TestAFaultIsNotABadKey checks that nobody is told his key is bad because other keys could not be
-// read.
+// TestAFaultIsNotABadKey checks that no client is told that its key is bad because other keys
+// could not be read.
 func TestAFaultIsNotABadKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -140,8 +140,8 @@ func TestAFaultIsNotABadKey(t *testing.T) {
 	}
 }
 
-// TestWhatKeyAFingerprintIsOf is known of a new key, of one that moved, and of one of an earlier
-// version once it is used.
+// TestWhatKeyAFingerprintIsOf checks that the secret key of the fingerprint is known for a new
+// key, for a key that moved, and for a key of an earlier version once it is used.
 func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

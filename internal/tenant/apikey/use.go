@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// useInterval is how often it is noted that a key is used, at most.
+	// useInterval is the shortest time between two notes of a key's use.
 	useInterval = time.Minute
-	// noteLimit is how long that may take.
+	// noteLimit is how long writing a note may take.
 	noteLimit = 5 * time.Second
-	// noters is how many notes may be under way; what is too much is left to a later request.
+	// noters is how many notes may be under way; further notes are left to a later request.
 	noters = 4
-	// knownUses is how many keys a process remembers to have noted.
+	// knownUses is the number of keys for which a process remembers that it has noted their
+	// use.
 	knownUses = 10_000
 )
 
@@ -31,7 +32,7 @@ func newUses() uses {
 	return uses{slots: make(chan struct{}, noters), mu: &sync.Mutex{}, noted: map[string]time.Time{}}
 }
 
-// begin takes a slot when the key's use is to be noted.
+// begin takes a slot if the key's use must be noted.
 func (u *uses) begin(key string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -50,8 +51,8 @@ func (u *uses) begin(key string, now time.Time) bool {
 	return true
 }
 
-// used notes that a key was used, while the request goes on. A note that is lost matters to nobody:
-// there will be another.
+// used notes that a key was used, while the request continues. A lost note does no harm: there
+// will be another note.
 func (s *Store) used(ctx context.Context, u use) {
 	if u.Key == "" || !s.uses.begin(u.Key, s.now()) {
 		return

@@ -1,6 +1,6 @@
-// Package audit keeps, for each workspace, who changed what and when. Entries are only ever added.
-// The domain writes an entry in the transaction of the change that it tells of, so that neither is
-// there without the other; what was refused is written alone.
+// Package audit keeps, for each workspace, a log of changes with their actor and time. Entries
+// are only ever added. The domain writes an entry in the transaction of the change that it
+// reports, so both are stored or neither is. The entry of a refused request is written alone.
 package audit
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Action is what was done.
+// Action is the action of an entry.
 type Action string
 
-// The actions. A verb and the kind of the resource, as clients know them from other audit logs.
+// The actions. Each is a verb and the kind of the resource, as in other audit logs.
 const (
 	CreateWorkspace  Action = "create_workspace"
 	RenameWorkspace  Action = "rename_workspace"
@@ -36,7 +36,7 @@ const (
 	DeleteDeployment Action = "delete_deployment"
 
 	RestartDeployment Action = "restart_deployment"
-	// UndeleteDeployment gives back one that was deleted.
+	// UndeleteDeployment gives back a deleted deployment.
 	UndeleteDeployment Action = "undelete_deployment"
 
 	CreateWebhook Action = "create_webhook"
@@ -65,11 +65,11 @@ const (
 	ConnectAuthToken    Action = "connect_auth_token"
 	DisconnectAuthToken Action = "disconnect_auth_token"
 
-	// Request is a request as such, of which nothing came.
+	// Request is a request as such, which had no effect.
 	Request Action = "request"
 )
 
-// Outcome is what came of it.
+// Outcome is the result of an action.
 type Outcome string
 
 // The outcomes.
@@ -78,7 +78,7 @@ const (
 	Refused   Outcome = "refused"
 )
 
-// Actor is who does something, as the credentials say.
+// Actor is the caller that does something, according to its credentials.
 type Actor struct {
 	// Key is the id of the API key, "" when another credential was used.
 	Key string `json:"key,omitempty"`
@@ -90,7 +90,7 @@ type Actor struct {
 
 type actorKey struct{}
 
-// By returns a context in which the actor does what is done.
+// By returns a context whose actions are done by the actor.
 func By(ctx context.Context, actor Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
@@ -101,7 +101,7 @@ type Entry struct {
 	Actor
 
 	Action Action `json:"action"`
-	// Resource is the id of what was changed.
+	// Resource is the id of the changed object.
 	Resource string  `json:"resource"`
 	Outcome  Outcome `json:"outcome"`
 	// Detail says more, for a person. It never holds a secret.
@@ -115,8 +115,8 @@ const (
 	retention = 400 * 24 * time.Hour
 )
 
-// New returns the entry of a change that succeeds when the transaction does which it is written in.
-// Who it is by, the context says.
+// New returns the entry of a change. The change succeeds when the transaction succeeds that
+// contains the entry. The actor comes from the context.
 func New(ctx context.Context, action Action, resource, detail string) Entry {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	return Entry{Actor: actor, Action: action, Resource: resource, Outcome: Succeeded, Detail: detail}
@@ -136,7 +136,7 @@ func (e Entry) Write(workspace string, now time.Time) table.Write {
 	}}
 }
 
-// Store reads the log, and adds to it what no transaction holds.
+// Store reads the log, and adds entries that belong to no transaction.
 type Store struct {
 	table table.Table
 	now   clock.Clock
@@ -150,7 +150,7 @@ func NewStore(t table.Table, now clock.Clock) *Store {
 	return &Store{table: t, now: now, refused: newRefused()}
 }
 
-// Add adds an entry of its own.
+// Add adds an entry outside of any other transaction.
 func (s *Store) Add(ctx context.Context, workspace string, e Entry) error {
 	if err := s.table.Transact(ctx, e.Write(workspace, s.now())); err != nil {
 		return fmt.Errorf("add audit entry: %w", err)

@@ -44,8 +44,8 @@ func list(t *testing.T, s *audit.Store, workspace string, page audit.Page) (reso
 	return resources, next
 }
 
-// TestAttackRefusalsBuryNothing has one caller refused the same thousands of times, and others
-// beside it.
+// TestAttackRefusalsBuryNothing has one caller refused the same thing thousands of times, and
+// other callers beside it.
 func TestAttackRefusalsBuryNothing(t *testing.T) {
 	t.Parallel()
 	s, _, clock := setUp(t)
@@ -73,7 +73,7 @@ func TestAttackRefusalsBuryNothing(t *testing.T) {
 	refuse("two", "k", "d")
 	want("two", 1)
 	for i := range 5000 {
-		refuse("one", "k", strconv.Itoa(i)) // each names something else
+		refuse("one", "k", strconv.Itoa(i)) // each names another resource
 	}
 	want("one", 30)
 	clock.after(time.Minute)
@@ -113,7 +113,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFilters asks for each of what entries have, and reads on where a page had too little.
+// TestFilters filters by each member of an entry, and reads on where a page had too few
+// entries.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	s, _, clock := setUp(t)
@@ -189,7 +190,8 @@ func TestAnEntrySaysWho(t *testing.T) {
 	}
 }
 
-// TestAnEntryStandsOrFallsWithItsTransaction writes one beside a change whose condition fails.
+// TestAnEntryStandsOrFallsWithItsTransaction writes an entry beside a change whose condition
+// fails.
 func TestAnEntryStandsOrFallsWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	s, tb, clock := setUp(t)

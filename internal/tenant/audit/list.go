@@ -25,7 +25,7 @@ type Filter struct {
 	Resource     string
 	Key, Subject string
 	Outcome      Outcome
-	// Since and Until bound when it was, the first inclusive and the second not.
+	// Since and Until bound the time of the entry: Since is inclusive, Until is exclusive.
 	Since, Until time.Time
 }
 
@@ -35,12 +35,13 @@ func (f Filter) match(e Entry) bool {
 		(f.Since.IsZero() || !e.At.Before(f.Since)) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
 
-// mostRead is how many entries one request reads. There is no index by what filters ask for, but
-// for the time; whoever finds little in so many gets a short page, whose cursor goes on.
+// mostRead is how many entries one request reads. The only index for filters is the index by
+// time. A caller whose filter finds little in this many entries gets a short page, and
+// continues with its cursor.
 const mostRead = 5000
 
-// List returns a page of what a filter lets through of a workspace's log, the newest entry first,
-// and the cursor of the next page, "" when there is none.
+// List returns a page of the entries of a workspace's log that match the filter, the newest
+// entry first, and the cursor of the next page, or "" if there is no next page.
 func (s *Store) List(ctx context.Context, workspace string, filter Filter, page Page) (entries []Entry, next string, err error) {
 	query := keys.AuditLog(workspace)
 	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
@@ -56,8 +57,8 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, page 
 		limit = table.MaxLimit
 	}
 	for read := 0; ; {
-		// When much is left out, more is read at a time than is still wanted, and the page ends in
-		// the midst of it.
+		// When the filter leaves out many entries, more entries are read at a time than are
+		// still wanted, and the page ends in the middle of them.
 		query.Limit = min(max(limit-len(entries), read), table.MaxLimit)
 		found, err := s.table.Query(ctx, query)
 		if err != nil {

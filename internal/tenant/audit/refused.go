@@ -12,27 +12,29 @@ import (
 const (
 	// refusedSpan is how long a refusal is not noted again.
 	refusedSpan = time.Minute
-	// refusedMost is how many different refusals a workspace has noted in a span, in each process.
+	// refusedMost is how many different refusals are noted for a workspace in a span, in each
+	// process.
 	refusedMost = 30
-	// refusedWorkspaces is of how many workspaces it is remembered what was refused.
+	// refusedWorkspaces is the number of workspaces whose refusals are remembered.
 	refusedWorkspaces = 1000
 )
 
-// refused are the refusals that a workspace has had noted in the present span.
+// refused holds the refusals that were noted for a workspace in the present span.
 type refused struct {
 	mu    sync.Mutex
 	since time.Time
 	noted map[refusal]bool
-	// left counts those that were left out since one was noted.
+	// left counts the refusals that were left out since the last note.
 	left int
 }
 
-// refusal tells refusals apart: of one caller's that differ in the request's id only, one is noted.
+// refusal distinguishes refusals: of one caller's refusals that differ only in the request's
+// id, one is noted.
 type refusal struct{ key, subject, resource, detail string }
 
-// AddRefusal adds the entry of a refused request, unless the same caller was refused the same a
-// moment before, or the workspace has had many refusals. Those that were left out are counted by
-// the next entry, so that they bury nothing.
+// AddRefusal adds the entry of a refused request, unless the same caller was refused the same
+// thing a moment before, or the workspace has had many refusals. The next entry counts the
+// refusals that were left out, so refusals cannot bury other entries.
 func (s *Store) AddRefusal(ctx context.Context, workspace string, e Entry) error {
 	r := s.refusedOf(workspace)
 	r.mu.Lock()

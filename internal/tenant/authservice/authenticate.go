@@ -24,55 +24,58 @@ type Status string
 const (
 	// Completed: there is a token to use.
 	Completed Status = "completed"
-	// Pending: the user must visit the URL. Also what Wait says when it was not to wait.
+	// Pending: the user must visit the URL. Wait also returns it when it was not asked to
+	// wait.
 	Pending Status = "pending"
-	// ConnectionRequired: an agent asks without a user, and no token that serves is connected to
+	// ConnectionRequired: an agent asks without a user, and no suitable token is connected to
 	// it.
 	ConnectionRequired Status = "connection_required"
-	// TokenExpired: the token that was named is of no more use; the user can mend it at the URL.
+	// TokenExpired: the token that was named can no longer be used; the user can renew it at
+	// the URL.
 	TokenExpired Status = "token_expired"
-	// Timeout: the wait is over, the user has not decided.
+	// Timeout: the wait is over, and the user has not decided.
 	Timeout Status = "timeout"
-	// NotFound: no token will come under this id. When the user or the provider refused, Error says
-	// so.
+	// NotFound: there will be no token under this id. When the user or the provider refused,
+	// Error says so.
 	NotFound Status = "not_found"
 )
 
-// Answer is what Authenticate and Wait say.
+// Answer is the result of Authenticate and Wait.
 type Answer struct {
 	Status Status
-	// URL and AuthID are set while the user's consent is awaited.
+	// URL and AuthID are set while the request waits for the user's consent.
 	URL, AuthID string
-	// Token is the access token, and the other members are of it, when the status is completed.
+	// Token is the access token, and the other members describe it, if the status is
+	// completed.
 	Token, TokenID, User string
 	Expires              time.Time
 	Metadata             json.RawMessage
-	// Error and ErrorDescription say why nothing will come.
+	// Error and ErrorDescription say why there will be no token.
 	Error, ErrorDescription string
 }
 
 // AuthRequest asks for a token.
 type AuthRequest struct {
 	Workspace, ProviderID string
-	// User is whose token it is; it may be "" for an Agent, which then uses what is connected to
-	// it.
+	// User is the token's owner. It may be "" for an Agent, which then uses a token that is
+	// connected to it.
 	User, Agent string
 	Scopes      []string
-	// ForceNew asks for consent anew, for another account say; the token that comes of it is a
-	// further one.
+	// ForceNew asks for consent again, for example for another account; the result is an
+	// additional token.
 	ForceNew bool
 	// TokenID names one of the tokens; "" takes the default.
 	TokenID string
-	// Default makes the token that comes of it the one that is taken from then on.
+	// Default makes the resulting token the default from then on.
 	Default bool
-	// RedirectURI is where the provider sends the user back to: the address of the callback as the
-	// client sees this server.
+	// RedirectURI is the address to which the provider sends the user back: the callback of
+	// this server as the client sees it.
 	RedirectURI string
 }
 
 func (r AuthRequest) owner() Owner { return Owner{r.Workspace, r.User} }
 
-// Bounds of what clients name.
+// Bounds of the values that clients choose.
 const (
 	maxID     = 256
 	maxScopes = 100
@@ -88,7 +91,7 @@ func checkIdentity(user, agent string) error {
 	return nil
 }
 
-// checkScopes keeps to the characters of RFC 6749, section 3.3.
+// checkScopes allows only the characters of RFC 6749, section 3.3.
 func checkScopes(scopes []string) error {
 	if len(scopes) > maxScopes {
 		return fault.New(fault.Invalid, "scopes must have at most %d entries.", maxScopes)
@@ -101,7 +104,7 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// Authenticate returns a token that may do what is asked for, refreshed if it is near its end, or
+// Authenticate returns a token with the requested scopes, refreshed if it is near its end, or
 // the URL at which the user consents.
 func (s *Service) Authenticate(ctx context.Context, r AuthRequest) (Answer, error) {
 	if err := errors.Join(checkIdentity(r.User, r.Agent), checkScopes(r.Scopes)); err != nil {
@@ -137,8 +140,8 @@ func completed(t Token, plain credentials) Answer {
 	return Answer{Status: Completed, Token: plain.Access, TokenID: t.Token, User: t.User, Expires: t.Expires, Metadata: t.Metadata}
 }
 
-// ask begins a request for the user's consent. What the token could do before is asked for again,
-// so that a new scope costs none of the old.
+// ask begins a request for the user's consent. The scopes that the token had before are
+// requested again, so a new scope does not lose the old scopes.
 func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Token, status Status) (Answer, error) {
 	if err := checkRedirect(r.RedirectURI); err != nil {
 		return Answer{}, err
@@ -162,9 +165,9 @@ func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Toke
 	return Answer{Status: status, URL: c.consentURL(state, verifier), AuthID: request.ID, User: r.User}, nil
 }
 
-// held returns the token that a request means, nil when there is none: the one it names, else the
-// user's default, else the newest that serves, else the newest that is connected to the agent. It
-// may lack scopes, or be expired.
+// held returns the token that a request means, or nil if there is no such token: the token
+// that the request names, else the user's default, else the newest suitable token, else the
+// newest suitable token that is connected to the agent. It may lack scopes, or be expired.
 func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
 	own, err := s.tokens(ctx, r.owner())
 	if err != nil {
@@ -182,13 +185,13 @@ func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, 
 	return found, nil
 }
 
-// choose returns the one of the user's own tokens that a request means. While there is a default no
-// other takes its place: it could be of another account.
+// choose returns the token that a request means among the user's own tokens. While there is a
+// default, no other token takes its place, because that token could be of another account.
 func choose(own []Token, p Provider, r AuthRequest) *Token {
 	var newest *Token
 	for _, t := range slices.Backward(own) {
 		switch {
-		case !p.holds(t) || t.Agent != r.Agent: // one that was made for another agent serves when it is connected to this one
+		case !p.holds(t) || t.Agent != r.Agent: // a token of another agent must be connected to this agent
 		case r.TokenID != "":
 			if t.Token == r.TokenID {
 				return &t
@@ -202,9 +205,9 @@ func choose(own []Token, p Provider, r AuthRequest) *Token {
 	return newest
 }
 
-// connected returns the newest token that serves of those that are connected to an agent. Who asks
-// for a user gets only tokens of that user: nobody acts with somebody else's account without being
-// aware of it.
+// connected returns the newest suitable token that is connected to an agent. A caller that
+// asks for a user gets only tokens of that user, so no user acts with another user's account
+// without knowing it.
 func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
 	connections, err := s.connections(ctx, r.Workspace, r.Agent)
 	if err != nil {
@@ -221,7 +224,7 @@ func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*To
 	return nil, nil
 }
 
-// tokens returns all of an owner's tokens, oldest first, with what is the default of each provider
+// tokens returns all tokens of an owner, oldest first, and marks the default of each provider
 // and agent.
 func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	if owner.User == "" {
@@ -251,7 +254,8 @@ func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	return tokens, nil
 }
 
-// token returns one token, but not whether it is the default; an unknown one is a fault.NotFound.
+// token returns one token, but not whether it is the default; an unknown token is a
+// fault.NotFound.
 func (s *Service) token(ctx context.Context, ref TokenRef) (Token, error) {
 	if ref.User == "" || len(ref.User) > maxID || !id.Valid(ref.Token) {
 		return Token{}, tokenNotFound(ref.Token)

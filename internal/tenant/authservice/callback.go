@@ -14,28 +14,28 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
 )
 
-// Callback is what comes back from a provider, through the user's browser.
+// Callback holds the data that a provider sends back through the user's browser.
 type Callback struct {
 	ProviderID  string
 	State, Code string
 	// Error and ErrorDescription are sent in place of a code. Issuer is the iss parameter of RFC
 	// 9207.
 	Error, ErrorDescription, Issuer string
-	// Caller is who sends it when that is known, as with a POST of a client; nil for a browser's
-	// redirect, which proves itself by the state alone.
+	// Caller is the sender if it is known, as with a POST of a client; nil for a browser's
+	// redirect, which is verified only by the state.
 	Caller *Owner
 }
 
-// Outcome is what a callback led to, for the page that the user sees. Error is "" when there is a
-// token.
+// Outcome is the result of a callback, for the page that the user sees. Error is "" if there
+// is a token.
 type Outcome struct {
 	AuthID, ProviderID      string
 	Error, ErrorDescription string
 }
 
-// Complete takes a callback: it claims the request that the state names, once, exchanges the code,
-// stores the token and wakes who waits. A state that is not good is a fault.Invalid; what the user
-// or the provider refused is an Outcome.
+// Complete takes a callback: it claims the request that the state names, once, exchanges the
+// code, stores the token and wakes the waiting callers. A state that is not valid is a
+// fault.Invalid; a refusal by the user or the provider is an Outcome.
 func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) {
 	r, err := s.answers(ctx, back)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 	if err := s.claim(ctx, r); err != nil {
 		return Outcome{}, err
 	}
-	// The code is used up from here on, whether or not the browser still waits.
+	// From here on, the code is used up, whether or not the browser still waits.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
 	defer cancel()
 	f, err := s.exchange(ctx, p, r, back.Code)
@@ -71,7 +71,7 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 	return r.outcome(nil), nil
 }
 
-// answers returns the request that a callback is the answer to.
+// answers returns the request that a callback answers.
 func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
 	named, ok := oauthstate.Parse(back.State)
 	if !ok {
@@ -90,7 +90,7 @@ func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
 	return r, nil
 }
 
-// isOf tells whether a caller may complete the request; nil is a browser.
+// isOf reports whether a caller may complete the request; nil is a browser.
 func (r request) isOf(caller *Owner) bool {
 	if caller == nil {
 		return true
@@ -107,8 +107,9 @@ func (r request) outcome(f *failure) Outcome {
 	return o
 }
 
-// refusal says why a callback brings no code, nil when it does. An issuer that is not the
-// provider's shows that the answer is somebody else's (RFC 9207, section 2.4).
+// refusal returns the reason why a callback contains no code, or nil if it contains a code. An
+// issuer that is not the provider's issuer shows that the answer comes from another server
+// (RFC 9207, section 2.4).
 func (back Callback) refusal(p Provider) *failure {
 	secrets := []string{back.Code, back.State}
 	switch {
@@ -122,12 +123,12 @@ func (back Callback) refusal(p Provider) *failure {
 	return nil
 }
 
-// claim takes the request for this callback; of several that meet, one gets it.
+// claim takes the request for this callback; of several concurrent callbacks, one gets it.
 func (s *Service) claim(ctx context.Context, r request) error {
 	return s.step(ctx, r, requestExchanging, table.Equals(attrStatus, string(requestPending)), nil)
 }
 
-// fail ends the request with words for who waits.
+// fail ends the request with an explanation for the waiting callers.
 func (s *Service) fail(ctx context.Context, r request, f *failure, from requestStatus) error {
 	return s.step(ctx, r, requestFailed, table.Equals(attrStatus, string(from)), table.Attrs{attrCode: f.code, attrWords: f.words})
 }
@@ -142,8 +143,8 @@ func (s *Service) step(ctx context.Context, r request, next requestStatus, from 
 	return record.Commit(ctx, s.table, o)
 }
 
-// exchange exchanges the code and stores the token together with the end of the request. What the
-// provider refuses is a failure.
+// exchange exchanges the code and stores the token together with the end of the request. A
+// refusal by the provider is a failure.
 func (s *Service) exchange(ctx context.Context, p Provider, r request, code string) (*failure, error) {
 	verifier, err := s.sealer.Open(ctx, r.bound(), r.Verifier)
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 		if !errors.Is(err, errTaken) {
 			return err
 		}
-		// The answer to the write before may have been lost, and not the write.
+		// The answer to the previous write may have been lost although the write succeeded.
 		if now, readErr := s.request(ctx, r.Workspace, r.ID); readErr == nil && now.status == requestCompleted {
 			return nil
 		}
@@ -184,8 +185,8 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 	})
 }
 
-// insist repeats a write until it is decided, or the context ends: what a provider gave is lost if
-// it is not stored.
+// insist repeats a write until it is decided, or the context ends: the provider's grant is
+// lost if it is not stored.
 func (s *Service) insist(ctx context.Context, write func() error) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := write()

@@ -15,15 +15,15 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Connection is an agent's leave to use a token that was not made for it.
+// Connection permits an agent to use a token that was not made for it.
 type Connection struct {
 	Workspace, ID, Agent string
 	TokenID              string
-	// ProviderID, Label, Scopes and Expires are the token's.
+	// ProviderID, Label, Scopes and Expires are values of the token.
 	ProviderID, Label string
 	Scopes            []string
 	Expires           time.Time
-	// CreatedBy is the token's owner, who alone can connect it.
+	// CreatedBy is the token's owner. Only the owner can connect a token.
 	CreatedBy string
 	Created   time.Time
 
@@ -76,7 +76,7 @@ func (c Connection) event(t Token, what EventType, now time.Time) table.Write {
 	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: c.Agent, At: now}.put()
 }
 
-// ListConnections returns what is connected to an agent, the oldest token first.
+// ListConnections returns the connections of an agent, the oldest token first.
 func (s *Service) ListConnections(ctx context.Context, workspace, agent string) ([]Connection, error) {
 	if agent == "" || len(agent) > maxID {
 		return []Connection{}, nil
@@ -84,7 +84,8 @@ func (s *Service) ListConnections(ctx context.Context, workspace, agent string) 
 	return s.connections(ctx, workspace, agent)
 }
 
-// connections reads an agent's connections and their tokens; one whose token is gone is left out.
+// connections reads an agent's connections and their tokens; a connection whose token is gone
+// is left out.
 func (s *Service) connections(ctx context.Context, workspace, agent string) ([]Connection, error) {
 	items, err := table.AllItems(ctx, s.table, keys.AuthConnections(workspace, agent))
 	if err != nil {
@@ -116,8 +117,8 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 	return found, nil
 }
 
-// Disconnect takes a token from an agent; an unknown connection is a fault.NotFound. An agent has
-// few, so that the one is looked for among them.
+// Disconnect takes a token from an agent; an unknown connection is a fault.NotFound. An agent
+// has few connections, so the connection is searched among all of them.
 func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID string) error {
 	found, err := s.ListConnections(ctx, workspace, agent)
 	if err != nil {
@@ -136,8 +137,8 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 	return record.Commit(ctx, s.table, o)
 }
 
-// disconnectAll takes a token from all agents. One that is connected in this moment is left over,
-// and counts for nothing without its token.
+// disconnectAll takes a token from all agents. A connection that is made at this moment is
+// left over, and has no effect without its token.
 func (s *Service) disconnectAll(ctx context.Context, t Token) error {
 	if err := table.Erase(ctx, s.table, keys.AuthConnectionList(t.Workspace, t.Token), nil); err != nil {
 		return fmt.Errorf("disconnect token: %w", err)

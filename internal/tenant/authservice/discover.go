@@ -21,17 +21,17 @@ import (
 type NewDiscovered struct {
 	Workspace, ProviderID, Name string
 	MCPServerURL                string
-	// RedirectURI is where the provider will send users back to.
+	// RedirectURI is the address to which the provider will send users back.
 	RedirectURI string
 }
 
-// resourceMetadata is what an MCP server says of its authorization (RFC 9728).
+// resourceMetadata is the metadata of an MCP server about its authorization (RFC 9728).
 type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
 }
 
-// serverMetadata is what an authorization server says of itself (RFC 8414).
+// serverMetadata is the metadata of an authorization server (RFC 8414).
 type serverMetadata struct {
 	Issuer       string   `json:"issuer"`
 	AuthURL      string   `json:"authorization_endpoint"`
@@ -43,9 +43,10 @@ type serverMetadata struct {
 	NamesIssuer  bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// Discover creates a provider from the URL of an MCP server: the server names its authorization
-// server, that says how it is used, and the service registers itself there as a client. What cannot
-// be found, or does not keep the rules, is a fault.Invalid.
+// Discover creates a provider from the URL of an MCP server: the MCP server names its
+// authorization server, the authorization server describes how it is used, and the service
+// registers itself there as a client. Metadata that cannot be found, or that breaks a rule, is
+// a fault.Invalid.
 func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, error) {
 	if err := errors.Join(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
 		return Provider{}, firstOf(err)
@@ -77,7 +78,7 @@ func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, err
 	return s.CreateProvider(ctx, NewProvider{Workspace: in.Workspace, ProviderID: in.ProviderID, ProviderSpec: spec, ClientSecret: &client.Secret})
 }
 
-// checkRedirect keeps to what can be sent as redirect_uri (RFC 6749, section 3.1.2).
+// checkRedirect allows only values that can be sent as redirect_uri (RFC 6749, section 3.1.2).
 func checkRedirect(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || len(raw) > maxURL {
@@ -86,8 +87,8 @@ func checkRedirect(raw string) error {
 	return nil
 }
 
-// findIssuer asks an MCP server for its authorization server. A server without metadata is its own,
-// as it was before RFC 9728.
+// findIssuer asks an MCP server for its authorization server. A server without metadata is its
+// own authorization server, as it was before RFC 9728.
 func (s *Service) findIssuer(ctx context.Context, server string) (resource, issuer string, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -137,8 +138,8 @@ func same(a, b string) bool {
 
 var resourceParam = regexp.MustCompile(`(?i)\bresource_metadata="([^"]+)"`)
 
-// challenge returns the metadata URL that a server names when it is called without a token (RFC
-// 9728, section 5.1), "" when it does not.
+// challenge returns the metadata URL that a server names when it is called without a token
+// (RFC 9728, section 5.1), or "" if it names no URL.
 func (s *Service) challenge(ctx context.Context, server string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server, nil)
 	if err != nil {
@@ -158,8 +159,8 @@ func (s *Service) challenge(ctx context.Context, server string) string {
 	return ""
 }
 
-// findServer asks an authorization server what it is, in the places of RFC 8414 and of OpenID
-// Connect Discovery.
+// findServer reads the metadata of an authorization server, at the places of RFC 8414 and of
+// OpenID Connect Discovery.
 func (s *Service) findServer(ctx context.Context, issuer string) (serverMetadata, error) {
 	var server serverMetadata
 	if err := s.checkURL("authorization_servers", issuer); err != nil {
@@ -205,7 +206,7 @@ func (s *Service) checkServer(server serverMetadata, issuer string) error {
 	return nil
 }
 
-// getJSON reads a document; one that is not there is none.
+// getJSON reads a document, and reports whether there is one.
 func (s *Service) getJSON(ctx context.Context, field, at string, into any) (bool, error) {
 	if err := s.checkURL(field, at); err != nil {
 		return false, err
@@ -230,10 +231,10 @@ func (s *Service) getJSON(ctx context.Context, field, at string, into any) (bool
 	if err != nil {
 		return false, fault.New(fault.Invalid, "%s: %s", field, failed(err).words)
 	}
-	return json.Unmarshal(body, into) == nil, nil // a page that is no JSON is what some servers answer for everything
+	return json.Unmarshal(body, into) == nil, nil // some servers answer every request with a page that is not JSON
 }
 
-// client is what a registration gave.
+// client is the result of a registration.
 type client struct {
 	ID     string     `json:"client_id"`
 	Secret string     `json:"client_secret"`
@@ -242,7 +243,7 @@ type client struct {
 
 // register registers the service as a client (RFC 7591).
 func (s *Service) register(ctx context.Context, server serverMetadata, redirect string) (client, error) {
-	asked := AuthBasic // what a server supports that does not say (RFC 8414, section 2)
+	asked := AuthBasic // the method of a server whose metadata names no methods (RFC 8414, section 2)
 	for _, method := range []ClientAuth{AuthBasic, AuthPost, AuthNone} {
 		if slices.Contains(server.ClientAuths, string(method)) {
 			asked = method

@@ -48,12 +48,12 @@ func TestAProviderIsDiscoveredBehindAnMCPServer(t *testing.T) {
 	f.assertNoSecrets(t)
 }
 
-// TestWhereMetadataIsFound has servers that differ in what they offer.
+// TestWhereMetadataIsFound has servers that offer different metadata.
 func TestWhereMetadataIsFound(t *testing.T) {
 	t.Parallel()
 	const resource, server = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"
 	for name, c := range map[string]struct {
-		paths map[string]string // what is served where, with %s for the server's URL
+		paths map[string]string // the content of each path, with %s for the server's URL
 		want  string            // the issuer's path, or a part of the fault
 	}{
 		"named by a challenge": {map[string]string{
@@ -118,7 +118,8 @@ func protected(resource string) string {
 	return `{"resource":"%[1]s` + resource + `","authorization_servers":["%[1]s/as"]}`
 }
 
-// metadata is an authorization server's; change has other values for some of its members.
+// metadata is the metadata of an authorization server; change has other values for some of its
+// members.
 func metadata(issuer, change string) string {
 	document := `{"issuer":"%[1]s` + issuer + `","authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token",` +
 		`"registration_endpoint":"%[1]s/register","code_challenge_methods_supported":["S256"]}`

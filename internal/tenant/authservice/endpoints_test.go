@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestNothingIsSentToAnotherAddressThanItWasGivenFor has an editor who does not know the secret
-// point the provider at a server of their own.
+// TestNothingIsSentToAnotherAddressThanItWasGivenFor has an editor who does not know the
+// secret point the provider at the editor's own server.
 func TestNothingIsSentToAnotherAddressThanItWasGivenFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -56,7 +56,7 @@ func TestNothingIsSentToAnotherAddressThanItWasGivenFor(t *testing.T) {
 	}
 }
 
-// TestAPublicClientMovesWithoutItsTokens is a client that has no secret to name.
+// TestAPublicClientMovesWithoutItsTokens has a client that has no secret.
 func TestAPublicClientMovesWithoutItsTokens(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -71,12 +71,12 @@ func TestAPublicClientMovesWithoutItsTokens(t *testing.T) {
 	}
 }
 
-// TestRevocationsShareOneDeadline has a provider that answers no revocation: the request takes as
-// long as one call may, whatever the number of tokens.
+// TestRevocationsShareOneDeadline has a provider that answers no revocation: the request takes
+// as long as one call may take, for any number of tokens.
 func TestRevocationsShareOneDeadline(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	f.config.Timeout = 2 * time.Second // in which two of the calls at least come to the provider
+	f.config.Timeout = 2 * time.Second // at least two of the calls reach the provider in this time
 	f.Service = authservice.New(f.config)
 	f.createProvider(t)
 	const tokens = 40
@@ -86,7 +86,7 @@ func TestRevocationsShareOneDeadline(t *testing.T) {
 	var asked atomic.Int64
 	f.oauth.at("/revoke", func(_ http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		r.ParseForm() // so that the server notices when the client goes
+		r.ParseForm() // so that the server notices when the client disconnects
 		<-r.Context().Done()
 	})
 	begun := time.Now()
@@ -96,7 +96,8 @@ func TestRevocationsShareOneDeadline(t *testing.T) {
 	if took := time.Since(begun); took > tokens*f.config.Timeout/4 || len(f.tokens(t)) != tokens {
 		t.Errorf("it took %v, and %d tokens are left", took, len(f.tokens(t)))
 	}
-	// Eight go on at a time, and each may just have begun another one when the time is up.
+	// Eight revocations run at a time, and each worker may just have begun another one when
+	// the time is up.
 	if n := asked.Load(); n < 2 || n > 16 {
 		t.Errorf("%d revocations were begun, want several, and no more than there is time for", n)
 	}
@@ -108,7 +109,7 @@ func TestRevocationsShareOneDeadline(t *testing.T) {
 	}
 }
 
-// TestADiscoveryHasOneDeadline has an MCP server whose every address is slow.
+// TestADiscoveryHasOneDeadline has an MCP server whose addresses are all slow.
 func TestADiscoveryHasOneDeadline(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

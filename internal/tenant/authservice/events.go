@@ -12,10 +12,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// EventType is what happened to a token.
+// EventType is the type of a token's event.
 type EventType string
 
-// The events of a token. Each is written in the transaction of what it tells of.
+// The events of a token. Each event is written in the transaction of the change that it
+// reports.
 const (
 	TokenCreated      EventType = "token.created"
 	TokenImported     EventType = "token.imported"
@@ -36,9 +37,9 @@ type Event struct {
 	ID                  string
 	Type                EventType
 	TokenID, ProviderID string
-	// Agent is whom the token was made for, connected to or taken from.
+	// Agent is the agent that the token was made for, connected to or taken from.
 	Agent string
-	// Detail is the provider's error code, or one of ours.
+	// Detail is the provider's error code, or an error code of this package.
 	Detail string
 	At     time.Time
 }
@@ -67,13 +68,13 @@ func (t Token) event(what EventType, detail string, now time.Time) table.Write {
 	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: t.Agent, Detail: detail, At: now}.put()
 }
 
-// audit returns the entry of the workspace's log for what a caller did to the token.
+// audit returns the entry of the workspace's log for an action of a caller on the token.
 func (t Token) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
 	return audit.New(ctx, action, t.Token, fmt.Sprintf("auth provider %s, user %s", t.ProviderID, t.User)).Write(t.Workspace, now)
 }
 
-// ListEvents returns the events of an owner's tokens, newest first; of one provider, unless
-// providerID is "".
+// ListEvents returns the events of an owner's tokens, newest first. Unless providerID is "",
+// it returns only the events of that provider.
 func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string, window table.Window) ([]Event, error) {
 	if err := checkIdentity(owner.User, ""); err != nil {
 		return nil, err

@@ -16,26 +16,26 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
-// salesforceLifetime is how long a token of Salesforce is trusted, which does not say how long it
-// lives. An administrator there may choose 15 minutes or more.
+// salesforceLifetime is how long a token of Salesforce is trusted. Salesforce does not say how
+// long its tokens live. An administrator there may choose 15 minutes or more.
 const salesforceLifetime = 15 * time.Minute
 
-// grant is what a provider has given.
+// grant is a provider's answer that contains a token.
 type grant struct {
 	credentials
-	// scopes is nil when the provider named none, which means: those that were asked for (RFC 6749,
-	// section 5.1).
+	// scopes is nil if the provider named no scopes. This means that the requested scopes were
+	// granted (RFC 6749, section 5.1).
 	scopes []string
-	// lifetime is 0 when the provider did not say.
+	// lifetime is 0 if the provider did not name it.
 	lifetime time.Duration
 	label    string
 }
 
-// protocolScopes ask for something of the protocol. Providers do not repeat them among those that
-// they granted.
+// protocolScopes are requests to the protocol itself. Providers do not repeat them among the
+// granted scopes.
 var protocolScopes = []string{"openid", "profile", "email", "offline_access", "refresh_token"}
 
-// granted returns the scopes of a grant that was asked for with some.
+// granted returns the scopes of a grant, given the scopes that were requested.
 func (g grant) granted(asked []string) []string {
 	if g.scopes == nil {
 		return asked
@@ -49,11 +49,11 @@ func (g grant) granted(asked []string) []string {
 	return granted
 }
 
-// conversation is a provider as one exchange needs it, with its secret opened.
+// conversation is a provider prepared for one exchange, with its secret opened.
 type conversation struct {
 	*oauth2.Config
 	provider Provider
-	// consent are further parameters of the consent URL.
+	// consent holds further parameters of the consent URL.
 	consent []oauth2.AuthCodeOption
 }
 
@@ -90,7 +90,7 @@ func with(scopes []string, scope string) []string {
 	return append(scopes, scope)
 }
 
-// consentURL is where the user's browser goes.
+// consentURL is the URL that the user's browser visits.
 func (c conversation) consentURL(state, verifier string) string {
 	options := slices.Clone(c.consent)
 	if c.provider.UsesPKCE {
@@ -118,8 +118,9 @@ func (s *Service) redeem(ctx context.Context, c conversation, code, verifier str
 	return c.grant(token)
 }
 
-// renew exchanges a refresh token for a new token, which keeps the refresh token when the answer
-// has no other (RFC 6749, section 6; package oauth2 sees to it). Any error is a *failure.
+// renew exchanges a refresh token for a new token, which keeps the refresh token if the answer
+// has no other refresh token (RFC 6749, section 6; package oauth2 does this). Any error is a
+// *failure.
 func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, error) {
 	token, err := c.TokenSource(s.withClient(ctx, c.provider), &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
@@ -160,14 +161,15 @@ func (c conversation) grant(token *oauth2.Token) (grant, error) {
 	return g, nil
 }
 
-// usable tells whether a token can stand in a header (RFC 6749, appendix A.12: visible ASCII).
+// usable reports whether a token can be the value of a header (RFC 6749, appendix A.12:
+// visible ASCII).
 func usable(token string) bool {
 	return token != "" && len(token) <= maxCredentials*4 && !strings.ContainsFunc(token, func(r rune) bool { return r <= 0x20 || r > 0x7e })
 }
 
-// label names the account of a token after what an ID token says of it. It came from the token
-// endpoint itself, so that its signature needs no check (OpenID Connect Core, section 3.1.3.7), and
-// nothing is decided by it.
+// label returns the name of a token's account from the ID token. The ID token came from the
+// token endpoint itself, so its signature needs no check (OpenID Connect Core, section
+// 3.1.3.7), and no decision depends on it.
 func label(token *oauth2.Token) string {
 	idToken, _ := token.Extra("id_token").(string)
 	parts := strings.Split(idToken, ".")
@@ -204,7 +206,8 @@ func (s *Service) revoke(ctx context.Context, p Provider, held credentials) erro
 	if err != nil {
 		return err
 	}
-	// Revoking the refresh token revokes what was made from it (section 2.1).
+	// Revoking the refresh token also revokes the access tokens that were made from it
+	// (section 2.1).
 	token, hint := held.Refresh, "refresh_token"
 	if token == "" {
 		token, hint = held.Access, "access_token"

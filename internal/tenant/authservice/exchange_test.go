@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestAFailedExchangeIsTold lets the token endpoint misbehave, and looks at the words that remain.
+// TestAFailedExchangeIsTold lets the token endpoint misbehave, and checks the error text that
+// remains.
 func TestAFailedExchangeIsTold(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -68,7 +69,7 @@ func TestAFailedExchangeIsTold(t *testing.T) {
 		pending := f.ask(t, asking("read"), authservice.Pending)
 		callback := back(f.oauth.visit(t, pending.URL))
 		f.oauth.atToken(func(w http.ResponseWriter, r *http.Request) {
-			r.ParseForm() // so that the server notices when the client goes
+			r.ParseForm() // so that the server notices when the client disconnects
 			c.answer(w, r)
 		})
 		outcome, err := f.Complete(t.Context(), callback)
@@ -102,7 +103,8 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	}
 }
 
-// TestAProviderThatIsDeletedMeanwhileGetsNoToken deletes it while the code is exchanged.
+// TestAProviderThatIsDeletedMeanwhileGetsNoToken deletes the provider while the code is
+// exchanged.
 func TestAProviderThatIsDeletedMeanwhileGetsNoToken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -125,7 +127,7 @@ func TestAProviderThatIsDeletedMeanwhileGetsNoToken(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadFromAnAnswer has providers that differ in what they say of a token.
+// TestWhatIsReadFromAnAnswer has providers whose answers describe a token differently.
 func TestWhatIsReadFromAnAnswer(t *testing.T) {
 	t.Parallel()
 	idToken := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"1","email":"ada@provider.test"}`)) + ".sig"
@@ -178,7 +180,7 @@ func TestWhatIsReadFromAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerInFormEncoding is what some providers give.
+// TestAnAnswerInFormEncoding has an answer in the form that some providers use.
 func TestAnAnswerInFormEncoding(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -197,8 +199,8 @@ func TestAnAnswerInFormEncoding(t *testing.T) {
 	}
 }
 
-// TestTheRefreshTokenOfTheFirstConsentIsKept is for providers that give one with the first consent
-// only.
+// TestTheRefreshTokenOfTheFirstConsentIsKept has a provider that gives a refresh token with
+// the first consent only.
 func TestTheRefreshTokenOfTheFirstConsentIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

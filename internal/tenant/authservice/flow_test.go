@@ -177,7 +177,7 @@ func TestOtherStatesAreRefused(t *testing.T) {
 		}
 	}
 	good.Caller = &owner
-	if _, err := f.Complete(t.Context(), good); err != nil { // none of them has used it up
+	if _, err := f.Complete(t.Context(), good); err != nil { // no earlier callback has used it up
 		t.Error(err)
 	}
 	f.assertNoSecrets(t)
@@ -188,7 +188,7 @@ func TestAWrongVerifierIsRefusedByTheProvider(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	mine := f.ask(t, asking("read"), authservice.Pending)
-	// The code belongs to another request: an injected one (RFC 9700, section 4.5).
+	// The code belongs to another request: an injected code (RFC 9700, section 4.5).
 	injected := f.oauth.visit(t, f.ask(t, asking("read"), authservice.Pending).URL).Get("code")
 	callback := back(f.oauth.visit(t, mine.URL))
 	callback.Code = injected
@@ -302,7 +302,7 @@ func TestRequestsThatBreakARuleAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheIssuerMustBeTheProviders is RFC 9207.
+// TestTheIssuerMustBeTheProviders tests the check of RFC 9207.
 func TestTheIssuerMustBeTheProviders(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -14,13 +14,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// storeTime is how long it is tried to store what a provider gave: it cannot be asked for again.
+// storeTime is how long the service tries to store a provider's grant, because it cannot ask
+// for the grant again.
 const storeTime = 15 * time.Second
 
 // kept is a grant to store.
 type kept struct {
 	TokenRef
-	// replaces says that the token exists, and is to hold this grant from now on.
+	// replaces says that the token exists, and holds this grant from now on.
 	replaces  bool
 	agent     string
 	grant     grant
@@ -28,9 +29,10 @@ type kept struct {
 	isDefault bool
 	metadata  json.RawMessage
 	event     EventType
-	// done returns a write that belongs into the same transaction; nil when there is none.
+	// done returns a write that belongs into the same transaction; nil if there is no such
+	// write.
 	done func(token string) table.Write
-	// notes are of a new token.
+	// notes are the notes for a new token.
 	notes []record.Note[TokenRef]
 }
 
@@ -48,8 +50,8 @@ func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
 	return t, err
 }
 
-// kept returns the writes that store a grant. A token that it was to replace and that is gone by
-// now becomes a new one: the user has consented all the same.
+// kept returns the writes that store a grant. If the token that the grant should replace is
+// gone by now, the grant becomes a new token, because the user has consented anyway.
 func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbox, err error) {
 	var old Token
 	if k.replaces {
@@ -82,15 +84,15 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	return o, record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
 }
 
-// errTaken says that what the grant was for has been settled otherwise.
+// errTaken says that the request for the grant has been settled in another way.
 var errTaken = errors.New("the request for the token is settled already")
 
-// write returns the write of a grant into a new token, or into an old one.
+// write returns the write of a grant into a new token, or into the old token.
 func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (table.Write, error) {
 	now := s.now()
 	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
-		// Some providers give a refresh token with the first consent only; that one goes on being
-		// good.
+		// Some providers give a refresh token with the first consent only; that refresh token
+		// stays valid.
 		held, err := s.open(ctx, old)
 		if err != nil {
 			return nil, err
@@ -130,7 +132,7 @@ func (k kept) put(now time.Time, providerID string) table.Write {
 	return Event{Owner: k.Owner, Type: k.event, TokenID: k.Token, ProviderID: providerID, Agent: k.agent, At: now}.put()
 }
 
-// becomesDefault notes that the token is the one that is taken.
+// becomesDefault returns the write that makes the token the default.
 func (r TokenRef) becomesDefault(provider, agent string, now time.Time) table.Write {
 	return table.Put{Item: table.Item{
 		Key:   keys.AuthDefault(r.Workspace, r.User, provider, agent),
@@ -153,7 +155,7 @@ func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
 		return held, fmt.Errorf("open token %s: %w", t.Token, err)
 	}
 	if json.Unmarshal(plain, &held) != nil {
-		return held, fmt.Errorf("token %s is not what was sealed", t.Token) // the decoder's own words could hold a part of it
+		return held, fmt.Errorf("token %s is not what was sealed", t.Token) // the decoder's own error could contain a part of it
 	}
 	return held, nil
 }

@@ -63,7 +63,7 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// movingClock is a clock that goes on by a microsecond each time it is read.
+// movingClock is a clock that advances by a microsecond each time it is read.
 type movingClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -99,7 +99,7 @@ func (b *lockedBuffer) String() string {
 	return b.all.String()
 }
 
-// newProvider is a request that keeps every rule.
+// newProvider returns a request that obeys every rule.
 func (f *fixture) newProvider() authservice.NewProvider {
 	return authservice.NewProvider{
 		Workspace: workspace, ProviderID: providerID, ClientSecret: new(clientSecret),
@@ -204,8 +204,8 @@ func (f *fixture) events(t *testing.T) []authservice.EventType {
 	return types
 }
 
-// assertNoSecrets looks for what the provider gave, and the client secret, in all that was stored
-// and logged, and in more texts.
+// assertNoSecrets searches all stored and logged data, and the texts in more, for the
+// provider's tokens and codes and for the client secret.
 func (f *fixture) assertNoSecrets(t *testing.T, more ...string) {
 	t.Helper()
 	texts := append([]string{f.log.String()}, more...)

@@ -15,13 +15,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
-// Limits of what a provider may make the service do.
+// Limits of the work that a provider may cause in the service.
 const (
 	defaultTimeout = 15 * time.Second
-	// maxAnswer is how large the body of a provider's answer may be. A token endpoint's has a few
-	// thousand bytes.
+	// maxAnswer is how large the body of a provider's answer may be. The body of a token
+	// endpoint's answer has a few thousand bytes.
 	maxAnswer = 256 << 10
-	// maxWords is how much of a provider's own words is kept.
+	// maxWords is how much of a provider's own error text is kept.
 	maxWords = 300
 )
 
@@ -30,17 +30,17 @@ func newClient(private outbound.Networks, timeout time.Duration) *http.Client {
 	return outbound.NewClient(outbound.Limits{Private: private, Timeout: timeout, MaxAnswer: maxAnswer})
 }
 
-// calls returns a context for what a request asks of providers: all its calls together take no
-// longer than one of them may.
+// calls returns a context for the calls of one request to providers: all its calls together
+// may take as long as one call may take.
 func (s *Service) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// failure says why a provider gave no token, in words that hold nothing it was told or has answered
-// in confidence. It is all that is kept of an error of the protocol: those of the libraries quote
-// URLs and bodies.
+// failure says why a provider gave no token, in a text that contains no secret that the
+// provider received or sent. Nothing else is kept of an error of the protocol, because the
+// libraries' errors quote URLs and bodies.
 type failure struct {
-	// code is the error code of RFC 6749, or one of ours.
+	// code is the error code of RFC 6749, or an error code of this package.
 	code string
 	// words explain it to a person.
 	words string
@@ -56,8 +56,8 @@ const (
 	codeUnusable    = "provider_answer_unusable"
 )
 
-// failed makes a failure of an error of a request to a provider. secrets are what the words must
-// not repeat.
+// failed makes a failure from an error of a request to a provider. The failure's words must
+// not repeat the secrets.
 func failed(err error, secrets ...string) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -72,7 +72,7 @@ func failed(err error, secrets ...string) *failure {
 		return &failure{code: codeUnreachable, words: "The provider's address is not a public one."}
 	case errors.Is(err, context.DeadlineExceeded) || isNet && netError.Timeout():
 		return &failure{code: codeUnreachable, words: "The provider did not answer in time.", temporary: true}
-	case errors.Is(err, outbound.ErrTooLarge), strings.Contains(err.Error(), outbound.ErrTooLarge.Error()): // package oauth2 keeps an error's words only
+	case errors.Is(err, outbound.ErrTooLarge), strings.Contains(err.Error(), outbound.ErrTooLarge.Error()): // package oauth2 keeps only an error's text
 		return &failure{code: codeUnusable, words: "The provider's answer is too large.", temporary: true}
 	case isDial, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled):
 		return &failure{code: codeUnreachable, words: "The provider cannot be reached.", temporary: true}
@@ -81,7 +81,7 @@ func failed(err error, secrets ...string) *failure {
 	}
 }
 
-// answered makes a failure of an error answer.
+// answered makes a failure from an error answer.
 func answered(status int, code, description string, secrets []string) *failure {
 	code = plain(code, secrets)
 	switch {
@@ -95,8 +95,8 @@ func answered(status int, code, description string, secrets []string) *failure {
 	return &failure{code: code, words: plain(description, secrets), temporary: temporary}
 }
 
-// plain returns a provider's words as they may be shown: cut, with the characters that RFC 6749
-// allows in them, and none at all when they repeat a secret.
+// plain returns a provider's error text in a form that may be shown: it is cut, contains only
+// characters that RFC 6749 allows in it, and is empty if it repeats a secret.
 func plain(words string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(words, secret) {

@@ -25,7 +25,7 @@ const (
 	AuthPost ClientAuth = "client_secret_post"
 )
 
-// ProviderType names a provider with manners of its own; "" has none.
+// ProviderType names a provider that deviates from the standard; "" does not deviate.
 type ProviderType string
 
 const (
@@ -38,10 +38,10 @@ const (
 	Slack ProviderType = "slack"
 )
 
-// S256 is the one code challenge method.
+// S256 is the only code challenge method.
 const S256 = "S256"
 
-// ProviderSpec is what a provider was asked to be.
+// ProviderSpec is the description of a provider from its client.
 type ProviderSpec struct {
 	Name                string       `json:"name"`
 	ClientID            string       `json:"client_id"`
@@ -56,8 +56,9 @@ type ProviderSpec struct {
 	// registered itself there.
 	MCPServerURL string `json:"mcp_server_url,omitempty"`
 	Dynamic      bool   `json:"is_dynamic_client"`
-	// Issuer is who must be named by a callback that names one; NamesIssuer says that each must
-	// (RFC 9207). Resource is what tokens are asked for (RFC 8707).
+	// Issuer is the issuer that a callback must name if it names an issuer; NamesIssuer says
+	// that each callback must name it (RFC 9207). Resource is the resource that tokens are
+	// requested for (RFC 8707).
 	Issuer      string `json:"issuer,omitempty"`
 	NamesIssuer bool   `json:"names_issuer,omitempty"`
 	Resource    string `json:"resource,omitempty"`
@@ -75,14 +76,14 @@ type Provider struct {
 	Created, Updated time.Time
 
 	secret []byte
-	// endpoints counts the changes of its URLs. What was made at former ones is never sent to those
-	// that took their place.
+	// endpoints counts the changes of its URLs. Secrets and tokens that were made at earlier
+	// URLs are never sent to the URLs that replaced them.
 	endpoints int64
 	version   int64
 }
 
-// holds tells whether a token was made at the provider as it is now: not by another one of its
-// name, nor at URLs that it had before.
+// holds reports whether a token was made at the provider as it is now: not by another provider
+// of the same name, and not at URLs that the provider had before.
 func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints == t.endpoints }
 
 // OrganizationID is the workspace: there are no organisations above it.
@@ -91,7 +92,7 @@ func (p Provider) OrganizationID() string { return p.Workspace }
 // Version counts the changes of a provider.
 func (p Provider) Version() int64 { return p.version }
 
-// expected refuses a provider that is of another version than a change was made for.
+// expected refuses a provider that has another version than the change expects.
 func (p Provider) expected(versions record.Versions) error {
 	if versions.Allow(p.version) {
 		return nil
@@ -103,7 +104,7 @@ func (p Provider) bound() secret.Bound { return secret.Bound{Workspace: p.Worksp
 
 func (p Provider) key() table.Key { return keys.AuthProvider(p.Workspace, p.ProviderID) }
 
-// body is what is stored of a provider beyond its attributes.
+// body is the part of a provider that is not stored in attributes.
 type providerBody struct {
 	ProviderSpec
 	Secret []byte `json:"secret,omitempty"`
@@ -130,7 +131,7 @@ func decodeProvider(workspace string, item *table.Item) (Provider, error) {
 
 var providerIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// defaults fills in what may be left out.
+// defaults sets the members that may be left out.
 func (p *ProviderSpec) defaults() {
 	if p.ClientAuth == "" {
 		p.ClientAuth = AuthPost
@@ -140,8 +141,8 @@ func (p *ProviderSpec) defaults() {
 	}
 }
 
-// check returns a fault.Invalid unless a provider keeps the rules. hasSecret says whether it has a
-// client secret.
+// check returns a fault.Invalid unless a provider obeys the rules. hasSecret reports whether
+// it has a client secret.
 func (s *Service) check(p ProviderSpec, hasSecret bool) error {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName:
@@ -165,7 +166,7 @@ func (s *Service) check(p ProviderSpec, hasSecret bool) error {
 	return nil
 }
 
-// checkClient keeps together how the client names itself and what it has to do so.
+// checkClient checks that the client has the credentials that its authentication method needs.
 func (p ProviderSpec) checkClient(hasSecret bool) error {
 	switch {
 	case p.ClientAuth != AuthNone && p.ClientAuth != AuthBasic && p.ClientAuth != AuthPost:

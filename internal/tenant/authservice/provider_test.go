@@ -20,8 +20,9 @@ import (
 	"github.com/go-oauth2/oauth2/v4/store"
 )
 
-// oauthServer is an OAuth 2.0 authorization server on a loopback port. The protocol is the
-// library's; revocation, registration and metadata, which it has not, are put around it.
+// oauthServer is an OAuth 2.0 authorization server on a loopback port. The library implements
+// the protocol; revocation, registration and metadata, which the library does not have, are
+// added around it.
 type oauthServer struct {
 	*httptest.Server
 	oauth   *server.Server
@@ -29,14 +30,15 @@ type oauthServer struct {
 	clients *store.ClientStore
 
 	mu sync.Mutex
-	// intercept, when not nil, sees each request first, and answers it if it returns true.
+	// intercept, if it is not nil, sees each request first, and answers the request if it
+	// returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// grants counts successful answers of the token endpoint by grant type; asked are the forms
-	// that it got.
+	// grants counts successful answers of the token endpoint by grant type; asked holds the
+	// forms that the endpoint received.
 	grants  map[string]int
 	asked   []url.Values
 	revoked []string
-	// issued is each access and refresh token that it gave, and each code.
+	// issued holds each access and refresh token, and each code, that the server gave.
 	issued []string
 	deny   bool
 }
@@ -54,11 +56,11 @@ func newOAuthServer(t *testing.T) *oauthServer {
 	o.manager.MustTokenStorage(store.NewMemoryTokenStore())
 	o.manager.MapClientStorage(o.clients)
 	o.manager.SetAuthorizeCodeTokenCfg(&manage.Config{AccessTokenExp: lifetime, RefreshTokenExp: 72 * time.Hour, IsGenerateRefresh: true})
-	// Refresh tokens are good for one use.
+	// Refresh tokens are valid for one use.
 	o.manager.SetRefreshTokenCfg(&manage.RefreshingConfig{AccessTokenExp: lifetime, IsGenerateRefresh: true, IsRemoveAccess: true, IsRemoveRefreshing: true})
 	o.addClient(t, clientID, clientSecret)
 	o.oauth = server.NewDefaultServer(o.manager)
-	o.oauth.Config.AllowedCodeChallengeMethods = []oauth2.CodeChallengeMethod{oauth2.CodeChallengeS256, oauth2.CodeChallengePlain} // plain is what it takes a request without a challenge for
+	o.oauth.Config.AllowedCodeChallengeMethods = []oauth2.CodeChallengeMethod{oauth2.CodeChallengeS256, oauth2.CodeChallengePlain} // a request without a challenge counts as plain
 	o.oauth.SetClientInfoHandler(func(r *http.Request) (string, string, error) {
 		if id, secret, ok := r.BasicAuth(); ok {
 			// RFC 6749, section 2.3.1: both are form encoded within the header.
@@ -110,7 +112,7 @@ func (o *oauthServer) addClient(t *testing.T, id, secret string) {
 	}
 }
 
-// token passes the request to the library, and remembers what it answered.
+// token passes the request to the library, and remembers the answer.
 func (o *oauthServer) token(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	if err := o.oauth.HandleTokenRequest(answer, r); err != nil {
@@ -134,7 +136,7 @@ func (o *oauthServer) token(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// revoke is RFC 7009 over the library's manager.
+// revoke implements RFC 7009 with the library's manager.
 func (o *oauthServer) revoke(w http.ResponseWriter, r *http.Request) {
 	id, secret, err := o.oauth.ClientInfoHandler(r)
 	if err == nil {
@@ -165,7 +167,7 @@ func (o *oauthServer) forget(ctx context.Context, token string) {
 	o.manager.RemoveAccessToken(ctx, token)
 }
 
-// accepts tells whether an access token is good at the provider.
+// accepts reports whether an access token is valid at the provider.
 func (o *oauthServer) accepts(token string) bool {
 	_, err := o.manager.LoadAccessToken(context.Background(), token)
 	return err == nil
@@ -177,7 +179,7 @@ func (o *oauthServer) granted(grantType string) int {
 	return o.grants[grantType]
 }
 
-// requests is how often the library was asked for a token, whatever it answered.
+// requests is how often the library was asked for a token, for any answer.
 func (o *oauthServer) requests() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -217,8 +219,8 @@ func (o *oauthServer) at(path string, answer http.HandlerFunc) {
 
 func (o *oauthServer) recover() { o.set(func() { o.intercept = nil }) }
 
-// metadata serves what Discover reads: an MCP server at /mcp, and what the authorization server
-// says of itself.
+// metadata serves the documents that Discover reads: an MCP server at /mcp, and the metadata
+// of the authorization server.
 func (o *oauthServer) metadata(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
 	show := func(document func() map[string]any) http.HandlerFunc {
@@ -256,8 +258,8 @@ func (o *oauthServer) metadata(t *testing.T, mux *http.ServeMux) {
 	})
 }
 
-// visit is the user's browser: it goes to the consent page, and returns with what the provider
-// sends to the callback.
+// visit acts as the user's browser: it opens the consent page, and returns the parameters that
+// the provider sends to the callback.
 func (o *oauthServer) visit(t *testing.T, consentURL string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// NewProvider is the request to create one.
+// NewProvider is the request to create a provider.
 type NewProvider struct {
 	Workspace, ProviderID string
 	ProviderSpec
@@ -22,8 +22,8 @@ type NewProvider struct {
 	ClientSecret *string
 }
 
-// CreateProvider creates a provider. One that breaks a rule is a fault.Invalid, a provider_id that
-// is taken a fault.Conflict.
+// CreateProvider creates a provider. A provider that breaks a rule is a fault.Invalid, and a
+// provider_id that is taken is a fault.Conflict.
 func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes ...record.Note[Provider]) (Provider, error) {
 	request.defaults()
 	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
@@ -77,7 +77,7 @@ func (s *Service) sealSecret(ctx context.Context, p *Provider, clientSecret *str
 	return nil
 }
 
-// openSecret returns the client secret, "" when there is none.
+// openSecret returns the client secret, or "" if there is no client secret.
 func (s *Service) openSecret(ctx context.Context, p Provider) (string, error) {
 	if len(p.secret) == 0 {
 		return "", nil
@@ -89,7 +89,8 @@ func (s *Service) openSecret(ctx context.Context, p Provider) (string, error) {
 	return string(plain), nil
 }
 
-// Provider returns a provider; an unknown one, or one that is being deleted, is a fault.NotFound.
+// Provider returns a provider. An unknown provider, or a provider that is being deleted, is a
+// fault.NotFound.
 func (s *Service) Provider(ctx context.Context, workspace, providerID string) (Provider, error) {
 	p, leaving, err := s.provider(ctx, workspace, providerID)
 	if err == nil && leaving {
@@ -167,14 +168,15 @@ func replace[T any](field, value *T) {
 	}
 }
 
-// moves tells whether a patch has the provider's secrets sent elsewhere than before.
+// moves reports whether a patch causes the provider's secrets to be sent to another URL than
+// before.
 func (patch ProviderPatch) moves(spec ProviderSpec) bool {
 	differs := func(url string, next *string) bool { return next != nil && *next != "" && *next != url }
 	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
 }
 
-// move has the provider begin anew at other URLs. The stored secret stays behind: who sends it
-// elsewhere must know it.
+// move starts the provider again at other URLs. The stored secret is not used there: a caller
+// that wants to send it to another URL must know it.
 func (p *Provider) move(clientSecret *string) error {
 	if p.HasSecret && clientSecret == nil {
 		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
@@ -184,8 +186,8 @@ func (p *Provider) move(clientSecret *string) error {
 }
 
 // PatchProvider changes a provider. The result is checked as a whole; a broken rule is a
-// fault.Invalid and changes nothing. Tokens that were made at former URLs are erased after the
-// change. If that does not finish, the same request continues it.
+// fault.Invalid and changes nothing. Tokens that were made at earlier URLs are erased after
+// the change. If that does not finish, the same request continues it.
 func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
 	p, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (Provider, record.Outbox, error) {
 		p, err := s.patched(ctx, workspace, providerID, patch)
@@ -231,9 +233,10 @@ func (p Provider) audit(ctx context.Context, action audit.Action, now time.Time)
 	return audit.New(ctx, action, p.ID, p.ProviderID).Write(p.Workspace, now)
 }
 
-// DeleteProvider deletes a provider and the tokens that were made there. From its first write on
-// nobody can use it, and no token can join it; if it does not get to the end, the same request goes
-// on with it. The tokens are erased here, not revoked one by one at the provider.
+// DeleteProvider deletes a provider and the tokens that were made there. After the first write
+// the provider cannot be used, and no token can be added to it. If the deletion does not
+// finish, the same request continues it. The tokens are erased here, not revoked one by one at
+// the provider.
 func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID string, expect record.Versions) error {
 	p, err := s.leave(ctx, workspace, providerID, expect)
 	if err != nil {
@@ -246,7 +249,7 @@ func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID stri
 	return err
 }
 
-// eraseTokens erases those of a provider's tokens that are to go.
+// eraseTokens erases the provider's tokens for which goes returns true.
 func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) bool) error {
 	tokens, err := s.tokensOf(ctx, p)
 	if err != nil {
@@ -263,8 +266,8 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 	return nil
 }
 
-// leave marks a provider that has one of the versions, so that nobody can use it from then on. A
-// provider that is marked already is returned whatever its version.
+// leave marks a provider that has one of the versions, so that it cannot be used from then on.
+// A provider that is marked already is returned whatever its version is.
 func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, leaving, err := s.provider(ctx, workspace, providerID)
@@ -281,8 +284,8 @@ func (s *Service) leave(ctx context.Context, workspace, providerID string, expec
 	})
 }
 
-// present is a check that a provider is there and stays, for the transaction that stores what
-// belongs to it.
+// present is a check that a provider exists and is not being deleted, for the transaction that
+// stores something that belongs to it.
 func (p Provider) present() table.Write {
 	return table.Check{Key: p.key(), If: table.All(table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false))}
 }

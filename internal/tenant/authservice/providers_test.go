@@ -169,7 +169,7 @@ func TestADeletedProviderTakesItsTokensWithIt(t *testing.T) {
 	if _, err := f.Authenticate(t.Context(), asking("read")); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v", err)
 	}
-	f.createProvider(t) // of the same name, and another one all the same
+	f.createProvider(t) // of the same name, but a different provider
 	if _, err := f.Complete(t.Context(), callback); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a callback of the provider before: got %v", err)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestACallerThatGoesLosesNoToken cancels it while the provider has answered but nothing is stored.
+// TestACallerThatGoesLosesNoToken cancels the caller when the provider has answered but
+// nothing is stored yet.
 func TestACallerThatGoesLosesNoToken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -34,7 +35,7 @@ func TestACallerThatGoesLosesNoToken(t *testing.T) {
 	}
 }
 
-// TestAWaiterThatGoesIsLetGo holds the refresh up.
+// TestAWaiterThatGoesIsLetGo delays the refresh.
 func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -73,9 +74,9 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsKept is a holder that is slower than its lease: another one tries in its place
-// and is refused, as the refresh token is used up. When the first answer comes, it is the only good
-// token there is.
+// TestALateAnswerIsKept has a holder that is slower than its lease: another caller tries in
+// its place and is refused, because the refresh token is used up. When the first answer comes,
+// it contains the only valid token.
 func TestALateAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -106,7 +107,7 @@ func TestALateAnswerIsKept(t *testing.T) {
 	f.ask(t, asking("read"), authservice.Completed)
 }
 
-// countingTable counts what is read.
+// countingTable counts the reads.
 type countingTable struct {
 	table.Table
 	gets atomic.Int64
@@ -117,8 +118,8 @@ func (c *countingTable) Get(ctx context.Context, key table.Key) (*table.Item, er
 	return c.Table.Get(ctx, key)
 }
 
-// TestALateRefusalCostsNoToken is the other order: the first answer is stored while the second
-// holder still waits for its refusal.
+// TestALateRefusalCostsNoToken has the other order: the first answer is stored while the
+// second holder still waits for its refusal.
 func TestALateRefusalCostsNoToken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -163,7 +164,7 @@ func TestALateRefusalCostsNoToken(t *testing.T) {
 	}
 }
 
-// slowTable holds up the write that stores a refreshed token.
+// slowTable delays the write that stores a refreshed token.
 type slowTable struct {
 	table.Table
 	hold, held chan struct{}
@@ -177,13 +178,13 @@ func (s *slowTable) Transact(ctx context.Context, writes ...table.Write) error {
 	return s.Table.Transact(ctx, writes...)
 }
 
-// isRefreshed tells the write that stores a refreshed token from all others.
+// isRefreshed reports whether the writes store a refreshed token.
 func isRefreshed(writes []table.Write) bool {
 	update, ok := writes[0].(table.Update)
 	return ok && update.Set["granted_by"] != nil && update.Set["granted_by"] != ""
 }
 
-// TestALeaseThatIsOverIsTaken is a holder that died before it asked.
+// TestALeaseThatIsOverIsTaken has a holder that died before it asked the provider.
 func TestALeaseThatIsOverIsTaken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -206,7 +207,7 @@ func TestALeaseThatIsOverIsTaken(t *testing.T) {
 
 var errDead = errors.New("dead")
 
-// dyingTable answers nothing more once a lease was taken.
+// dyingTable stops answering when a lease was taken.
 type dyingTable struct {
 	table.Table
 	dead atomic.Bool
@@ -229,8 +230,8 @@ func (d *dyingTable) Transact(ctx context.Context, writes ...table.Write) error 
 	return d.Table.Transact(ctx, writes...)
 }
 
-// TestALostAnswerOfTheTableLosesNoToken has the table fail at the write of what the provider gave:
-// before the write, or after it.
+// TestALostAnswerOfTheTableLosesNoToken has the table fail at the write of the provider's
+// grant: before the write, or after it.
 func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -250,8 +251,8 @@ func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
 	}
 }
 
-// flakyTable loses the first answer to the write that stores a new token, and to the one that
-// stores a refreshed one.
+// flakyTable loses the first answer to the write that stores a new token, and to the write
+// that stores a refreshed token.
 type flakyTable struct {
 	table.Table
 	written        bool

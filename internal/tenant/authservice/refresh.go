@@ -12,21 +12,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// retryTime is how long a provider that could not refresh a token is left alone. Meanwhile the
-// token is used as long as it lives.
+// retryTime is how long a provider that could not refresh a token is not asked again.
+// Meanwhile the token is used until it expires.
 const retryTime = 15 * time.Second
 
-// errExpired says that a token is of no more use, and cannot be refreshed.
+// errExpired says that a token can no longer be used, and cannot be refreshed.
 var errExpired = errors.New("the token has expired")
 
-// leaseTime is longer than a refresh can take, as each is bounded. The lease decides when somebody
-// else tries; who may write is decided by the generation, so that clocks that differ cost a request
-// and never a token.
+// leaseTime is longer than a refresh can take, because each refresh is bounded. The lease
+// decides when another process tries. The generation decides which process may write, so
+// clocks that differ can cost a request but never a token.
 func (s *Service) leaseTime() time.Duration { return s.timeout + 2*storeTime }
 
-// use returns a token with its value, refreshed when it is near its end: of all that need it at a
-// time, in whatever process, one asks the provider, and the others wait for what it stores. A token
-// that is of no more use is errExpired.
+// use returns a token with its value, refreshed if it is near its end. Of all callers that
+// need it at a time, in any process, one caller asks the provider, and the others wait for the
+// result in the table. A token that can no longer be used is errExpired.
 func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
 	var watcher table.Watcher
 	refreshed := false
@@ -48,7 +48,7 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 			if watcher == nil {
 				watcher = s.table.Watch(ref.Key())
 				defer watcher.Stop()
-				continue // and read again, so that no change is missed
+				continue // read again, so that no change is missed
 			}
 			err = wait(ctx, watcher, t.leaseUntil.Sub(now))
 		case giveUp:
@@ -62,20 +62,20 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 	}
 }
 
-// move is what is to be done with a token that somebody needs.
+// move is the next action for a token that a caller needs.
 type move int
 
 const (
-	isOver  move = iota // it is known to be of no use
-	handOut             // it is good
-	refuse              // it is not, and the provider is left alone for now
-	await               // somebody else refreshes it
-	giveUp              // its time is over, and there is nothing to refresh it with
+	isOver  move = iota // it is known to be unusable
+	handOut             // it is valid
+	refuse              // it is not valid, and the provider is not asked for now
+	await               // another caller refreshes it
+	giveUp              // it has expired, and there is no refresh token
 	lead                // it must be refreshed
 )
 
-// next decides. justRefreshed says that this caller has got the token anew, so that it is as good
-// as it gets.
+// next decides the next action. justRefreshed says that this caller has just refreshed the
+// token, so another refresh would not help.
 func (t Token) next(now time.Time, justRefreshed bool) move {
 	resting := now.Before(t.retryAt)
 	switch {
@@ -96,7 +96,7 @@ func (t Token) next(now time.Time, justRefreshed bool) move {
 	}
 }
 
-// wait waits for a change, at most for a time.
+// wait waits for a change, at most for the given time.
 func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -110,8 +110,8 @@ func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error 
 	}
 }
 
-// lead takes the token's lease and refreshes it. It reports whether it got a new grant; when not,
-// the token says what is next.
+// lead takes the token's lease and refreshes it. It reports whether it got a new grant; if
+// not, the stored token decides what to do next.
 func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	now := s.now()
 	t.lease = id.New(now)
@@ -121,8 +121,8 @@ func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	if err != nil || !leased {
 		return false, err
 	}
-	// From here on the old refresh token may be used up with the first byte that is sent: whoever
-	// waits for the answer, it must be stored.
+	// From here on the old refresh token may be used up with the first byte that is sent: the
+	// answer must be stored whether or not a caller still waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
 	defer cancel()
 	return s.refresh(ctx, t)
@@ -151,7 +151,7 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 		return err
 	})
 	if errors.Is(err, errTaken) {
-		// The token was deleted meanwhile: what was just made is revoked as well as can be.
+		// The token was deleted meanwhile: the new grant is revoked if possible.
 		if f := s.revoke(ctx, p, g.credentials); f != nil {
 			s.log.WarnContext(ctx, "token of a deleted connection was not revoked", "token_id", t.Token, "error", f)
 		}
@@ -163,7 +163,7 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	return stored, err
 }
 
-// prepare reads what a refresh needs.
+// prepare reads the data for a refresh.
 func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held credentials, c conversation, err error) {
 	if p, err = s.Provider(ctx, t.Workspace, t.ProviderID); err == nil && !p.holds(t) {
 		err = providerNotFound(t.ProviderID)
@@ -177,9 +177,9 @@ func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held creden
 	return p, held, c, err
 }
 
-// advance stores a new grant in place of the one that it follows. Whether the lease still holds
-// does not matter: while the generation is the same, nobody has a newer one. It is errTaken when
-// the token is gone.
+// advance stores a new grant in place of the grant that it follows. It does not matter whether
+// the lease still holds: while the generation is the same, there is no newer grant. The error
+// is errTaken if the token is gone.
 func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	sealed, err := s.seal(ctx, t.TokenRef, g.credentials)
 	if err != nil {
@@ -209,15 +209,15 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	return true, nil
 }
 
-// release gives the lease back; the provider is not asked again before a time.
+// release gives the lease back; the provider is not asked again before retryAt.
 func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error {
 	return s.end(ctx, record.Change(t.Key(), s.now(), table.Attrs{
 		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
 }
 
-// expire notes that the token is of no more use, unless it has got a new grant meanwhile, or
-// somebody else refreshes it.
+// expire notes that the token can no longer be used, unless it has got a new grant meanwhile,
+// or another caller refreshes it.
 func (s *Service) expire(ctx context.Context, t Token, detail string) error {
 	now := s.now()
 	return s.end(ctx, record.Change(t.Key(), now, table.Attrs{
@@ -225,7 +225,8 @@ func (s *Service) expire(ctx context.Context, t Token, detail string) error {
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Expired))), t.event(TokenRefused, detail, now))
 }
 
-// end ends a lease. When it is not ours any more, the token says what is next.
+// end ends a lease. If this caller no longer holds the lease, the stored token decides what to
+// do next.
 func (s *Service) end(ctx context.Context, writes ...table.Write) error {
 	_, err := record.Try(ctx, s.table, writes...)
 	return err

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// nearEnd is when a token of the provider is still good, but is to be refreshed.
+// nearEnd is the age at which a token of the provider is still valid, but is due for a
+// refresh.
 const nearEnd = lifetime - 2*time.Minute
 
 func TestATokenIsRefreshedNearItsEndOnly(t *testing.T) {
@@ -30,7 +31,7 @@ func TestATokenIsRefreshedNearItsEndOnly(t *testing.T) {
 	if second.Token == first.Token || second.TokenID != first.TokenID || !f.oauth.accepts(second.Token) || f.oauth.granted("refresh_token") != 1 {
 		t.Errorf("it was refreshed %d times", f.oauth.granted("refresh_token"))
 	}
-	f.clock.move(nearEnd) // the rotated refresh token is what is used now
+	f.clock.move(nearEnd) // the rotated refresh token is used now
 	if third := f.ask(t, asking("read"), authservice.Completed); third.Token == second.Token || !f.oauth.accepts(third.Token) {
 		t.Error("it was not refreshed again")
 	}
@@ -40,8 +41,8 @@ func TestATokenIsRefreshedNearItsEndOnly(t *testing.T) {
 	f.assertNoSecrets(t)
 }
 
-// TestManyCallersAreOneRefresh has them in many services, which share nothing but the table: so are
-// processes.
+// TestManyCallersAreOneRefresh has callers in many services, which share nothing except the
+// table, as processes do.
 func TestManyCallersAreOneRefresh(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -98,8 +99,8 @@ func TestAWithdrawnConsentNeedsAConnectionAgain(t *testing.T) {
 	}
 }
 
-// TestAProviderInTroubleCostsNoToken has the refresh fail in each way that says nothing about the
-// refresh token.
+// TestAProviderInTroubleCostsNoToken has the refresh fail in each way that does not show that
+// the refresh token is invalid.
 func TestAProviderInTroubleCostsNoToken(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -128,7 +129,7 @@ func TestAProviderInTroubleCostsNoToken(t *testing.T) {
 				answer(w, r)
 			})
 			f.clock.move(nearEnd)
-			for range 3 { // it lives, and the provider is left alone
+			for range 3 { // the token has not expired, and the provider is not asked
 				if got := f.ask(t, asking("read"), authservice.Completed); got.Token != first.Token {
 					t.Error("another token")
 				}
@@ -172,7 +173,8 @@ func TestATokenWithoutRefreshTokenExpires(t *testing.T) {
 	}
 }
 
-// TestARefreshTokenThatIsNotRotatedIsKept has a provider that gives none with a refresh.
+// TestARefreshTokenThatIsNotRotatedIsKept has a provider that gives no refresh token with a
+// refresh.
 func TestARefreshTokenThatIsNotRotatedIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -15,24 +15,24 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
 )
 
-// requestStatus is how far a request for a user's consent is.
+// requestStatus is the state of a request for a user's consent.
 type requestStatus string
 
 const (
 	// requestPending: the user has been sent to the provider.
 	requestPending requestStatus = "pending"
-	// requestExchanging: a callback has claimed the request, and exchanges its code. If it does not
-	// get to the end, the request ends with its time.
+	// requestExchanging: a callback has claimed the request, and exchanges its code. If the
+	// callback does not finish, the request ends when its time is over.
 	requestExchanging requestStatus = "exchanging"
 	// requestCompleted: there is a token.
 	requestCompleted requestStatus = "completed"
-	// requestFailed: the user or the provider refused, or the exchange failed. A code can be used
-	// once, so there is no way back.
+	// requestFailed: the user or the provider refused, or the exchange failed. A code can be
+	// used once, so the request cannot become pending again.
 	requestFailed requestStatus = "failed"
 )
 
-// requestTransitions lists what may follow each status. That nothing leads back to pending is what
-// makes a state usable once.
+// requestTransitions lists the statuses that may follow each status. No transition leads back
+// to pending, so a state can be used only once.
 var requestTransitions = map[requestStatus][]requestStatus{
 	requestPending:    {requestExchanging, requestFailed},
 	requestExchanging: {requestCompleted, requestFailed},
@@ -57,13 +57,13 @@ type request struct {
 	ID      string
 	expires time.Time
 	status  requestStatus
-	// state is the hash of the oauthstate.State, token what came of the request, code and words why
-	// nothing did.
+	// state is the hash of the oauthstate.State, token is the resulting token's id, and code
+	// and words say why there is no token.
 	state, token, code, words string
 	requestBody
 }
 
-// requestBody is what never changes of a request.
+// requestBody is the part of a request that never changes.
 type requestBody struct {
 	ProviderID string   `json:"provider_id"`
 	Provider   string   `json:"provider"`
@@ -71,7 +71,7 @@ type requestBody struct {
 	Agent      string   `json:"agent,omitempty"`
 	Scopes     []string `json:"scopes"`
 	Redirect   string   `json:"redirect_uri"`
-	// Replaces is the token whose grant the new one takes the place of, "" for a new token.
+	// Replaces is the token whose grant is replaced by the new grant, "" for a new token.
 	Replaces string `json:"replaces,omitempty"`
 	Default  bool   `json:"default"`
 	Verifier []byte `json:"verifier"` // sealed
@@ -89,7 +89,7 @@ func (r request) key() table.Key { return keys.AuthRequest(r.Workspace, r.ID) }
 
 func (r request) bound() secret.Bound { return secret.Bound{Workspace: r.Workspace, Resource: r.ID} }
 
-// over tells whether nothing can come of the request any more.
+// over reports whether the request can no longer lead to a token.
 func (r request) over(now time.Time) bool {
 	return r.status == requestFailed || r.status != requestCompleted && !now.Before(r.expires)
 }
@@ -120,7 +120,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 	return r, state.String(), record.Commit(ctx, s.table, o)
 }
 
-// request returns a request; an unknown one is table.ErrNotFound.
+// request returns a request; an unknown request is table.ErrNotFound.
 func (s *Service) request(ctx context.Context, workspace, requestID string) (request, error) {
 	if !id.Valid(requestID) {
 		return request{}, table.ErrNotFound
@@ -139,8 +139,8 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 	return r, read.Err()
 }
 
-// badState is the fault of every state that is not good, whatever the reason: who guesses learns
-// nothing.
+// badState is the fault of every state that is not valid, for any reason: a client that
+// guesses learns nothing.
 func badState() error {
 	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Start the authorization again.")
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Config is what a Service works with.
+// Config holds the dependencies and settings of a Service.
 type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	Now    clock.Clock
-	// Log gets trouble that no request fails for; the default is slog's. It never gets a code, a
-	// token or a secret.
+	// Log gets errors that do not make a request fail; the default is slog's. It never gets a
+	// code, a token or a secret.
 	Log *slog.Logger
-	// Private are the networks that providers may have addresses of although these are not public.
-	// Beyond them, a user who names a provider cannot make the service call a host behind its
-	// firewall.
+	// Private are the networks that are not public but may contain addresses of providers.
+	// Outside these networks, a user who names a provider cannot make the service call a host
+	// behind its firewall.
 	Private outbound.Networks
-	// Timeout bounds one call to a provider, and all calls of a request that makes several; 0 is 15
-	// s.
+	// Timeout bounds one call to a provider, and all calls of a request that makes several
+	// calls; 0 is 15 s.
 	Timeout time.Duration
 }
 
-// Service reads and writes providers, tokens and all that belongs to them, and speaks to the
-// providers.
+// Service reads and writes providers, tokens and everything that belongs to them, and calls
+// the providers.
 type Service struct {
 	table   table.Table
 	sealer  secret.Sealer

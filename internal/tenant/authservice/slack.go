@@ -11,12 +11,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// userScope is Slack's parameter for what the user's own token may do; its scope is about the app's
-// bot.
+// userScope is Slack's parameter for the scopes of the user's own token; Slack's scope
+// parameter is for the app's bot.
 const userScope = "user_scope"
 
-// slackScopes moves the scopes to where Slack looks for them, with commas between: to user_scope
-// where the provider's auth_url has that parameter, else to scope.
+// slackScopes moves the scopes to the parameter in which Slack expects them, separated by
+// commas: to user_scope where the provider's auth_url has that parameter, else to scope.
 func (c *conversation) slackScopes() {
 	address, err := url.Parse(c.Endpoint.AuthURL)
 	query := url.Values{}
@@ -37,8 +37,8 @@ func (c *conversation) slackScopes() {
 	c.consent = append(c.consent, oauth2.SetAuthURLParam(userScope, strings.Join(scopes, ",")))
 }
 
-// slackAnswers reads the answers of Slack's token endpoint: where no bot was asked for, they have
-// the user's token in a member of its own.
+// slackAnswers reads the answers of Slack's token endpoint: if no bot token was requested,
+// they contain the user's token in a separate member.
 type slackAnswers struct{ http.RoundTripper }
 
 func (t slackAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -58,7 +58,8 @@ func (t slackAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// liftUser puts the user's token in the place where OAuth has it, if there is none.
+// liftUser moves the user's token to the place where OAuth expects a token, if there is no
+// token at that place.
 func liftUser(answer []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members["access_token"] != nil {

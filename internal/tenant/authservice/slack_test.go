@@ -11,12 +11,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestSlackGivesTheTokenThatIsAskedFor has Slack's answers as it gives them: a bot's token on top,
-// the user's own below authed_user.
+// TestSlackGivesTheTokenThatIsAskedFor has answers in Slack's form: a bot's token at the top
+// level, the user's own token below authed_user.
 func TestSlackGivesTheTokenThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		parameter string // what the provider's auth_url has
+		parameter string // the parameter in the provider's auth_url
 		answer    string
 		asked     url.Values
 		token     string
@@ -77,7 +77,7 @@ func TestSlackGivesTheTokenThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestSlackRefuses has it say so with status 200, as it does.
+// TestSlackRefuses has a refusal with status 200, as Slack sends it.
 func TestSlackRefuses(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

@@ -13,31 +13,33 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TokenStatus is what can be done with a token.
+// TokenStatus says how a token can be used.
 type TokenStatus string
 
 const (
-	// Valid: it can be used, or refreshed by who needs it.
+	// Valid: it can be used, or refreshed by a caller that needs it.
 	Valid TokenStatus = "valid"
-	// Refreshing: somebody holds its lease and asks the provider for another. All others wait.
+	// Refreshing: a caller holds its lease and asks the provider for another token. All other
+	// callers wait.
 	Refreshing TokenStatus = "refreshing"
-	// Expired: it is of no more use, and neither is its refresh token. The user must connect again.
+	// Expired: neither the token nor its refresh token can be used any more. The user must
+	// connect again.
 	Expired TokenStatus = "expired"
 )
 
-// tokenTransitions lists what may follow each status. Refreshing may follow itself: that is a new
-// holder after a lease that is over. Every status may become valid: the user has connected again,
-// or an answer of the provider has come late, which is better than none.
+// tokenTransitions lists the statuses that may follow each status. Refreshing may follow
+// itself: a new holder takes a lease that is over. Every status may become valid: the user has
+// connected again, or a late answer of the provider has come, which is better than no answer.
 var tokenTransitions = map[TokenStatus][]TokenStatus{
 	Valid:      {Valid, Refreshing, Expired},
 	Refreshing: {Refreshing, Valid, Expired},
 	Expired:    {Valid},
 }
 
-// tokenBefore is the condition that a token may become what is next.
+// tokenBefore is the condition that a token may get the status next.
 func tokenBefore(next TokenStatus) table.Cond { return before(attrStatus, tokenTransitions, next) }
 
-// before is the condition that an item's status is one that next may follow.
+// before is the condition that next may follow the item's status.
 func before[S ~string](attr string, transitions map[S][]S, next S) table.Cond {
 	var from []any
 	for status, following := range transitions {
@@ -48,13 +50,13 @@ func before[S ~string](attr string, transitions map[S][]S, next S) table.Cond {
 	return table.In(attr, from...)
 }
 
-// Owner is whose tokens are meant.
+// Owner is the user who owns a token, in a workspace.
 type Owner struct{ Workspace, User string }
 
 // Token names one of the owner's tokens.
 func (o Owner) Token(id string) TokenRef { return TokenRef{Owner: o, Token: id} }
 
-// TokenRef names a token. Whoever is not its owner cannot name it.
+// TokenRef names a token. Only the owner of a token can name it.
 type TokenRef struct {
 	Owner
 	Token string
@@ -67,33 +69,34 @@ func (r TokenRef) bound() secret.Bound {
 	return secret.Bound{Workspace: r.Workspace, Resource: r.Token}
 }
 
-// Token is what is shown of a token: never its value.
+// Token is a token without its value, as it may be shown.
 type Token struct {
 	TokenRef
-	// ProviderID is the name of the provider, Agent the agent that it was made for, "" when for the
-	// user's own use.
+	// ProviderID is the name of the provider, Agent the agent that the token was made for, ""
+	// if it is for the user's own use.
 	ProviderID, Agent string
 	// Label says which account at the provider it is, for a person.
 	Label  string
 	Scopes []string
 	Status TokenStatus
-	// Expires is zero when the provider did not say.
+	// Expires is zero if the provider did not name the expiry time.
 	Expires   time.Time
 	IsDefault bool
-	// Metadata is a JSON object of the owner's, nil when there is none.
+	// Metadata is a JSON object from the owner, or nil if there is no object.
 	Metadata         json.RawMessage
 	Created, Updated time.Time
 
-	// provider is the resource id: a provider made anew under the same name is another one.
+	// provider is the resource id: a provider that is created again under the same name is
+	// another provider.
 	provider string
-	// endpoints are those of the provider that the token was made at.
+	// endpoints is the value of Provider.endpoints when the token was made.
 	endpoints int64
 	sealed    []byte
 	// generation counts the grants that the token has held. It is the fence of refreshes: an answer
 	// is stored only in place of the grant that it follows.
 	generation int64
-	// lease is who refreshes, leaseUntil when others may try in its place, retryAt when to ask
-	// again a provider that failed.
+	// lease names the caller that refreshes, leaseUntil is when other callers may try instead,
+	// and retryAt is when a provider that failed may be asked again.
 	lease               string
 	leaseUntil, retryAt time.Time
 	refreshable         bool
@@ -101,13 +104,13 @@ type Token struct {
 	version             int64
 }
 
-// tokenBody is what is replaced whole by each grant.
+// tokenBody is the part of a token that each grant replaces as a whole.
 type tokenBody struct {
 	Scopes []string `json:"scopes"`
 	Sealed []byte   `json:"sealed"`
 }
 
-// credentials are what is sealed.
+// credentials are the sealed part of a token.
 type credentials struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
@@ -153,7 +156,7 @@ func decodeToken(workspace string, item *table.Item) (Token, error) {
 	return t, r.Err()
 }
 
-// covers tells whether the token may do all that is asked for.
+// covers reports whether the token has all the requested scopes.
 func (t Token) covers(scopes []string) bool {
 	for _, scope := range scopes {
 		if !slices.Contains(t.Scopes, scope) {
@@ -163,12 +166,12 @@ func (t Token) covers(scopes []string) bool {
 	return true
 }
 
-// refreshMargin is how long before its end a token is refreshed, so that whoever gets it can use it
-// for a while.
+// refreshMargin is how long before its end a token is refreshed, so that the caller that gets
+// it can use it for a while.
 const refreshMargin = 5 * time.Minute
 
-// ends returns when a grant of now ends and when to refresh it: some minutes before, but of a short
-// life the second half.
+// ends returns when a grant that is made now expires, and when to refresh it: some minutes
+// before its end, or, if its lifetime is short, in the second half of its lifetime.
 func ends(now time.Time, lifetime time.Duration) (expires, refreshAt time.Time) {
 	if lifetime <= 0 {
 		return time.Time{}, time.Time{}
@@ -176,10 +179,10 @@ func ends(now time.Time, lifetime time.Duration) (expires, refreshAt time.Time) 
 	return clock.Cut(now.Add(lifetime)), clock.Cut(now.Add(max(lifetime-refreshMargin, lifetime/2)))
 }
 
-// fresh tells whether the token can be handed out without a thought of its end.
+// fresh reports whether the token can be handed out because its end is not near.
 func (t Token) fresh(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.refreshAt) }
 
-// alive tells whether the token is good for at least a moment.
+// alive reports whether the token is still valid now.
 func (t Token) alive(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
 // attrs are the attributes that a grant sets.

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// TokenFilter says which of an owner's tokens are meant; "" is any.
+// TokenFilter selects some of an owner's tokens; "" matches any value.
 type TokenFilter struct {
 	ProviderID, Agent string
 }
@@ -48,28 +48,29 @@ func (s *Service) ListTokens(ctx context.Context, owner Owner, filter TokenFilte
 	return found, nil
 }
 
-// TokenExists tells whether an owner has a token that can be used.
+// TokenExists reports whether an owner has a token that can be used.
 func (s *Service) TokenExists(ctx context.Context, owner Owner, filter TokenFilter) (bool, error) {
 	found, err := s.ListTokens(ctx, owner, filter)
 	return s.anyUsable(found), err
 }
 
-// anyUsable tells whether one of the tokens can be used.
+// anyUsable reports whether one of the tokens can be used.
 func (s *Service) anyUsable(tokens []Token) bool {
 	now := s.now()
 	return slices.ContainsFunc(tokens, func(t Token) bool { return t.Status != Expired && (t.refreshable || t.alive(now)) })
 }
 
-// DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. A provider
-// that cannot be asked at present is a fault.Unavailable and the token stays, so that nobody takes
-// it for revoked; one that refuses for good hinders nothing.
+// DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. If
+// the provider cannot be reached at present, the error is a fault.Unavailable and the token
+// stays, so that no user believes that it is revoked. A provider that refuses permanently does
+// not prevent the deletion.
 func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
 	calls, done := s.calls(ctx)
 	defer done()
 	return s.deleteToken(ctx, calls, ref)
 }
 
-// deleteToken is DeleteToken with a context of its own for what is asked of the provider.
+// deleteToken is DeleteToken with a separate context for the calls to the provider.
 func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
 	t, err := s.token(ctx, ref)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 		group.Go(guard.ErrFunc(s.log, "delete token", func() error {
 			err := s.deleteToken(ctx, calls, t.TokenRef)
 			if fault.Is(err, fault.NotFound) {
-				return nil // by somebody else
+				return nil // by another caller
 			}
 			if err == nil {
 				deleted.Add(1)
@@ -134,8 +135,8 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	return int(deleted.Load()), err
 }
 
-// erase deletes a token with what refers to it. Only the default needs care, as it may be another
-// token by the time of the write.
+// erase deletes a token and everything that refers to it. Only the default needs care, because
+// another token may be the default by the time of the write.
 func (s *Service) erase(ctx context.Context, t Token) error {
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
@@ -156,12 +157,12 @@ func (s *Service) erase(ctx context.Context, t Token) error {
 	})
 }
 
-// TokenPatch is a request to change what is noted of a token. A nil member changes nothing.
+// TokenPatch is a request to change the notes about a token. A nil member changes nothing.
 type TokenPatch struct {
 	Label *string
 	// Metadata replaces the object as a whole.
 	Metadata json.RawMessage
-	// Default true makes it the token that is taken; false takes that from it.
+	// Default true makes the token the default; false removes it as the default.
 	Default *bool
 }
 
@@ -185,7 +186,7 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// PatchToken changes what is noted of a token.
+// PatchToken changes the notes about a token.
 func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch) (Token, error) {
 	set := table.Attrs{}
 	if patch.Label != nil {
@@ -224,7 +225,8 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 	return s.Token(ctx, ref)
 }
 
-// leaveDefault takes from a token that it is the default; when it is not, there is nothing to take.
+// leaveDefault removes a token as the default; if the token is not the default, nothing
+// changes.
 func (s *Service) leaveDefault(ctx context.Context, t Token) error {
 	_, err := record.Try(ctx, s.table, table.Delete{
 		Key: keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent), If: table.Equals(attrToken, t.Token),
@@ -232,8 +234,8 @@ func (s *Service) leaveDefault(ctx context.Context, t Token) error {
 	return err
 }
 
-// Token returns one of the owner's tokens, without its value; an unknown one, or one of somebody
-// else, is a fault.NotFound.
+// Token returns one of the owner's tokens, without its value; an unknown token, or a token of
+// another owner, is a fault.NotFound.
 func (s *Service) Token(ctx context.Context, ref TokenRef) (Token, error) {
 	t, err := s.token(ctx, ref)
 	if err != nil {
@@ -256,7 +258,7 @@ type ImportedToken struct {
 	ProviderID, Agent string
 	// AccessToken and RefreshToken are sealed at once; RefreshToken may be "".
 	AccessToken, RefreshToken string
-	// Expires is zero when it is not known.
+	// Expires is zero if the expiry time is not known.
 	Expires  time.Time
 	Scopes   []string
 	Label    string
@@ -264,8 +266,8 @@ type ImportedToken struct {
 	Default  bool
 }
 
-// ImportToken stores a token that was obtained elsewhere. Its value is never shown again but to who
-// authenticates.
+// ImportToken stores a token that was obtained elsewhere. Afterwards, only a caller that
+// authenticates gets its value.
 func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...record.Note[TokenRef]) (Token, error) {
 	err := errors.Join(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), checkMetadata(in.Metadata))
 	if err != nil {

@@ -111,7 +111,7 @@ func TestAnImportedTokenIsUsedAndRefreshed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.createProvider(t)
-	answer := f.connect(t, asking("read")) // a refresh token that is good at the provider
+	answer := f.connect(t, asking("read")) // a refresh token that is valid at the provider
 	f.oauth.mu.Lock()
 	access, refresh := f.oauth.issued[1], f.oauth.issued[2]
 	f.oauth.mu.Unlock()
@@ -356,7 +356,7 @@ func TestADeletedTokenIsTakenFromAllAgents(t *testing.T) {
 	if items, err := table.AllItems(t.Context(), f.table, keys.AuthConnectionList(workspace, token.Token)); err != nil || len(items) != 0 {
 		t.Errorf("%d connections are left (%v)", len(items), err)
 	}
-	// One that was made in that very moment is of no use.
+	// A connection that was made at that very moment has no effect.
 	if err := f.table.Transact(t.Context(), table.Put{Item: *left}); err != nil {
 		t.Fatal(err)
 	}

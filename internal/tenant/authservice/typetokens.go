@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TypeHasTokens tells whether any user of a workspace has a token that can be used of a provider of
-// a type.
+// TypeHasTokens reports whether any user of a workspace has a usable token of a provider of
+// the given type.
 func (s *Service) TypeHasTokens(ctx context.Context, workspace string, kind ProviderType) (bool, error) {
 	found, err := s.typeTokens(ctx, workspace, kind)
 	return s.anyUsable(found), err

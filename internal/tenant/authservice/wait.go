@@ -12,8 +12,8 @@ import (
 // codeExpired is the error of a request whose time is over.
 const codeExpired = "authorization_expired"
 
-// Wait says what came of a request for consent, and waits for it up to a time; with none it looks
-// once. It has an answer for every id.
+// Wait returns the result of a request for consent. It waits for the result up to the timeout;
+// without a timeout it looks once. It has an answer for every id.
 func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout time.Duration) (Answer, error) {
 	r, err := s.request(ctx, workspace, authID)
 	if errors.Is(err, table.ErrNotFound) {
@@ -50,7 +50,7 @@ func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout ti
 	}
 }
 
-// outcome is the answer to a request of which nothing more will come.
+// outcome is the answer to a request that has ended.
 func (s *Service) outcome(ctx context.Context, r request, err error) (Answer, error) {
 	switch {
 	case errors.Is(err, table.ErrNotFound):

@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Type is what happened.
+// Type is the type of an event.
 type Type string
 
-// The events of deployments, of the agents that serve, and of listeners. Those of revisions are
-// OfStatus, but for RevisionCanary.
+// The events of deployments, of the agents that serve, and of listeners. The types of
+// revisions are made by OfStatus, except RevisionCanary.
 const (
 	DeploymentCreated Type = "deployment.created"
 	DeploymentUpdated Type = "deployment.updated"
@@ -39,23 +39,23 @@ const (
 	ListenerOffline Type = "listener.offline"
 	// ListenerOnline: a listener that was reported offline calls again.
 	ListenerOnline Type = "listener.online"
-	// WebhookTest is no event, but what a webhook is tested with.
+	// WebhookTest is not an event. It is the type of a webhook's test message.
 	WebhookTest Type = "webhook.test"
 )
 
 const ofRevision = "revision."
 
-// OfStatus is the type of the event that a revision came to a status: revision.build_failed of
-// BUILD_FAILED.
+// OfStatus returns the type of the event that a revision reached a status:
+// revision.build_failed for BUILD_FAILED.
 func OfStatus(status string) Type { return Type(ofRevision + strings.ToLower(status)) }
 
-// Event is one thing that happened.
+// Event is one event.
 type Event struct {
 	Workspace string    `json:"-"`
 	ID        string    `json:"-"`
 	At        time.Time `json:"-"`
-	// Previous is the event of the deployment or listener before this one, "" when this is the
-	// first.
+	// Previous is the event of the deployment or listener before this event, or "" if this is
+	// the first event.
 	Previous string `json:"previous,omitempty"`
 
 	Type Type `json:"type"`
@@ -64,7 +64,7 @@ type Event struct {
 	Name       string `json:"deployment_name,omitempty"`
 	Listener   string `json:"listener_id,omitempty"`
 	ComputeID  string `json:"compute_id,omitempty"`
-	// Revision, Status, Reason and Message are those of a revision, or "".
+	// Revision, Status, Reason and Message describe a revision, or are "".
 	Revision string `json:"revision_id,omitempty"`
 	Status   string `json:"status,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -77,7 +77,7 @@ const (
 	retention = 90 * 24 * time.Hour
 )
 
-// subject is the id of what the event happened to.
+// subject is the id of the deployment or listener of the event.
 func (e Event) subject() string { return cmp.Or(e.Listener, e.Deployment) }
 
 func (e Event) key() table.Key {
@@ -87,8 +87,8 @@ func (e Event) key() table.Key {
 	return keys.DeploymentEvent(e.Workspace, e.Deployment, e.ID)
 }
 
-// Chain gives the events of one deployment or listener, which are about to be written together,
-// their ids and times: behind the event that is its newest, "" when it has none.
+// Chain sets the ids and times of events of one deployment or listener that will be written
+// together. They follow the newest event, which is "" if there is no event yet.
 func Chain(newest string, now time.Time, events []Event) []Event {
 	events = slices.Clone(events)
 	for i := range events {
@@ -126,7 +126,7 @@ type Payload struct {
 	Data      Data   `json:"data"`
 }
 
-// Data says what the event is about. What does not apply is null.
+// Data says what the event is about. Members that do not apply are null.
 type Data struct {
 	ComputeID      *string `json:"compute_id"`
 	DeploymentID   *string `json:"deployment_id"`

@@ -59,7 +59,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// chain makes events of a deployment at a time, without writing them.
+// chain makes events of a deployment at the given time, without writing them.
 func (f *fixture) chain(deployment string, at time.Time, names ...string) []event.Event {
 	events := make([]event.Event, len(names))
 	for i, name := range names {
@@ -70,7 +70,7 @@ func (f *fixture) chain(deployment string, at time.Time, names ...string) []even
 	return events
 }
 
-// write writes events as package deployment does: with the deployments that they are of.
+// write writes events as package deployment does: with their deployments.
 func (f *fixture) write(events ...event.Event) {
 	f.Helper()
 	var writes []table.Write
@@ -112,7 +112,7 @@ func ids(events []event.Event) []string {
 	return all
 }
 
-// TestIdsIncreaseWhateverTheClockSays writes with a clock that goes back.
+// TestIdsIncreaseWhateverTheClockSays writes with a clock that moves back.
 func TestIdsIncreaseWhateverTheClockSays(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -136,16 +136,16 @@ func TestIdsIncreaseWhateverTheClockSays(t *testing.T) {
 	}
 }
 
-// TestAReaderOfAWorkspaceMissesNothing has events of many deployments become visible in any order,
-// while a reader goes on from position to position, by pages of any size, sometimes from an older
-// position than the newest it has.
+// TestAReaderOfAWorkspaceMissesNothing has events of many deployments become visible in any
+// order, while a reader continues from position to position, by pages of any size, sometimes
+// from an older position than its newest.
 func TestAReaderOfAWorkspaceMissesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
 		f := setUp(t)
 		random := rand.New(rand.NewPCG(seed, 1))
-		// Of each deployment, chains that wait to be written. Within 30 s they are, in the order of
-		// the deployment.
+		// Chains of each deployment that wait to be written. They are written within 30 s, in
+		// the order of the deployment.
 		waiting := map[string][]event.Event{}
 		var written []string
 		var read []string
@@ -193,7 +193,7 @@ func TestAReaderOfAWorkspaceMissesNothing(t *testing.T) {
 	}
 }
 
-// TestAnIndexThatLagsIsWaitedFor shows an event before the one that it follows.
+// TestAnIndexThatLagsIsWaitedFor shows an event before its previous event.
 func TestAnIndexThatLagsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -213,7 +213,7 @@ func TestAnIndexThatLagsIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAnEventWhoseForerunnerExpiredIsRead does not wait for what will not come.
+// TestAnEventWhoseForerunnerExpiredIsRead does not wait for an event that will not come.
 func TestAnEventWhoseForerunnerExpiredIsRead(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -225,7 +225,8 @@ func TestAnEventWhoseForerunnerExpiredIsRead(t *testing.T) {
 	}
 }
 
-// TestPositions are small, whatever happens, and those that are none are refused.
+// TestPositions checks that positions are always small, and that invalid positions are
+// refused.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -256,7 +257,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestFollowersAreWoken reads each event as it is written, by this process and by another one, to
+// TestFollowersAreWoken reads each event when this process or another process writes it, until
 // the end of the deployment.
 func TestFollowersAreWoken(t *testing.T) {
 	t.Parallel()
@@ -306,8 +307,8 @@ func TestFollowersAreWoken(t *testing.T) {
 	}
 }
 
-// TestAFollowerReadsOnAfterADeletionThatWasUndone has one come later, whose first reading ends with
-// the deletion.
+// TestAFollowerReadsOnAfterADeletionThatWasUndone has a follower that starts later and whose
+// first read ends with the deletion.
 func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

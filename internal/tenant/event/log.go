@@ -13,33 +13,34 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// lookAgain is how often a workspace's log is looked at for what other processes write.
+// lookAgain is how often a reader looks for events that other processes wrote to a workspace's
+// log.
 const lookAgain = time.Second
 
 // Log reads the events of all workspaces.
 type Log struct {
 	table table.Table
 	now   clock.Clock
-	// subscribers are sent what is published; nil when nobody is.
+	// subscribers get the published events; nil if there are no subscribers.
 	subscribers Subscribers
-	// written wakes those in this process who read a workspace's log.
+	// written wakes the readers of a workspace's log in this process.
 	written *table.Watchers
 }
 
-// NewLog returns a log over a table. What is published through it is sent to the subscribers, nil
-// for none.
+// NewLog returns a log over a table. Events that are published through it are sent to the
+// subscribers; nil means that there are no subscribers.
 func NewLog(t table.Table, now clock.Clock, subscribers Subscribers) *Log {
 	return &Log{table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil)}
 }
 
 // Subscribers are sent events.
 type Subscribers interface {
-	// Notify returns what sends events, for the transaction that stores them.
+	// Notify returns the outbox that sends events, for the transaction that stores them.
 	Notify(ctx context.Context, workspace string, events []Event) (record.Outbox, error)
 }
 
-// Publish returns what stores and sends events of a workspace that Chain has numbered. It belongs
-// into the transaction of what the events tell.
+// Publish returns the outbox that stores and sends events of a workspace that Chain has
+// numbered. It belongs into the transaction of the change that the events report.
 func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o record.Outbox, err error) {
 	for _, e := range events {
 		o.Add(e.Write())
@@ -55,7 +56,7 @@ func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o 
 	return o, nil
 }
 
-// Placed is an event with the position after it, from which a reader goes on.
+// Placed is an event with the position after it, from which a reader continues.
 type Placed struct {
 	Event
 
@@ -65,20 +66,20 @@ type Placed struct {
 // Reader reads one log, of a deployment or of a workspace.
 type Reader interface {
 	// Read returns up to limit events after a position, oldest first; "" is the beginning. A
-	// position that is none of this log's is a fault.Invalid.
+	// position that does not belong to this log is a fault.Invalid.
 	Read(ctx context.Context, after string, limit int) ([]Placed, error)
-	// Now is the position of what happens from now on.
+	// Now is the position before the events that happen from now on.
 	Now() string
-	// watch wakes a reader when there may be more.
+	// watch wakes a reader when there may be more events.
 	watch() watcher
-	// ends tells that the log is over when no event follows this one.
+	// ends reports that the log is over if no event follows this event.
 	ends(e Event) bool
 }
 
 type watcher struct {
 	table.Watcher
 
-	// every is how often to look besides; 0 is never.
+	// every is how often to look without a wake-up; 0 is never.
 	every time.Duration
 }
 
@@ -126,7 +127,8 @@ var errPosition = fault.New(fault.Invalid, "The position is not one that this lo
 // batch is how many events are read at a time.
 const batch = 100
 
-// Follow hands on the events after a position, as they happen, until ctx ends or the log does.
+// Follow passes the events after a position to emit, as they happen, until ctx or the log
+// ends.
 func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) error) error {
 	woken := log.watch()
 	defer woken.Stop()

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// window is how late an event of a workspace may become visible and is still read.
+	// window is how late an event of a workspace may become visible so that it is still read.
 	window = time.Minute
-	// mostSeen is how many deployments and listeners a position holds. When more of them have
-	// events within the window, it is shorter.
+	// mostSeen is how many deployments and listeners a position holds. If more of them have
+	// events within the window, the window is shorter.
 	mostSeen = 32
 )
 
-// position says which events of a workspace were read: all up to floor, and of each deployment or
-// listener in seen those up to its time.
+// position says which events of a workspace were read: all events up to floor, and the events
+// of each deployment or listener in seen up to its time.
 type position struct {
 	floor time.Time
 	seen  map[string]time.Time

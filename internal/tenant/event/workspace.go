@@ -50,7 +50,7 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 	behind := map[string]bool{}
 	for _, e := range events {
 		if behind[e.subject()] || l.gap(at, e) {
-			behind[e.subject()] = true // of an index that lags, a later read shows what is missing
+			behind[e.subject()] = true // the index lags: a later read shows the missing event
 			continue
 		}
 		at.read(e)
@@ -61,7 +61,7 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 	return found, nil
 }
 
-// unread returns the first events of a shard that were not read, up to limit.
+// unread returns the first unread events of a shard, up to limit.
 func (l workspaceLog) unread(ctx context.Context, query table.Query, at *position, limit int) ([]Event, error) {
 	query.Limit = limit
 	var events []Event
@@ -88,8 +88,8 @@ func (l workspaceLog) unread(ctx context.Context, query table.Query, at *positio
 	}
 }
 
-// gap tells that the event before is still to become visible. One that does not for long has
-// expired.
+// gap reports that the previous event is not visible yet. If it does not become visible for a
+// long time, it has expired.
 func (l workspaceLog) gap(at *position, e Event) bool {
 	return e.Previous != "" && !at.covers(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
 }

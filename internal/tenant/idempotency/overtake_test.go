@@ -28,8 +28,8 @@ func (o *overtaken) Get(ctx context.Context, key table.Key) (*table.Item, error)
 	return item, err
 }
 
-// TestATakeOverIsOvertaken lets others settle a claim that is over, between the read that finds it
-// so and the write that takes it over.
+// TestATakeOverIsOvertaken lets other requests settle an expired claim, between the read that
+// finds the claim expired and the write that takes it over.
 func TestATakeOverIsOvertaken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -21,20 +21,20 @@ import (
 const (
 	// Kept is how long an answer stays, from the first request on.
 	Kept = 24 * time.Hour
-	// Lease is how long a request may take. Then it is taken for lost, and may be executed again;
-	// on one machine it is lost as soon as another process serves.
+	// Lease is how long a request may take. After that it counts as lost, and may be executed
+	// again; on one machine it is lost as soon as another process serves.
 	Lease = time.Minute
 	// pause is how long a client should wait for a request that is being executed; most take less
 	// than that.
 	pause = time.Second
 )
 
-// Request is what a client may repeat.
+// Request is a request that its client may repeat.
 type Request struct {
 	Workspace string
-	// Key is the client's.
+	// Key is the key that the client chose.
 	Key string
-	// Fingerprint is the same for repetitions, and for nothing else.
+	// Fingerprint is the same for repetitions of a request, and different for other requests.
 	Fingerprint [sha256.Size]byte
 }
 
@@ -67,7 +67,8 @@ type Store struct {
 	table  table.Table
 	sealer secret.Sealer
 	now    clock.Clock
-	// process begins the owners of this process's claims; alone says that nobody else makes any.
+	// process begins the owners of this process's claims; alone says that no other process
+	// makes claims.
 	process string
 	alone   bool
 }
@@ -77,8 +78,8 @@ func NewStore(t table.Table, sealer secret.Sealer, now clock.Clock) *Store {
 	return &Store{table: t, sealer: sealer, now: now, process: rand.Text() + "."}
 }
 
-// Alone tells the store that no other process executes requests on its table. Claims that this
-// process did not make are then those of a process that died, and void.
+// Alone tells the store that no other process executes requests on its table. Then claims that
+// this process did not make belong to a process that died, and are void.
 func (s *Store) Alone() *Store {
 	s.alone = true
 	return s
@@ -88,16 +89,16 @@ func (s *Store) Alone() *Store {
 type Attempt struct {
 	store   *Store
 	request Request
-	// owner is nobody else's.
+	// owner is unique to this attempt.
 	owner string
 }
 
-// Claim returns the answer to the request, or else claims its key: then the Attempt is not nil, and
-// the caller executes the request. A key of another request is a fault.Unprocessable, one whose
-// request is being executed a fault.Conflict.
+// Claim returns the answer to the request, or else claims its key: then the Attempt is not
+// nil, and the caller executes the request. A key of another request is a fault.Unprocessable,
+// and a key whose request is being executed is a fault.Conflict.
 func (s *Store) Claim(ctx context.Context, request Request) (*Answer, *Attempt, error) {
 	attempt := &Attempt{store: s, request: request, owner: s.process + rand.Text()}
-	held := false // by another attempt; a key is new as a rule, so the first try reads nothing
+	held := false // by another attempt; most keys are new, so the first try reads nothing
 	answer, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (*Answer, record.Outbox, error) {
 		claim := table.Absent()
 		if held {
@@ -131,7 +132,7 @@ func inFlight() error {
 
 func (r Request) key() table.Key { return keys.Answer(r.Workspace, r.Key) }
 
-// bound is what the content of an item is sealed for.
+// bound returns the binding of an item's sealed content.
 func (r Request) bound() secret.Bound {
 	return boundTo(r.Workspace, r.key())
 }
@@ -155,7 +156,8 @@ func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) (tabl
 	}, nil
 }
 
-// read says what is known under a request's key: the answer, or that who held the key has lost it.
+// read returns the state of a request's key: the answer, or that the holder of the key has
+// lost it.
 func (s *Store) read(ctx context.Context, request Request, item *table.Item) (answer *Answer, lost bool, err error) {
 	r := record.Read(item, kind)
 	created, until := r.Created(), r.Time(attrUntil)
@@ -200,7 +202,7 @@ func (a *Attempt) AnswerWrite(ctx context.Context, answer Answer) (table.Write, 
 	return change, nil
 }
 
-// held is the condition that the key is still this attempt's to answer.
+// held is the condition that this attempt still holds the key and may answer it.
 func (a *Attempt) held() table.Cond {
 	return table.All(table.Equals(attrOwner, a.owner), table.Equals(attrState, stateClaimed))
 }

@@ -47,8 +47,8 @@ type fixture struct {
 	clock *stopped
 }
 
-// setUp opens a table whose own clock is the wall's, so that nothing but the store itself notices
-// time pass.
+// setUp opens a table whose own clock is the wall clock, so only the store itself notices that
+// the test's clock moves.
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,8 @@ func (f *fixture) refuses(t *testing.T, r idempotency.Request, kind fault.Kind) 
 	return known
 }
 
-// TestClaimsOfADeadProcessAreVoid at once where no other process serves; answers are not.
+// TestClaimsOfADeadProcessAreVoid: they are void at once where no other process serves;
+// answers are not.
 func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,9 +122,9 @@ func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
 	if err := lost.Keep(t.Context(), answer); err != nil {
 		t.Fatal(err)
 	}
-	after.refuses(t, request("lost", "b"), fault.Conflict) // what was under way before says nothing
+	after.refuses(t, request("lost", "b"), fault.Conflict) // an answer of the lost attempt does not count
 
-	(&fixture{Store: idempotency.NewStore(tb, key, now)}).refuses(t, request("lost", "b"), fault.Conflict) // where others serve too
+	(&fixture{Store: idempotency.NewStore(tb, key, now)}).refuses(t, request("lost", "b"), fault.Conflict) // where other processes serve too
 }
 
 func TestAnAnswerIsGivenAgain(t *testing.T) {
@@ -167,8 +168,8 @@ func TestARequestInFlightIsToBeWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAProcessThatDies leaves a claim behind, which the next one takes over. When the first was
-// only slow, its answer is nobody's.
+// TestAProcessThatDies leaves a claim behind, which the next process takes over. If the first
+// process was only slow, its answer is not stored.
 func TestAProcessThatDies(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -201,8 +202,8 @@ func TestAnAnswerThatComesLateCounts(t *testing.T) {
 	f.replays(t, request("k", "b"), answer)
 }
 
-// TestATransactionSettlesItsKey stores with the work what repetitions are told, which nothing
-// changes afterwards.
+// TestATransactionSettlesItsKey stores the answer for repetitions together with the work.
+// Nothing changes the answer afterwards.
 func TestATransactionSettlesItsKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -225,7 +226,7 @@ func TestATransactionSettlesItsKey(t *testing.T) {
 	if err := attempt.Keep(t.Context(), idempotency.Answer{Status: 204}); err != nil {
 		t.Error(err)
 	}
-	f.clock.pass(idempotency.Lease) // as when the process has died since
+	f.clock.pass(idempotency.Lease) // as if the process has died since
 	f.replays(t, request("k", "b"), answer)
 
 	slow := f.claim(t, request("k2", "b"))
@@ -267,7 +268,7 @@ func TestAnAnswerIsForgotten(t *testing.T) {
 	f.claim(t, request("k", "other"))
 }
 
-// TestNothingIsStoredInClear looks at what the table has.
+// TestNothingIsStoredInClear reads the items of the table.
 func TestNothingIsStoredInClear(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -292,7 +293,7 @@ func TestNothingIsStoredInClear(t *testing.T) {
 			}
 		}
 	}
-	// What is sealed for one workspace and key opens for no other.
+	// A text that is sealed for one workspace and key cannot be opened for another.
 	item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
 	if err != nil {
 		t.Fatal(err)
@@ -306,8 +307,8 @@ func TestNothingIsStoredInClear(t *testing.T) {
 	}
 }
 
-// TestOneOfManyIsExecuted races claims of one key, at two stores over one table, at first and when
-// a lease is over.
+// TestOneOfManyIsExecuted races claims of one key, at two stores over one table, first when
+// the key is new and then when a lease is over.
 func TestOneOfManyIsExecuted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

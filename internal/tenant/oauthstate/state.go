@@ -20,7 +20,7 @@ import (
 // State is the state parameter of one request in a workspace.
 type State struct{ Workspace, Request, random string }
 
-// New returns a state that nobody can guess.
+// New returns a state that cannot be guessed.
 func New(workspace, request string) State { return State{workspace, request, rand.Text()} }
 
 // Parse reads the state from a callback. It checks only the form: call Opens to verify the state.

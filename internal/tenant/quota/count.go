@@ -10,22 +10,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// count is where a quota is counted whose things are made rarely.
+// count returns the count of a quota whose objects are made rarely.
 func count(name Name, workspace string) (_ record.Count, ok bool) {
 	switch name {
 	case Deployments:
 		return record.Count{Key: keys.DeploymentCount(workspace), Items: keys.DeploymentList(workspace)}, true
 	case Webhooks:
 		return record.Count{Key: keys.WebhookCount(workspace), Items: keys.Webhooks(workspace)}, true
-	case Crons: // package cron adds those of a deployment that older versions have made
+	case Crons: // package cron adds the crons of a deployment that older versions have made
 		return record.Count{Key: keys.AllCronCount(workspace)}, true
 	}
 	return record.Count{}, false
 }
 
-// Take returns the write that counts so many things more, or fewer, or the refusal when the quota
-// has no room for them. The write fails when another request takes the last place first, so
-// record.Decide asks again.
+// Take returns the write that changes the count by more, which may be negative, or the refusal
+// if the quota has no room. The write fails when another request takes the last place first,
+// so record.Decide asks again.
 func (l Limits) Take(ctx context.Context, t table.Table, now time.Time, name Name, workspace string, more int64) (table.Write, error) {
 	c, ok := count(name, workspace)
 	if !ok {

@@ -15,19 +15,20 @@ import (
 
 const kindUse = "workspace_use"
 
-// attributes hold the counts of a part.
+// attributes are the names of the attributes that hold the counts of a part.
 var attributes = map[Name]string{Threads: "threads", Runs: "runs", Stored: "stored"}
 
-// Part names a part of a workspace's counts, as items note it: from 1 on, 0 for none.
+// Part names a part of a workspace's counts, as items note it: the first part is 1, and 0
+// means that there is no part.
 type Part int64
 
-// Pool counts what is made often.
+// Pool counts objects that are made often.
 type Pool struct {
 	table  table.Table
 	now    clock.Clock
 	limits Limits
 	mu     sync.Mutex
-	// full are the workspaces that were found to have stored as much as they may.
+	// full holds the workspaces whose stored bytes were found to have reached the limit.
 	full map[string]bool
 }
 
@@ -45,19 +46,19 @@ func share(limit int64, part Part) int64 {
 	return most
 }
 
-// Place is the wish for one place in a quota, through all tries of one decision. It is used by one
-// goroutine.
+// Place is a request for one place in a quota, through all tries of one decision. It is used
+// by one goroutine.
 type Place struct {
 	pool      *Pool
 	workspace string
 	name      Name
 	part      Part
-	// absent and full are what the last try has found of the part.
+	// absent and full say what the last try has found out about the part.
 	absent, full bool
 }
 
-// Place returns the wish for a place of the thread with the id. home is the part that the thread
-// belongs to, 0 if it belongs to none yet.
+// Place returns the request for a place for the thread with the given id. home is the part
+// that the thread belongs to, or 0 if it belongs to no part yet.
 func (p *Pool) Place(workspace, thread string, name Name, home Part) *Place {
 	if home == 0 {
 		home = Part(keys.UsePart(thread))
@@ -68,12 +69,13 @@ func (p *Pool) Place(workspace, thread string, name Name, home Part) *Place {
 // Part is the part that the place is in, once Take has returned without an error.
 func (pl *Place) Part() Part { return pl.part }
 
-// Lost tells whether the last commit failed because of the place, so that another Take may help.
+// Lost reports whether the last commit failed because of the place, so that another Take may
+// help.
 func (pl *Place) Lost() bool { return pl.absent || pl.full }
 
-// Take adds the write that takes the place, and that counts what else the thread brings along. It
-// is called for each try anew. Only after a try that found the part full it reads the other parts;
-// when all are full, it returns the refusal.
+// Take adds the write that takes the place and also counts the quotas in along. It is called
+// again for each try. It reads the other parts only after a try that found the part full; if
+// all parts are full, it returns the refusal.
 func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) error {
 	if pl.full {
 		if err := pl.move(ctx); err != nil {
@@ -87,14 +89,14 @@ func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) erro
 	}
 	key, now := keys.Use(pl.workspace, int(pl.part)), pl.pool.now()
 	room := pl.pool.limits.Of(Stored)
-	if pl.absent && most > 0 && room > 0 { // what is stored is counted in all parts, so nothing is yet
+	if pl.absent && most > 0 && room > 0 { // stored bytes are counted in all parts, so there are none yet
 		pl.absent = false
 		o.Add(table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, now, attrs(counts))}, If: table.Absent()})
 		return nil
 	}
 	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[pl.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {
 		pl.absent, pl.full = item == nil, item != nil || most <= 0 || room <= 0
-		return nil // the next try does better
+		return nil // the next try knows more
 	})
 	return nil
 }
@@ -107,7 +109,7 @@ func attrs(counts map[string]int64) table.Attrs {
 	return set
 }
 
-// move chooses the part that has the most room, or refuses.
+// move chooses the part that has the most room, or returns the refusal.
 func (pl *Place) move(ctx context.Context) error {
 	parts, err := pl.pool.read(ctx, pl.workspace)
 	if err != nil {

@@ -30,7 +30,7 @@ func take(ctx context.Context, tb table.Table, p *quota.Pool, workspace, thread 
 	return place.Part(), err
 }
 
-// TestThePoolIsExact however small the limit is and however many ask at once: nobody is refused
+// TestThePoolIsExact for small limits and many concurrent requests: no request is refused
 // while there is a place, and no place is given twice.
 func TestThePoolIsExact(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func wantUsed(t *testing.T, p *quota.Pool, want int64) {
 	}
 }
 
-// TestAPlaceCountsWhatTheThreadBringsAlong without asking whether there is room for that.
+// TestAPlaceCountsWhatTheThreadBringsAlong without checking whether there is room for that.
 func TestAPlaceCountsWhatTheThreadBringsAlong(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
@@ -111,8 +111,8 @@ func TestLimitsAreSettings(t *testing.T) {
 	}
 }
 
-// TestStoredBytesAreRightOnAverage: of many small things few are counted, and their sum is right; a
-// large one is counted to the grain.
+// TestStoredBytesAreRightOnAverage: of many small objects few are counted, and their sum is
+// right; a large object is counted to the grain.
 func TestStoredBytesAreRightOnAverage(t *testing.T) {
 	t.Parallel()
 	const most, things, size = 1_000_000_000, 100_000, 1000 // a grain is 100,000
@@ -133,11 +133,12 @@ func TestStoredBytesAreRightOnAverage(t *testing.T) {
 	}
 }
 
-// TestWhatExpiresIsCountedUntilItsMonthIsOver and what does not until it is given back.
+// TestWhatExpiresIsCountedUntilItsMonthIsOver and bytes that do not expire are counted until
+// they are given back.
 func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
-	var months atomic.Int32 // that have passed
+	var months atomic.Int32 // the number of months that have passed
 	stands := func() time.Time { return now.AddDate(0, int(months.Load()), 0) }
 	tb := testtable.Open(t, stands)
 	p := quota.NewPool(tb, stands, quota.Limits{})
@@ -156,7 +157,7 @@ func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	count(1, time.Time{})
 	count(10, now)
 	count(100, now.AddDate(0, 1, 0))
-	count(1000, now.AddDate(0, -1, 0)) // it has gone by now
+	count(1000, now.AddDate(0, -1, 0)) // it has expired by now
 	want(111)
 	count(-100, now.AddDate(0, 1, 0))
 	want(11)

@@ -11,20 +11,21 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Name names a quota, to operators and in answers.
+// Name is the name of a quota, for operators and in answers.
 type Name string
 
 // The quotas.
 const (
-	// Deployments are those that the workspace lists.
+	// Deployments are the deployments that the workspace lists.
 	Deployments Name = "deployments"
-	// Crons are those of all deployments.
+	// Crons are the crons of all deployments.
 	Crons Name = "crons"
-	// DeploymentCrons are the crons of one deployment, which searches read all.
+	// DeploymentCrons are the crons of one deployment. A search reads all of them.
 	DeploymentCrons Name = "crons_per_deployment"
-	// Webhooks are each written to with every event, in its transaction.
+	// Webhooks are the webhooks of the workspace. Every event writes to each of them in its
+	// transaction.
 	Webhooks Name = "webhooks"
-	// Threads are those of all deployments.
+	// Threads are the threads of all deployments.
 	Threads Name = "threads"
 	// Runs are the threads that have a run in flight.
 	Runs Name = "runs_at_once"
@@ -42,17 +43,17 @@ const (
 	Requests Name = "requests_per_second"
 )
 
-// Quota is a bound of what one workspace may have.
+// Quota is a limit for one workspace.
 type Quota struct {
 	Name Name
-	// Default is the limit where the operator says nothing: more than a team needs.
+	// Default is the limit if the operator sets no limit: more than a team needs.
 	Default int64
-	// Most is the highest limit that an operator may set, 0 for any.
+	// Most is the highest limit that an operator may set; 0 allows any limit.
 	Most int64
-	// Refusal is how a request is refused that finds the quota used up: fault.Forbidden for what is
-	// stored, fault.TooMany for what passes.
+	// Refusal is the kind of the fault when the quota is used up: fault.Forbidden for stored
+	// objects, fault.TooMany for requests and connections.
 	Refusal fault.Kind
-	// Mend is what the workspace can do.
+	// Mend says what the workspace can do about it.
 	Mend string
 }
 
@@ -78,8 +79,8 @@ func of(name Name) Quota {
 	return All[i]
 }
 
-// Limits are what an operator has set; a quota without an entry has its default. The zero value is
-// all defaults.
+// Limits are the limits that an operator has set; a quota without an entry has its default.
+// The zero value is all defaults.
 type Limits struct{ set map[Name]int64 }
 
 // With returns limits with another value of one quota.
@@ -107,7 +108,7 @@ func ParseLimits(setting string) (Limits, error) {
 	return l, err
 }
 
-// Set adds a setting to the limits; with String and Type they are a flag's value.
+// Set adds a setting to the limits; Set, String and Type make Limits usable as a flag's value.
 func (l *Limits) Set(setting string) error {
 	for entry := range strings.SplitSeq(setting, ",") {
 		if entry = strings.TrimSpace(entry); entry == "" {
@@ -138,7 +139,7 @@ func names() []string {
 	return list
 }
 
-// String is the setting that ParseLimits reads the limits from.
+// String returns the limits in the form that ParseLimits reads.
 func (l Limits) String() string {
 	var entries []string
 	for _, name := range slices.Sorted(maps.Keys(l.set)) {
@@ -150,21 +151,22 @@ func (l Limits) String() string {
 // Type names the value in the help of a command.
 func (*Limits) Type() string { return "name=limit" }
 
-// RequestsPerSecond is the quota Requests, which is counted in the memory of each process, as
-// RefuseRequest is its refusal.
+// RequestsPerSecond returns the limit of Requests, which is counted in the memory of each
+// process. RefuseRequest returns its refusal.
 func (l Limits) RequestsPerSecond() int64 { return l.Of(Requests) }
 
-// RefuseRequest returns the fault of a request too many.
+// RefuseRequest returns the fault of a request beyond the limit.
 func (l Limits) RefuseRequest() *fault.Error { return l.Refuse(Requests) }
 
-// StreamsAtOnce is the quota Streams, which is counted in the memory of each process, as
-// RefuseStream is its refusal.
+// StreamsAtOnce returns the limit of Streams, which is counted in the memory of each process.
+// RefuseStream returns its refusal.
 func (l Limits) StreamsAtOnce() int64 { return l.Of(Streams) }
 
-// RefuseStream returns the fault of a connection too many.
+// RefuseStream returns the fault of a connection beyond the limit.
 func (l Limits) RefuseStream() *fault.Error { return l.Refuse(Streams) }
 
-// retryAfter is when a request is worth sending again that found too much at once.
+// retryAfter is how long a client should wait before it repeats a request that was refused
+// with fault.TooMany.
 const retryAfter = 5 * time.Second
 
 // Refuse returns the fault of a request that finds a quota used up.

@@ -13,19 +13,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// grains is how many counts fill the quota. With more of them the count is nearer to the truth, and
-// is written more often: the error is about 1 % of the limit when the quota is used up by things
-// that are smaller than a grain, and less before.
+// grains is how many grains fill the quota. With more grains the count is more accurate, and
+// is written more often: the error is about 1 % of the limit when objects that are smaller
+// than a grain have used up the quota, and smaller before that.
 const grains = 10_000
 
-// overhead is counted for each item besides its body: its key, its attributes, and what the table
-// keeps about it.
+// overhead is counted for each item besides its body: its key, its attributes, and the table's
+// own data about it.
 const overhead = 256
 
-// Size is what an item takes.
+// Size returns the counted size of an item, in bytes.
 func Size(item *table.Item) int { return len(item.Body) + overhead }
 
-// Sum returns what has table.Erase add up the size of all that it erases.
+// Sum returns a function for table.Erase that adds up the size of all items that it erases.
 func Sum(size *int) func(*table.Item) bool {
 	return func(item *table.Item) bool {
 		*size += Size(item)
@@ -33,10 +33,11 @@ func Sum(size *int) func(*table.Item) bool {
 	}
 }
 
-// Draw turns a size into the bytes to count for it: a whole number of grains, by chance the next
-// lower or the next higher one, so that they are the size on average. So small things, which are
-// almost all, cost no write as a rule, and their sum is right all the same. The count is noted
-// where the thing is, and given back when the thing goes: so errors do not add up over time.
+// Draw turns a size into the bytes to count for it: a whole number of grains, by chance the
+// next lower or the next higher number, so that the result is the size on average. So small
+// objects, which are the great majority, usually cost no write, and their sum is still right.
+// The count is noted with the object, and given back when the object is deleted, so errors do
+// not add up over time.
 func (p *Pool) Draw(size int) int64 {
 	grain := max(p.limits.Of(Stored)/grains, 1)
 	var chance [8]byte
@@ -48,13 +49,14 @@ func (p *Pool) Draw(size int) int64 {
 	return counted * grain
 }
 
-// Count counts bytes that a workspace has stored, or those that it has no more when they are less
-// than 0. What expires is counted until the month of that is over, the rest, with a zero time,
-// until it is given back. note is the write that says so where the thing is, nil for none; when its
-// condition fails, the thing has gone and nothing is counted.
+// Count counts bytes that a workspace has stored, or, if bytes is negative, bytes that it has
+// deleted. Bytes that expire are counted until the end of the month of their expiry; other
+// bytes, with a zero time, until they are given back. note is the write that notes the count
+// with the object, or nil if there is no note; if its condition fails, the object is gone and
+// nothing is counted.
 //
-// Each part of the workspace's counts holds all bytes, so that a run or a thread finds them in the
-// part that it takes its place in.
+// Each part of the workspace's counts holds all bytes, so a run or a thread finds them in the
+// part in which it takes its place.
 func (p *Pool) Count(ctx context.Context, workspace string, bytes int64, expires time.Time, note table.Write) error {
 	if bytes == 0 {
 		return nil
@@ -104,7 +106,8 @@ func (p *Pool) countFading(ctx context.Context, o *record.Outbox, workspace stri
 	return nil
 }
 
-// add returns the write that adds to the bytes of an item, nil when there is none yet.
+// add returns the write that adds to the bytes of an item; item is nil if it does not exist
+// yet.
 func (p *Pool) add(item *table.Item, key table.Key, expires time.Time, bytes int64) table.Write {
 	counts := map[string]int64{attributes[Stored]: bytes}
 	if item != nil {
@@ -113,9 +116,10 @@ func (p *Pool) add(item *table.Item, key table.Key, expires time.Time, bytes int
 	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, p.now(), attrs(counts)), Expires: expires}, If: table.Absent()}
 }
 
-// Room refuses a thing of a size that is about to be stored when the workspace has stored as much
-// as it may. It asks the table only where Draw would count something, so as a rule it costs
-// nothing; once it has found the quota used up, it asks each time until there is room again.
+// Room refuses an object of the given size that is about to be stored if the workspace's
+// stored bytes have reached the limit. It asks the table only if Draw would count something,
+// so it usually costs nothing; once it has found the quota used up, it asks each time until
+// there is room again.
 func (p *Pool) Room(ctx context.Context, workspace string, size int) error {
 	p.mu.Lock()
 	asks := p.full[workspace]
@@ -138,7 +142,8 @@ func (p *Pool) Room(ctx context.Context, workspace string, size int) error {
 	return p.limits.Refuse(Stored)
 }
 
-// stored are the bytes of a workspace that do not expire; all parts that there are agree on them.
+// stored returns the bytes of a workspace that do not expire; all existing parts agree on
+// them.
 func stored(parts []*table.Item) int64 {
 	for _, item := range parts {
 		if item != nil {
@@ -148,7 +153,7 @@ func stored(parts []*table.Item) int64 {
 	return 0
 }
 
-// fading are the bytes of a workspace that expire.
+// fading returns the bytes of a workspace that expire.
 func (p *Pool) fading(ctx context.Context, workspace string) (bytes int64, err error) {
 	err = table.Each(ctx, p.table, func(item *table.Item) error {
 		bytes += max(item.Int(attributes[Stored]), 0)

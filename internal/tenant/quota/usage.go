@@ -10,15 +10,15 @@ import (
 type Use struct {
 	Name  Name
 	Limit int64
-	// Used is nil where it is not one figure of the whole workspace.
+	// Used is nil if there is no single figure for the whole workspace.
 	Used *int64
 }
 
-// Usage tells how much of its quotas a workspace uses.
+// Usage reports how much of its quotas a workspace uses.
 type Usage struct {
 	Table  table.Table
 	Limits Limits
-	// Files has no figure when it is nil.
+	// Files measures the files; if it is nil, their quota has no figure.
 	Files *Files
 }
 

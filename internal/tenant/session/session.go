@@ -1,10 +1,10 @@
 // Package session lets people act in a browser without an API key in the page.
 //
-// A person who has an API key asks for a code ([Store.Code]), which is good once and for a minute.
-// A browser gives the code back and gets a session ([Store.Open]), which has two halves
-// ([Credentials]). A request with both acts as the key does ([Store.Authenticate]): with the same
-// workspace, the same role, and no longer than the key is good. Codes and both halves have 130
-// random bits each and are stored as SHA-256 hashes only.
+// A person who has an API key asks for a code ([Store.Code]), which is valid once and for a
+// minute. A browser gives the code back and gets a session ([Store.Open]), which has two
+// halves ([Credentials]). A request with both acts as the key does ([Store.Authenticate]):
+// with the same workspace, the same role, and no longer than the key is valid. Codes and both
+// halves have 130 random bits each and are stored as SHA-256 hashes only.
 package session
 
 import (
@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// CodeLife is how long a code is good.
+	// CodeLife is how long a code is valid.
 	CodeLife = time.Minute
-	// Life is how long a session is good.
+	// Life is how long a session is valid.
 	Life = 12 * time.Hour
 )
 
@@ -41,10 +41,10 @@ const (
 	attrProof     = "proof"
 )
 
-// Credentials are the two halves of a session. Neither is good without the other.
+// Credentials are the two halves of a session. Neither half is valid without the other.
 type Credentials struct {
-	// Token is kept in a cookie, which scripts cannot read. Browsers send a cookie to all ports of
-	// a host, so an agent that serves a page at a port of its own may see it.
+	// Token is kept in a cookie, which scripts cannot read. Browsers send a cookie to all
+	// ports of a host, so an agent that serves a page at its own port may see it.
 	Token string
 	// Proof is kept by the page, in a storage that belongs to its origin and so to its port.
 	Proof string
@@ -57,11 +57,12 @@ type Store struct {
 	now   clock.Clock
 }
 
-// NewStore returns a store over a table. The API keys tell what each session may do.
+// NewStore returns a store over a table. The API keys determine what each session may do.
 func NewStore(t table.Table, k *apikey.Store, now clock.Clock) *Store { return &Store{t, k, now} }
 
-// Code returns a code that opens one session of the caller's API key, and when the code expires. A
-// caller without an API key is a fault.Forbidden, as nothing else ends such a session early.
+// Code returns a code that opens one session of the caller's API key, and when the code
+// expires. A caller without an API key is a fault.Forbidden, because nothing else ends such a
+// session early.
 func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string, expires time.Time, err error) {
 	if caller.Key == "" {
 		return "", time.Time{}, fault.New(fault.Forbidden, "A code for a browser needs an API key. Send the header X-Api-Key.")
@@ -74,8 +75,8 @@ func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string,
 	return code, item.Expires, nil
 }
 
-// Open exchanges a code for a new session. A code that is unknown, used or expired is
-// a fault.Unauthorized, and so is a code whose API key is good no longer.
+// Open exchanges a code for a new session. A code that is unknown, used or expired is a
+// fault.Unauthorized, and so is a code whose API key is no longer valid.
 func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error) {
 	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: run `slipway open` again.", CodeLife)
 	at := keys.SignInCode(hash(code))
@@ -100,8 +101,8 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 	return c, err
 }
 
-// Authenticate returns whom a session acts for. A session that is unknown or expired is a
-// fault.Unauthorized, and so is a session whose API key is revoked or expired.
+// Authenticate returns the principal for which a session acts. A session that is unknown or
+// expired is a fault.Unauthorized, and so is a session whose API key is revoked or expired.
 func (s *Store) Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error) {
 	item, err := s.find(ctx, token, proof)
 	if err != nil {
@@ -125,7 +126,8 @@ func (s *Store) Close(ctx context.Context, token, proof string) error {
 	return nil
 }
 
-// find reads a session; it is nil where there is none of these two halves or where it has expired.
+// find reads a session; it returns nil if there is no session with these two halves or if the
+// session has expired.
 func (s *Store) find(ctx context.Context, token, proof string) (*table.Item, error) {
 	item, err := s.read(ctx, keys.Session(hash(token)), kind)
 	if item == nil || subtle.ConstantTimeCompare([]byte(item.Text(attrProof)), []byte(hash(proof))) != 1 {
@@ -145,7 +147,8 @@ func (s *Store) item(at table.Key, kind, workspace, key string, life time.Durati
 	}
 }
 
-// read reads a code or a session; it is nil where there is none or where it has expired.
+// read reads a code or a session; it returns nil if there is no such item or if the item has
+// expired.
 func (s *Store) read(ctx context.Context, at table.Key, kind string) (*table.Item, error) {
 	item, err := s.table.Get(ctx, at)
 	if errors.Is(err, table.ErrNotFound) {
@@ -162,7 +165,7 @@ func (s *Store) read(ctx context.Context, at table.Key, kind string) (*table.Ite
 	return item, nil
 }
 
-// hash is how a code or a half of a session is stored.
+// hash returns the stored form of a code or of a half of a session.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

@@ -2,9 +2,9 @@
 // the workspace with a role. It admits a token that comes from the rule's issuer and has every
 // claim of the rule with exactly the given value.
 //
-// Every rule identifies the repository by its id. A name is not safe: anybody can take the name of
-// a deleted or renamed repository. The subject claim is not enough either, because CI services have
-// changed its format more than once.
+// Every rule identifies the repository by its id. A name is not safe: any person can take the
+// name of a deleted or renamed repository. The subject claim is not enough either, because CI
+// services have changed its format more than once.
 package trust
 
 import (

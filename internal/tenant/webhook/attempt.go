@@ -97,7 +97,7 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
 // noteLimit bounds the time for storing the outcome of an attempt.
 const noteLimit = 10 * time.Second
 
-// next is what the machine does with the delivery as it is.
+// next returns what the machine does with the delivery in its present state.
 func (d Delivery) next() next {
 	if d.Status == Pending {
 		return next{wait, clock.Format(d.Due)}
@@ -111,7 +111,7 @@ type outcome struct {
 	response int
 	// failure is the reason why the attempt failed, or "" if it succeeded.
 	failure string
-	// final says that there is nobody to send to.
+	// final says that there is no receiver any more.
 	final bool
 }
 
@@ -222,7 +222,8 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 	return strings.Join(signatures, " "), nil
 }
 
-// note stores the outcome of an attempt in the delivery, and in its webhook where it is news.
+// note stores the outcome of an attempt in the delivery, and in its webhook if it changes the
+// webhook's state.
 func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) (next, error) {
 	now := s.now()
 	after := d
@@ -271,7 +272,7 @@ func (s *Store) again(ctx context.Context, ref Ref) (*Webhook, error) {
 	return &w, err
 }
 
-// learn returns the writes of what an attempt tells about the webhook.
+// learn returns the writes that record what an attempt shows about the webhook.
 func (w *Webhook) learn(ctx context.Context, now time.Time, came outcome) []table.Write {
 	if !w.Enabled {
 		return nil

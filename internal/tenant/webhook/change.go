@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// NewWebhook is the request to create one.
+// NewWebhook is the request to create a webhook.
 type NewWebhook struct {
 	Workspace, URL, Description string
 	Types                       []event.Type
@@ -58,7 +58,7 @@ func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.
 	})
 }
 
-// types are each once, in order.
+// types returns each type once, in order.
 func types(given []event.Type) []event.Type {
 	sorted := slices.Sorted(slices.Values(given))
 	return slices.Compact(sorted)
@@ -73,7 +73,8 @@ type Patch struct {
 	Expect record.Versions
 }
 
-// Patch changes a webhook. One that is enabled again begins without a past.
+// Patch changes a webhook. A webhook that is enabled again starts without its earlier
+// failures.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Webhook, error) {
 	if patch.URL != nil {
 		if err := s.CheckURL("url", *patch.URL); err != nil {
@@ -98,8 +99,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Webhook, error
 	})
 }
 
-// Rotate gives a webhook another secret and returns that, which is never shown again. The one
-// before goes on to sign for a day, beside the new one.
+// Rotate gives a webhook another secret and returns that secret, which is never shown again.
+// The previous secret continues to sign for a day, beside the new secret.
 func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, err error) {
 	var w Webhook
 	w, err = s.change(ctx, ref, nil, func(w *Webhook) (string, error) {
@@ -115,8 +116,8 @@ func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, 
 	return w, secret, err
 }
 
-// change applies a change to a webhook. apply returns the names of what it has changed, "" for
-// nothing.
+// change applies a change to a webhook. apply returns the names of the changed members, or ""
+// if nothing has changed.
 func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, apply func(*Webhook) (string, error)) (Webhook, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (w Webhook, o record.Outbox, err error) {
 		if w, err = s.expected(ctx, ref, expect); err != nil {

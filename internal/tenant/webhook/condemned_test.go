@@ -39,8 +39,8 @@ func newEngine(tb table.Table, function workflow.TaskFunc) (*local.Engine, error
 	})
 }
 
-// deadlyServer is a process that goes on with the deliveries that are under way, each of which ends
-// it.
+// deadlyServer is a process that continues the deliveries that are under way. Each of them
+// ends the process.
 func deadlyServer() error {
 	tb, err := sqlite.Open(os.Getenv(deadlyFile))
 	if err != nil {
@@ -60,8 +60,8 @@ func deadlyServer() error {
 	return errors.New("nothing has ended the process")
 }
 
-// TestAttackADeliveryThatEndsTheServer is given up after the second death. It gets no other
-// workflow, which would end the server again.
+// TestAttackADeliveryThatEndsTheServer: the delivery is given up after the second death. It
+// gets no other workflow, which would end the server again.
 func TestAttackADeliveryThatEndsTheServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")

@@ -67,7 +67,8 @@ func TestAnEventIsSentSigned(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsWantedIsSent by types, and not while a webhook is disabled.
+// TestOnlyWhatIsWantedIsSent: only events of the wanted types, and nothing while a webhook is
+// disabled.
 func TestOnlyWhatIsWantedIsSent(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -85,8 +86,8 @@ func TestOnlyWhatIsWantedIsSent(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsSentAgain until it gets through, with growing pauses, under the same id, with a
-// signature of its own time.
+// TestWhatFailsIsSentAgain until it succeeds, with growing pauses, under the same id, with a
+// signature for the time of each attempt.
 func TestWhatFailsIsSentAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -130,7 +131,7 @@ func TestWhatFailsIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestWhatNeverGetsThroughIsGivenUp after a day, and sent once more when somebody asks for it.
+// TestWhatNeverGetsThroughIsGivenUp after a day, and sent once more when a user replays it.
 func TestWhatNeverGetsThroughIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -173,7 +174,7 @@ func TestWhatNeverGetsThroughIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheWayThere are told in words that hold no address.
+// TestFaultsOfTheWayThere: the text of a network error contains no address.
 func TestFaultsOfTheWayThere(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -280,7 +281,7 @@ func TestWhoIsGoneIsDisabled(t *testing.T) {
 	}
 }
 
-// TestWhoFailsForDaysIsDisabled although it is told something new each day.
+// TestWhoFailsForDaysIsDisabled although it gets a new event each day.
 func TestWhoFailsForDaysIsDisabled(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -327,7 +328,8 @@ func TestASecretIsReplaced(t *testing.T) {
 	}
 }
 
-// TestWhatWasLostIsRescued: what was never started, what ended without an end, and what runs.
+// TestWhatWasLostIsRescued: a workflow that was never started, a workflow that ended without
+// ending its delivery, and a running workflow.
 func TestWhatWasLostIsRescued(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -365,7 +367,7 @@ func TestWhatWasLostIsRescued(t *testing.T) {
 	}
 }
 
-// TestAMessageOfNoWebhook is what a run's end is told with.
+// TestAMessageOfNoWebhook sends a message that reports the end of a run.
 func TestAMessageOfNoWebhook(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -385,7 +387,7 @@ func TestAMessageOfNoWebhook(t *testing.T) {
 	}
 }
 
-// TestAWorkspaceHasAFewWebhooks and each event is one delivery to each, at most.
+// TestAWorkspaceHasAFewWebhooks and each event is at most one delivery to each webhook.
 func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -413,7 +415,7 @@ func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	f.create()
 }
 
-// TestADeliveryIsBegun also when who caused the event has gone.
+// TestADeliveryIsBegun also when the client that caused the event has disconnected.
 func TestADeliveryIsBegun(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -442,7 +444,8 @@ func (r readings) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	return r.Table.Get(ctx, key)
 }
 
-// TestAnAttemptReadsItsWebhookOnce so that the address and the secrets are of one moment.
+// TestAnAttemptReadsItsWebhookOnce so that the address and the secrets are from the same
+// moment.
 func TestAnAttemptReadsItsWebhookOnce(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

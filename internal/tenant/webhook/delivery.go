@@ -15,19 +15,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Status is how far a delivery is.
+// Status is the state of a delivery.
 type Status string
 
 const (
-	// Pending: it is to be sent at its Due time. An attempt ends it, or moves that time.
+	// Pending: it must be sent at its Due time. An attempt ends the delivery, or moves that
+	// time.
 	Pending Status = "pending"
 	// Succeeded: an attempt was answered with 2xx. Terminal, until it is replayed.
 	Succeeded Status = "succeeded"
-	// Failed: it was given up. Terminal, until it is replayed.
+	// Failed: the delivery was given up. Terminal, until it is replayed.
 	Failed Status = "failed"
 )
 
-// transitions lists what may follow each status.
+// transitions lists the statuses that may follow each status.
 var transitions = map[Status][]Status{
 	Pending:   {Pending, Succeeded, Failed},
 	Succeeded: {Pending},
@@ -40,38 +41,39 @@ func (s Status) MayBecome(next Status) bool { return slices.Contains(transitions
 // DeliveryRef names a delivery.
 type DeliveryRef struct {
 	Workspace string
-	// Log is the webhook's id, or what the sender of a Message has named.
+	// Log is the webhook's id, or Message.Log of a Message.
 	Log      string
 	Delivery string
 }
 
 func (r DeliveryRef) key() table.Key { return keys.WebhookDelivery(r.Workspace, r.Log, r.Delivery) }
 
-// Delivery is a message on its way to one address, or what became of it.
+// Delivery is a message on its way to one address, or the result of sending it.
 type Delivery struct {
 	DeliveryRef
 	Created, Updated time.Time
 	Status           Status
-	// Message is what is sent.
+	// Message is the message.
 	Message Sent
-	// Attempts is how often it was sent since it was made or replayed last, Response the status of
-	// the last answer, 0 when there was none, and Failure why it was no success.
+	// Attempts is how often the message was sent since the delivery was made or last replayed,
+	// Response is the status of the last answer, or 0 if there was no answer, and Failure says
+	// why the last attempt failed.
 	Attempts, Response int
 	Failure            string
-	// Due is when the next attempt is, zero when there is none.
+	// Due is the time of the next attempt, or zero if there is no next attempt.
 	Due time.Time
-	// round counts the workflows that it was given.
+	// round counts the workflows of the delivery.
 	round   int64
 	version int64
 }
 
-// Sent is what a delivery sends.
+// Sent is the message that a delivery sends.
 type Sent struct {
 	// ID is the webhook-id: the same in every attempt, for receivers that take no message twice.
 	ID   string `json:"id"`
 	Type string `json:"type"`
 	Body []byte `json:"body"`
-	// URL is where to, when that is no webhook's to say.
+	// URL is the address, if the message is not for a webhook.
 	URL string `json:"url,omitempty"`
 }
 
@@ -84,9 +86,9 @@ const (
 	attrDue      = "due"
 	attrRound    = "round"
 
-	// retention is how long a delivery is in its log.
+	// retention is how long a delivery stays in its log.
 	retention = 30 * 24 * time.Hour
-	// lease is how long after its time an attempt is missed.
+	// lease is how long after its time an attempt counts as missed.
 	lease = 2 * time.Minute
 )
 
@@ -105,8 +107,8 @@ func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.DueDeliveryEntry(d.Delivery, at.Add(lease))}
 }
 
-// change returns the write of the delivery's next state, under the condition that nobody changed it
-// since it was read.
+// change returns the write of the delivery's next state, under the condition that the delivery
+// has not changed since it was read.
 func (d Delivery) change(now time.Time, next Delivery) table.Update {
 	if !d.Status.MayBecome(next.Status) {
 		panic(fmt.Sprintf("webhook: a delivery that is %s may not become %s", d.Status, next.Status))
@@ -119,7 +121,7 @@ func (d Delivery) change(now time.Time, next Delivery) table.Update {
 	switch {
 	case next.Status == Pending:
 		change.Set[attrDue], change.Index = clock.Format(next.Due), d.dueAt(next.Due)
-	case d.Message.URL != "": // nobody can replay it, and what it tells of may go before it does
+	case d.Message.URL != "": // it cannot be replayed, and its object may be deleted before it
 		change.Body = record.Encode(Sent{ID: d.Message.ID, Type: d.Message.Type})
 	}
 	return change
@@ -136,7 +138,7 @@ func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
 	return d, r.Err()
 }
 
-// GetDelivery returns a delivery; an unknown one is a fault.NotFound.
+// GetDelivery returns a delivery; an unknown delivery is a fault.NotFound.
 func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, error) {
 	item, err := s.table.Get(ctx, ref.key())
 	if errors.Is(err, table.ErrNotFound) {
@@ -156,8 +158,8 @@ type Page struct {
 	Cursor string
 }
 
-// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the next
-// page, "" when there is none.
+// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the
+// next page, or "" if there is no next page.
 func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Delivery, next string, err error) {
 	if _, err := s.Get(ctx, ref); err != nil {
 		return nil, "", err
@@ -180,8 +182,8 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Del
 	return found, read.Cursor, nil
 }
 
-// Replay sends the message of a delivery that has ended once more, under its webhook-id. A delivery
-// that is still on its way is a fault.Conflict.
+// Replay sends the message of an ended delivery once more, with the same webhook-id. A
+// delivery that is still on its way is a fault.Conflict.
 func (s *Store) Replay(ctx context.Context, ref Ref, deliveryID string) (Delivery, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (d Delivery, o record.Outbox, err error) {
 		w, err := s.Get(ctx, ref)

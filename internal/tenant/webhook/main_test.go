@@ -68,7 +68,8 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// clock goes on by a microsecond each time it is read, so that what happens later has a later time.
+// clock advances by a microsecond each time it is read, so that a later event has a later
+// time.
 func (f *fixture) clock() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,8 +123,8 @@ func (f *fixture) deliveries(ref webhook.Ref) []webhook.Delivery {
 	return found
 }
 
-// attempt calls the task with the input of an execution, and returns until when the machine waits;
-// zero when it is done.
+// attempt calls the task with the input of an execution, and returns the time until which the
+// machine waits; zero when it is done.
 func (f *fixture) attempt(input json.RawMessage) time.Time {
 	f.Helper()
 	output, err := f.Task(f.Context(), input)
@@ -139,7 +140,7 @@ func (f *fixture) attempt(input json.RawMessage) time.Time {
 }
 
 // drive performs an execution as its machine does, and returns how long it waited before each
-// attempt but the first.
+// attempt except the first.
 func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
 	f.Helper()
 	for due := f.attempt(input); !due.IsZero(); due = f.attempt(input) {
@@ -149,7 +150,7 @@ func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
 	return pauses
 }
 
-// engine is a workflow.Engine that starts nothing and remembers what it was asked for.
+// engine is a workflow.Engine that starts nothing and remembers the requested executions.
 type engine struct {
 	mu      sync.Mutex
 	names   []string
@@ -184,7 +185,7 @@ func (e *engine) Describe(_ context.Context, _ workflow.Machine, name string) (w
 	return workflow.Execution{Status: status}, nil
 }
 
-// take returns the inputs of what was started since the last call.
+// take returns the inputs of the executions that were started since the last call.
 func (e *engine) take() []json.RawMessage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -200,8 +201,8 @@ type received struct {
 	path   string
 }
 
-// receiver is somebody who is told: it answers as the test says, 204 unless it does, and keeps what
-// it got.
+// receiver is the server of a webhook's address: it answers with the statuses that the test
+// sets, or else with 204, and keeps the requests that it got.
 type receiver struct {
 	*httptest.Server
 
@@ -237,14 +238,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(status)
 }
 
-// answer says what the next requests are answered with.
+// answer sets the statuses of the next answers.
 func (r *receiver) answer(statuses ...int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers = statuses
 }
 
-// all returns what came since the last call.
+// all returns the requests that came since the last call.
 func (r *receiver) all() []received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,5 +261,5 @@ func verify(t *testing.T, secret string, r received) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key.VerifyIgnoringTimestamp(r.body, r.header) // the clock is the test's
+	return key.VerifyIgnoringTimestamp(r.body, r.header) // the test sets the clock
 }

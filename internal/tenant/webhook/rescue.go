@@ -16,9 +16,9 @@ import (
 // rescuePage is how many deliveries are in memory at a time.
 const rescuePage = 100
 
-// Rescue gives the deliveries that are overdue a workflow: one that was never started is started,
-// one whose workflow has ended without ending it gets another. What is left when ctx ends is for
-// the next Rescue, and no error.
+// Rescue gives overdue deliveries a workflow: a workflow that was never started is started,
+// and a delivery whose workflow has ended without ending the delivery gets another workflow.
+// When ctx ends, the remaining deliveries are left to the next Rescue; this is not an error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
 }
@@ -51,7 +51,7 @@ func (s *Store) rescue(ctx context.Context, d Delivery) error {
 	if lost {
 		after.round++
 	}
-	// It is looked at again when this lease is over.
+	// A later Rescue looks at the delivery again when this lease is over.
 	change := d.change(now, after)
 	change.Index = d.dueAt(later(d.Due, now))
 	renewed, err := record.Try(ctx, s.table, change)

@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Sealed says what the sealed texts in items of this package's kinds are bound to.
+// Sealed returns, for each kind of item of this package, what its sealed texts are bound to.
 var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	kindWebhook: func(item *table.Item) (secret.Bound, error) {
 		workspace, err := keys.WorkspaceOf(item.Key)

@@ -18,36 +18,36 @@ import (
 const (
 	// timeout bounds one attempt.
 	timeout = 15 * time.Second
-	// maxAnswer is how much of an answer is read, in bytes. Nothing of it is kept.
+	// maxAnswer is how much of an answer is read, in bytes. The body is not kept.
 	maxAnswer = 16 << 10
 	// disableAfter is how long a webhook may fail without one success in between.
 	disableAfter = 5 * 24 * time.Hour
-	// overlap is how long a secret that was replaced goes on to sign.
+	// overlap is how long a replaced secret continues to sign.
 	overlap = 24 * time.Hour
 )
 
-// schedule is how long after each failed attempt the next one follows.
+// schedule is the pause between each failed attempt and the next attempt.
 var schedule = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
 }
 
-// Config is what a Store works with.
+// Config holds the dependencies and settings of a Store.
 type Config struct {
 	Table    table.Table
 	Workflow workflow.Engine
 	Sealer   secret.Sealer
 	Now      clock.Clock
-	// Log gets trouble that no request fails for; the default is slog's. It never gets an address
-	// or a secret.
+	// Log gets errors that do not make a request fail; the default is slog's. It never gets an
+	// address or a secret.
 	Log *slog.Logger
-	// Private are the networks that webhooks may have addresses of although these are not public.
+	// Private are the networks that are not public but may contain addresses of webhooks.
 	Private outbound.Networks
 	// Quotas bound how many webhooks a workspace may have.
 	Quotas quota.Limits
 	// Timeout bounds one attempt; 0 is 15 s.
 	Timeout time.Duration
-	// Schedule is how long after each failed attempt the next one follows; nil is 27 hours with
-	// growing pauses.
+	// Schedule is the pause between each failed attempt and the next attempt; nil means 27
+	// hours with growing pauses.
 	Schedule []time.Duration
 }
 
@@ -79,15 +79,15 @@ func NewStore(c Config) *Store {
 	return s
 }
 
-// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that messages may be
-// sent to.
+// CheckURL returns a fault.Invalid unless messages may be sent to the URL, which is the value
+// of the field.
 func (s *Store) CheckURL(field, raw string) error {
 	return outbound.CheckURL(field, raw, s.private)
 }
 
-// later is when the attempt follows that comes after some failed ones; ok is false when there is
-// none. The pause is up to a fifth shorter or longer, so that what failed together does not come
-// back together.
+// later returns the time of the attempt that follows the given number of failed attempts; ok
+// is false if there is no further attempt. The pause is up to a fifth shorter or longer, so
+// that deliveries that failed together are not repeated together.
 func (s *Store) later(now time.Time, failed int) (_ time.Time, ok bool) {
 	if failed > len(s.schedule) {
 		return time.Time{}, false

@@ -31,41 +31,43 @@ func (r Ref) Delivery(id string) DeliveryRef {
 	return DeliveryRef{Workspace: r.Workspace, Log: r.Webhook, Delivery: id}
 }
 
-// Spec is what a webhook was asked to be.
+// Spec is the description of a webhook from its client.
 type Spec struct {
 	URL string `json:"url"`
-	// Types are those of the events that it is sent; none stands for all.
+	// Types are the types of the events that the webhook gets; an empty list means all types.
 	Types       []event.Type `json:"types,omitempty"`
 	Description string       `json:"description,omitempty"`
-	// Secrets sign what is sent, the present one first.
+	// Secrets sign the messages, the present secret first.
 	Secrets []signer `json:"secrets"`
 }
 
 // signer is a secret that signs.
 type signer struct {
 	Sealed []byte `json:"sealed"`
-	// Until is when one that was replaced ceases to sign; zero for the present one.
+	// Until is when a replaced secret stops signing; zero for the present secret.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Webhook is an address that is told of events.
+// Webhook is an address that gets events.
 type Webhook struct {
 	Ref
 	Spec
 	Created, Updated time.Time
-	// Enabled says that it is sent anything, Reason why it is not if the server decided so.
+	// Enabled says that the webhook gets messages, Reason says why it gets no messages if the
+	// server disabled it.
 	Enabled bool
 	Reason  string
-	// Failing is since when nothing has got through to it; zero when the last attempt did.
+	// Failing is the time since which no attempt has succeeded; zero if the last attempt
+	// succeeded.
 	Failing time.Time
 	version int64
 }
 
-// Why the server has disabled a webhook.
+// The reasons why the server disables a webhook.
 const (
 	// ReasonGone: its address answered 410.
 	ReasonGone = "GONE"
-	// ReasonFailing: nothing got through to it for days.
+	// ReasonFailing: no attempt has succeeded for days.
 	ReasonFailing = "FAILING"
 )
 
@@ -76,11 +78,11 @@ const (
 	attrFailing = "failing_since"
 )
 
-// Version counts the changes of a webhook. All that is shown of it is the same as long as its
-// version is.
+// Version counts the changes of a webhook. Everything that is shown of a webhook stays the
+// same as long as its version stays the same.
 func (w Webhook) Version() int64 { return w.version }
 
-// wants tells whether a webhook is to be sent events of a type.
+// wants reports whether a webhook gets events of a type.
 func (w Webhook) wants(t event.Type) bool {
 	return w.Enabled && (len(w.Types) == 0 || slices.Contains(w.Types, t))
 }
@@ -96,8 +98,8 @@ func decodeWebhook(workspace string, item *table.Item) (Webhook, error) {
 	return w, r.Err()
 }
 
-// change returns a write of the webhook under the condition that nobody changed it since it was
-// read.
+// change returns a write of the webhook under the condition that the webhook has not changed
+// since it was read.
 func (w Webhook) change(now time.Time, set table.Attrs) table.Update {
 	return record.Change(w.key(), now, set, table.Equals(record.Version, w.version))
 }
@@ -117,7 +119,7 @@ func (s *Store) List(ctx context.Context, workspace string) ([]Webhook, error) {
 	return found, nil
 }
 
-// Get returns a webhook; an unknown one is a fault.NotFound.
+// Get returns a webhook; an unknown webhook is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Webhook, error) {
 	item, err := s.table.Get(ctx, ref.key())
 	if errors.Is(err, table.ErrNotFound) {
@@ -129,7 +131,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Webhook, error) {
 	return decodeWebhook(ref.Workspace, item)
 }
 
-// prefix tells secrets of webhooks from others, as Standard Webhooks says.
+// prefix distinguishes secrets of webhooks from other secrets, as Standard Webhooks defines.
 const prefix = "whsec_"
 
 // newSecret makes a secret, and seals it.

@@ -10,18 +10,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attributes of the records of API keys by which KeepAdmin knows an admin's key.
+// Attributes of the records of API keys by which KeepAdmin recognizes an admin's key.
 const (
 	AttrRole    = "role"
 	AttrExpires = "expires_at"
 )
 
-// KeepAdmin guards a transaction in which a workspace loses the admin whose item is under the key,
-// a member or an API key. It returns the write that the transaction needs: of two that take away
-// each other's only other admin, one fails on it. When there is no other admin, it is a
-// fault.Conflict. A key that expires is none, as nobody might notice.
+// KeepAdmin guards a transaction in which a workspace loses the admin whose item is under the
+// key, a member or an API key. It returns the write that the transaction needs: if two
+// transactions each remove the only other admin, this write makes one of them fail. If there
+// is no other admin, the error is a fault.Conflict. A key that expires does not count as an
+// admin, because its expiry might go unnoticed.
 func (s *Store) KeepAdmin(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error) {
-	// The version is read before the admins, so that whoever is taken away meanwhile is noticed.
+	// The version is read before the admins, so that the removal of an admin meanwhile is
+	// noticed.
 	item, err := s.get(ctx, workspaceID)
 	if err != nil {
 		return nil, err

@@ -23,12 +23,12 @@ import (
 
 // Member is a person in a workspace.
 type Member struct {
-	// ID stands for the user, so that nobody is a member twice.
+	// ID is derived from the user, so that no user is a member twice.
 	ID string `json:"-"`
 	// User is an email address in small letters, or the subject that the person's tokens have.
 	User string `json:"user"`
-	// Issuer is whose subject it is: another issuer may call another person so. It is "" with an
-	// email address, which any issuer may vouch for.
+	// Issuer is the issuer of the subject: another issuer may use the same subject for another
+	// person. It is "" for an email address, which any issuer may confirm.
 	Issuer string `json:"issuer,omitempty"`
 	Role   Role   `json:"role"`
 	// Created is when the person became a member, Updated when the role was last set.
@@ -43,17 +43,16 @@ func (m Member) Version() int64 { return m.version }
 
 const (
 	kindMember = "member"
-	// longestUser is that of an email address and more, longestIssuer that of an address on the
-	// web.
+	// longestUser is long enough for every email address, longestIssuer for a web address.
 	longestUser   = 320
 	longestIssuer = 500
 )
 
-// MemberID is the id of the member that a user is, or would be. Nobody tells email addresses apart
-// by capitals.
+// MemberID is the id of the member that a user is, or would be. Capital letters make no
+// difference in email addresses.
 func MemberID(user, issuer string) string { return id.Of(issuer, userOf(user)) }
 
-// userOf returns how a user is stored.
+// userOf returns the stored form of a user.
 func userOf(user string) string {
 	if strings.Contains(user, "@") {
 		return strings.ToLower(user)
@@ -80,7 +79,8 @@ func checkUser(user, issuer string) error {
 	return nil
 }
 
-// AddMember makes a user a member of a workspace. One who is a member already is a fault.Conflict.
+// AddMember makes a user a member of a workspace. A user who is a member already is a
+// fault.Conflict.
 func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string, role Role, notes ...record.Note[Member]) (Member, error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return Member{}, err
@@ -110,8 +110,8 @@ func (m Member) audit(ctx context.Context, action audit.Action) audit.Entry {
 	return audit.New(ctx, action, m.ID, strings.TrimSpace(strings.Join([]string{string(m.Role), m.User, m.Issuer}, " ")))
 }
 
-// SetRole gives a member another role. The last admin of a workspace stays one: anything else is a
-// fault.Conflict.
+// SetRole gives a member another role. The last admin of a workspace stays an admin: another
+// role is a fault.Conflict.
 func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role Role, expect record.Versions) (Member, error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return Member{}, err
@@ -136,8 +136,8 @@ func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role 
 	})
 }
 
-// RemoveMember takes a member out of a workspace; an unknown one is a fault.NotFound, the last
-// admin a fault.Conflict.
+// RemoveMember takes a member out of a workspace; an unknown member is a fault.NotFound, and
+// the last admin is a fault.Conflict.
 func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, expect record.Versions) error {
 	_, err := s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
 		key := keys.Member(workspaceID, m.ID)
@@ -156,7 +156,8 @@ func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, 
 	return err
 }
 
-// changeMember reads a member and writes what change decides. No writes are no change.
+// changeMember reads a member and applies the writes that change returns. If there are no
+// writes, nothing changes.
 func (s *Store) changeMember(
 	ctx context.Context, workspaceID, memberID string, expect record.Versions, change func(Member) (Member, []table.Write, error),
 ) (Member, error) {
@@ -173,7 +174,7 @@ func (s *Store) changeMember(
 	})
 }
 
-// Member returns a member; an unknown one is a fault.NotFound.
+// Member returns a member; an unknown member is a fault.NotFound.
 func (s *Store) Member(ctx context.Context, workspaceID, memberID string) (Member, error) {
 	notFound := fault.New(fault.NotFound, "Member ID %s not found.", memberID)
 	if !id.Valid(memberID) {

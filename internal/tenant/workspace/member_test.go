@@ -23,7 +23,7 @@ import (
 
 const issuer = "https://people.test"
 
-// add makes a user a member; one without an @ is a subject of the issuer.
+// add makes a user a member; a user without an @ is a subject of the issuer.
 func add(t *testing.T, s *workspace.Store, workspaceID, user string, role workspace.Role) workspace.Member {
 	t.Helper()
 	from := ""
@@ -165,7 +165,7 @@ func TestTheLastAdminStays(t *testing.T) {
 	must(t, apiKeys.Revoke(t.Context(), w.ID, key.ID, store.KeepAdmin))
 }
 
-// TestAdminsTakeEachOtherAway at once, all of them, in each way there is.
+// TestAdminsTakeEachOtherAway has all admins remove each other at once, in each possible way.
 func TestAdminsTakeEachOtherAway(t *testing.T) {
 	t.Parallel()
 	for range 10 {

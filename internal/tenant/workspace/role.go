@@ -7,18 +7,18 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Role is what somebody may do in a workspace.
+// Role determines what a caller may do in a workspace.
 type Role string
 
 // The roles, the strongest first.
 const (
 	Admin  Role = "admin"  // everything
-	Editor Role = "editor" // everything but to delete, and to say who may do what
-	Viewer Role = "viewer" // to look, at no secrets
+	Editor Role = "editor" // everything except deleting and changing the permissions of others
+	Viewer Role = "viewer" // read access, without secrets
 )
 
-// Agent is the role of a deployment's own agent, which nobody can be given: it may use the agent
-// server of its deployment, and nothing else.
+// Agent is the role of a deployment's own agent. It cannot be given to a member, key or token.
+// An agent may use the agent server of its deployment, and nothing else.
 const Agent Role = "agent"
 
 var roles = []Role{Admin, Editor, Viewer}
@@ -31,7 +31,8 @@ func ParseRole(name string) (Role, error) {
 	return Role(name), nil
 }
 
-// Over tells whether a role may more than another. A text that is not a role may nothing.
+// Over reports whether a role may do more than another role. A text that is not a role may do
+// nothing.
 func (r Role) Over(other Role) bool { return r.rank() < other.rank() }
 
 func (r Role) rank() int {
@@ -41,7 +42,7 @@ func (r Role) rank() int {
 	return len(roles)
 }
 
-// Verb is what is done to a resource.
+// Verb is an action on a resource.
 type Verb string
 
 // The verbs.
@@ -52,11 +53,11 @@ const (
 	Delete Verb = "delete"
 )
 
-// Permission is a verb and what it is done to, as deployments:create.
+// Permission is a kind of resource and a verb, for example deployments:create.
 type Permission string
 
-// The permissions that Go code names. Those of the control plane's operations are declared in the
-// OpenAPI document.
+// The permissions that Go code names. The permissions of the control plane's operations are
+// declared in the OpenAPI document.
 const (
 	DeploymentsUpdate Permission = "deployments:update"
 	RunsCreate        Permission = "runs:create"
@@ -72,8 +73,8 @@ var permissions = map[string]map[Role][]Verb{
 	"integrations":    {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"listeners":       {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"auth":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the Auth Service
-	"runs":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update, Delete}, Viewer: {Read}}, // all of an agent server
-	"secrets":         {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // whose values nobody reads
+	"runs":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update, Delete}, Viewer: {Read}}, // everything in an agent server
+	"secrets":         {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the values cannot be read
 	"webhooks":        {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"events":          {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
 	"workspaces":      {Admin: {Create, Read, Update, Delete}, Editor: {Read}, Viewer: {Read}}, // with members and trust rules
@@ -81,7 +82,7 @@ var permissions = map[string]map[Role][]Verb{
 	"audit-log":       {Admin: {Read}},
 }
 
-// May tells whether the role has a permission.
+// May reports whether the role has a permission.
 func (r Role) May(p Permission) bool {
 	resource, verb, _ := strings.Cut(string(p), ":")
 	return slices.Contains(permissions[resource][r], Verb(verb))

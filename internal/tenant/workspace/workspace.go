@@ -1,6 +1,6 @@
-// Package workspace holds the tenants. Everything that Slipway stores belongs to one workspace,
-// whose id clients send as X-Tenant-Id. It also says who may do what in one: its members, and the
-// roles that they, keys and tokens have.
+// Package workspace holds the tenants. Everything that Slipway stores belongs to one
+// workspace, whose id clients send as X-Tenant-Id. It also defines permissions in a workspace:
+// its members, and the roles that members, keys and tokens have.
 package workspace
 
 import (
@@ -22,7 +22,7 @@ import (
 // Workspace is a tenant.
 type Workspace struct {
 	ID string `json:"-"`
-	// Name is no other workspace's.
+	// Name is unique among workspaces.
 	Name    string    `json:"name"`
 	Created time.Time `json:"-"`
 }
@@ -30,7 +30,7 @@ type Workspace struct {
 const (
 	kind     = "workspace"
 	kindName = "workspace_name"
-	// attrWorkspace is whose the name is.
+	// attrWorkspace is the workspace that has the name.
 	attrWorkspace = "workspace"
 )
 
@@ -84,7 +84,7 @@ func taken(name string) func(*table.Item) error {
 	return record.Always(fault.New(fault.Conflict, "There is a workspace named %s already.", name))
 }
 
-// Get returns a workspace; an unknown one is a fault.NotFound.
+// Get returns a workspace; an unknown workspace is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, workspaceID string) (Workspace, error) {
 	item, err := s.get(ctx, workspaceID)
 	if err != nil {
@@ -117,7 +117,7 @@ func NotFound(workspaceID string) error {
 	return fault.New(fault.NotFound, "Workspace ID %s not found.", workspaceID)
 }
 
-// Find returns the workspace of an id or a name; an unknown one is a fault.NotFound.
+// Find returns the workspace with an id or a name; an unknown workspace is a fault.NotFound.
 func (s *Store) Find(ctx context.Context, idOrName string) (Workspace, error) {
 	if id.Valid(idOrName) {
 		return s.Get(ctx, idOrName)
@@ -186,7 +186,7 @@ func body(item *table.Item, w Workspace, now time.Time) table.Write {
 }
 
 // Adopt reserves the name of a workspace that was made before names were reserved. If another
-// workspace has the name by now, this one is named by a part of its id.
+// workspace has the name by now, this workspace gets a name that contains a part of its id.
 func (s *Store) Adopt(ctx context.Context, workspaceID string) error {
 	item, err := s.get(ctx, workspaceID)
 	if err != nil {

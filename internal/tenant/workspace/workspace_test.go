@@ -50,7 +50,7 @@ func wantKind(t *testing.T, what string, err error, want fault.Kind) {
 	}
 }
 
-// wantList compares the list with what is said about each workspace alone.
+// wantList compares the list with the answer for each single workspace.
 func wantList(t *testing.T, s *workspace.Store, want ...workspace.Workspace) {
 	t.Helper()
 	got, err := s.List(t.Context())
@@ -97,7 +97,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOfManyOneGetsTheName creates and renames at once.
+// TestOfManyOneGetsTheName creates and renames concurrently.
 func TestOfManyOneGetsTheName(t *testing.T) {
 	t.Parallel()
 	store, _ := setUp(t)
@@ -157,8 +157,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestRenamedAtOnce lets names of one workspace compete: the list has one, and it is the
-// workspace's own.
+// TestRenamedAtOnce renames one workspace concurrently: the list has one name, and it is the
+// name of the workspace.
 func TestRenamedAtOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := setUp(t)
@@ -199,7 +199,8 @@ func TestAnotherKindOfItemIsNoWorkspace(t *testing.T) {
 	}
 }
 
-// TestAWorkspaceOfAnEarlierVersion has no name that is reserved, and may share it with another.
+// TestAWorkspaceOfAnEarlierVersion has a workspace whose name is not reserved, and may also be
+// the name of another workspace.
 func TestAWorkspaceOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	store, tb := setUp(t)
@@ -220,7 +221,7 @@ func TestAWorkspaceOfAnEarlierVersion(t *testing.T) {
 	wantList(t, store, made...)
 }
 
-// TestWhatRolesMay is the table of the interface.
+// TestWhatRolesMay checks the table of the interface.
 func TestWhatRolesMay(t *testing.T) {
 	t.Parallel()
 	may := func(role workspace.Role, resource string) string {

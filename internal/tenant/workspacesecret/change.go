@@ -15,15 +15,15 @@ import (
 
 // Patch is a request to change a secret.
 type Patch struct {
-	// Data has the values of the keys that it sets, nil for those that it takes away. What it does
-	// not name stays.
+	// Data has the values of the keys that the patch sets, and nil for the keys that it
+	// removes. Other keys stay.
 	Data map[string]*string
-	// Expect are the versions of which the secret must have one; nil is any.
+	// Expect lists the versions, one of which the secret must have; nil allows any version.
 	Expect []int64
 }
 
-// apply returns the values after the patch, and the keys whose values are others than before or
-// gone, sorted.
+// apply returns the values after the patch, and the sorted keys whose values have changed or
+// are gone.
 func (p Patch) apply(data map[string]string) (next map[string]string, changed []string) {
 	next = maps.Clone(data)
 	if next == nil {
@@ -44,8 +44,8 @@ func (p Patch) apply(data map[string]string) (next map[string]string, changed []
 	return next, changed
 }
 
-// Patch changes a secret, and returns it with the keys whose values have changed. A broken rule is
-// a fault.Invalid; taking away a key that a deployment refers to is a fault.Conflict.
+// Patch changes a secret, and returns it with the keys whose values have changed. A broken
+// rule is a fault.Invalid; removing a key that a deployment refers to is a fault.Conflict.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (after Secret, changed []string, err error) {
 	after, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (Secret, record.Outbox, error) {
 		var o record.Outbox
@@ -81,8 +81,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (after Secret, 
 	return after, changed, err
 }
 
-// mayLose refuses to take away a key that is referred to. A reference that is made meanwhile
-// changes the secret's version.
+// mayLose refuses to remove a key that a deployment refers to. A reference that is made
+// meanwhile changes the secret's version.
 func (s *Store) mayLose(ctx context.Context, before Secret, after map[string]string) error {
 	lost := slices.DeleteFunc(slices.Clone(before.Keys), func(key string) bool { _, stays := after[key]; return stays })
 	if len(lost) == 0 {
@@ -106,7 +106,7 @@ func (s *Store) mayLose(ctx context.Context, before Secret, after map[string]str
 }
 
 // Delete deletes a secret. A secret that deployments use is a fault.Conflict. expect lists the
-// versions of which the secret must have one; nil is any.
+// versions, one of which the secret must have; nil allows any version.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		before, err := s.expected(ctx, ref, expect)

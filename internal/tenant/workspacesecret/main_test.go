@@ -25,7 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
 
-// fixture is a store whose deployments are items that say which keys of which secret they refer to.
+// fixture is a store whose deployments are items that contain the keys and the secret to which
+// they refer.
 type fixture struct {
 	*testing.T
 	*workspacesecret.Store
@@ -52,7 +53,8 @@ func (f *fixture) over(tb table.Table) *workspacesecret.Store {
 	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: f.key, Now: f.clock, Referred: f.referred})
 }
 
-// clock goes on by a microsecond each time it is read, so that what happens later has a later time.
+// clock advances by a microsecond each time it is read, so that a later event has a later
+// time.
 func (f *fixture) clock() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +73,7 @@ func (f *fixture) referred(ctx context.Context, workspace, deployment, name stri
 	return strings.Fields(item.Text(name)), nil
 }
 
-// refer has a deployment refer to keys of a secret from now on, as it was read before.
+// refer makes a deployment refer to keys of a secret from now on; the secret was read before.
 func (f *fixture) refer(of workspacesecret.Secret, deployment string, keysOf ...string) error {
 	f.Helper()
 	put := table.Put{Item: table.Item{Key: keys.Deployment(workspace, deployment), Attrs: table.Attrs{of.Name: strings.Join(keysOf, " ")}}}
@@ -103,7 +105,7 @@ func (f *fixture) get(name string) workspacesecret.Secret {
 	return found
 }
 
-// patch sets values; "" takes a key away.
+// patch sets values; "" removes a key.
 func (f *fixture) patch(name string, data map[string]string) (workspacesecret.Secret, []string) {
 	f.Helper()
 	after, changed, err := f.Patch(f.Context(), ref(name), patched(data))
@@ -135,7 +137,7 @@ func (f *fixture) wantFault(err error, kind fault.Kind, parts ...string) {
 	}
 }
 
-// all runs calls at once.
+// all runs calls concurrently.
 func all(calls ...func()) {
 	var running sync.WaitGroup
 	for _, call := range calls {

@@ -23,13 +23,13 @@ type Ref struct{ Workspace, Name string }
 // Key is the secret's storage key.
 func (r Ref) Key() table.Key { return keys.WorkspaceSecret(r.Workspace, r.Name) }
 
-// bound is what the values are sealed for. The names of secrets are chosen by users, so they are
-// kept apart from ids.
+// bound returns the binding of the sealed values. Users choose the names of secrets, so the
+// names are kept apart from ids.
 func (r Ref) bound() secret.Bound {
 	return secret.Bound{Workspace: r.Workspace, Resource: "secrets/" + r.Name}
 }
 
-// Sealed says what the sealed texts in items of this package's kinds are bound to.
+// Sealed returns, for each kind of item of this package, what its sealed texts are bound to.
 var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	kind: func(item *table.Item) (secret.Bound, error) {
 		workspace, name, err := keys.ParseWorkspaceSecret(item.Key)
@@ -37,15 +37,15 @@ var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	},
 }
 
-// Secret is what everybody may see of a secret.
+// Secret is the visible part of a secret, without its values.
 type Secret struct {
 	Ref
-	// Keys are those of its values, sorted.
+	// Keys are the keys of its values, sorted.
 	Keys             []string
 	Created, Updated time.Time
 
 	sealed []byte
-	// gone says that it was deleted: what is left of it hides its values.
+	// gone says that the secret was deleted: the rest of it serves to hide its values.
 	gone    bool
 	version int64
 }
@@ -53,7 +53,7 @@ type Secret struct {
 // Version counts the changes of the secret, and the references that were made to it.
 func (s Secret) Version() int64 { return s.version }
 
-// Has tells whether the secret has a value under the key.
+// Has reports whether the secret has a value under the key.
 func (s Secret) Has(key string) bool {
 	_, found := slices.BinarySearch(s.Keys, key)
 	return found
@@ -68,32 +68,33 @@ func (s *Store) expected(ctx context.Context, ref Ref, versions record.Versions)
 	return secret, err
 }
 
-// unchanged is the condition that nobody changed the secret since it was read, nor referred to it
-// anew, nor made another one of its name.
+// unchanged is the condition that since the secret was read it was not changed, no new
+// reference to it was made, and no other secret of its name was made.
 func (s Secret) unchanged() table.Cond {
 	return table.All(table.Equals(record.Version, s.version), table.Equals(record.Created, clock.Format(s.Created)))
 }
 
-// Content is what a secret hides.
+// Content is the hidden part of a secret.
 type Content struct {
 	// Data are the values by their keys.
 	Data map[string]string `json:"data"`
-	// Former are values that it had, the newest last.
+	// Former are values that the secret had before, the newest last.
 	Former []string `json:"former,omitempty"`
 }
 
 const (
-	// MaxSize is how large the values of a secret may be with their keys, as JSON: no larger than
-	// what an agent can be given.
+	// MaxSize is how large the values of a secret with their keys may be, in bytes of JSON: no
+	// larger than the data that an agent can be given.
 	MaxSize = 60 << 10
-	// maxFormer and maxFormerSize are how many values that were replaced are kept, and how large
-	// they may be together.
+	// maxFormer is how many replaced values are kept, and maxFormerSize is how large they may
+	// be together, in bytes.
 	maxFormer, maxFormerSize = 20, 60 << 10
 	// maxName is how long a name or a key may be.
 	maxName = 253
 )
 
-// replaced returns the content with other values, which keeps what went.
+// replaced returns the content with other values. It keeps the values that were replaced or
+// removed.
 func (c Content) replaced(data map[string]string) Content {
 	next := Content{Data: data, Former: slices.Clone(c.Former)}
 	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
@@ -113,8 +114,8 @@ func (c Content) replaced(data map[string]string) Content {
 	return next
 }
 
-// namePattern and keyPattern are those of Kubernetes's Secrets: a DNS subdomain, and a key of its
-// data.
+// namePattern and keyPattern are the patterns of Kubernetes's Secrets: a DNS subdomain for the
+// name, and the pattern of a key of its data.
 var (
 	namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	keyPattern  = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
@@ -122,8 +123,8 @@ var (
 
 func isName(name string) bool { return len(name) <= maxName && namePattern.MatchString(name) }
 
-// check applies the rules to the values of a secret; a broken one is a fault.Invalid. No word of it
-// holds a value.
+// check applies the rules to the values of a secret; a broken rule is a fault.Invalid. Its
+// text never contains a value.
 func check(name string, data map[string]string) error {
 	var broken []string
 	if !isName(name) {
@@ -151,7 +152,7 @@ const (
 	attrGone = "gone"
 )
 
-// body is how a secret is stored.
+// body is the stored form of a secret.
 type body struct {
 	Keys   []string `json:"keys"`
 	Sealed []byte   `json:"sealed"`

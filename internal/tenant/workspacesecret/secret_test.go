@@ -116,7 +116,7 @@ func TestListIsPaged(t *testing.T) {
 	}
 	f.refers("secret-6", "d", "k")
 	f.must(f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Deployment(workspace, "d")}}))
-	f.must(f.Delete(t.Context(), ref("secret-6"), nil)) // of which something is left
+	f.must(f.Delete(t.Context(), ref("secret-6"), nil)) // a part of it stays
 	var got []string
 	for cursor := ""; ; {
 		page, err := f.List(t.Context(), workspace, record.Window{Limit: 2, Offset: 5, Cursor: cursor})
@@ -149,7 +149,7 @@ func TestListIsPaged(t *testing.T) {
 	}
 }
 
-// refers has a deployment refer to keys of a secret from now on.
+// refers makes a deployment refer to keys of a secret from now on.
 func (f *fixture) refers(name, deployment string, keysOf ...string) {
 	f.Helper()
 	f.must(f.refer(f.get(name), deployment, keysOf...))
@@ -181,7 +181,7 @@ func TestWhatIsReferredToStays(t *testing.T) {
 		f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, gone)}))
 	}
 	f.refers("search", "d4", "a")
-	f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, "d4")})) // whose note an index has not shown
+	f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, "d4")})) // an index has not shown its note
 	f.must(f.Delete(t.Context(), ref("search"), nil))
 	f.wantEmpty("search")
 }
@@ -201,7 +201,7 @@ func TestFormerValuesStayToBeHidden(t *testing.T) {
 		t.Errorf("former values (-want +got):\n%s", diff)
 	}
 	version := f.get("search").Version()
-	for _, d := range []string{"d1", "d2"} { // refer to it no more
+	for _, d := range []string{"d1", "d2"} { // no longer refer to it
 		f.must(f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Deployment(workspace, d)}}))
 	}
 	f.must(f.Delete(t.Context(), ref("search"), nil))
@@ -223,7 +223,7 @@ func TestFormerValuesStayToBeHidden(t *testing.T) {
 	f.wantEmpty("search")
 }
 
-// lagging is a table whose lists are as they once were.
+// lagging is a table whose lists are in an earlier state.
 type lagging struct {
 	table.Table
 	list table.Page
@@ -236,8 +236,8 @@ func (l lagging) Query(ctx context.Context, query table.Query) (table.Page, erro
 	return l.Table.Query(ctx, query)
 }
 
-// TestADeploymentIsReleasedTwice by one who sees it among the users of a deleted secret no more,
-// and by one who still does.
+// TestADeploymentIsReleasedTwice by a caller that no longer sees it among the users of a
+// deleted secret, and by a caller that still sees it.
 func TestADeploymentIsReleasedTwice(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -316,8 +316,8 @@ func TestManyPatchesLoseNoKey(t *testing.T) {
 	}
 }
 
-// TestAReferenceAndALossAreNeverBothMade has each of the two ways to take a value away meet a new
-// reference to it.
+// TestAReferenceAndALossAreNeverBothMade runs each of the two ways to remove a value
+// concurrently with a new reference to it.
 func TestAReferenceAndALossAreNeverBothMade(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -343,8 +343,8 @@ func TestAReferenceAndALossAreNeverBothMade(t *testing.T) {
 	}
 }
 
-// TestAReferenceIsToTheSecretThatWasRead and to no other one of its name, which may have other
-// keys.
+// TestAReferenceIsToTheSecretThatWasRead and to no other secret of its name, which may have
+// other keys.
 func TestAReferenceIsToTheSecretThatWasRead(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -18,14 +18,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Config is what a Store works with.
+// Config holds the dependencies of a Store.
 type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	Now    clock.Clock
-	// Referred returns the keys of a secret that a deployment refers to, by what it is to be or by
-	// what it runs or may run again; none of a deployment that is not there, which is a
-	// fault.NotFound.
+	// Referred returns the keys of a secret that a deployment refers to, in its desired state
+	// or in a revision that it runs or may run again. A deployment that does not exist has no
+	// keys and is a fault.NotFound.
 	Referred func(ctx context.Context, workspace, deployment, name string) ([]string, error)
 }
 
@@ -42,7 +42,8 @@ func NewStore(c Config) *Store {
 	return &Store{table: c.Table, sealer: c.Sealer, now: c.Now, referred: c.Referred}
 }
 
-// Create creates a secret. A broken rule is a fault.Invalid, a name that is taken a fault.Conflict.
+// Create creates a secret. A broken rule is a fault.Invalid, and a name that is taken is a
+// fault.Conflict.
 func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, notes ...record.Note[Secret]) (Secret, error) {
 	if err := check(ref.Name, data); err != nil {
 		return Secret{}, err
@@ -81,7 +82,7 @@ func (r Ref) audit(ctx context.Context, action audit.Action, now time.Time) tabl
 	return audit.New(ctx, action, r.Name, "").Write(r.Workspace, now)
 }
 
-// seal returns a secret with a content, and how it is stored.
+// seal returns a secret with the given content, and its stored form.
 func (s *Store) seal(ctx context.Context, ref Ref, content Content) (Secret, []byte, error) {
 	sealed, err := s.sealer.Seal(ctx, ref.bound(), record.Encode(content))
 	if err != nil {
@@ -99,12 +100,12 @@ func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
 	}
 	var content Content
 	if err := json.Unmarshal(plain, &content); err != nil {
-		return Content{}, errors.New("decode secret: it is not what was sealed") // the decoder's own words could hold a part of it
+		return Content{}, errors.New("decode secret: it is not what was sealed") // the decoder's own error could contain a part of it
 	}
 	return content, nil
 }
 
-// Get returns a secret; an unknown one is a fault.NotFound.
+// Get returns a secret; an unknown secret is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Secret, error) {
 	found, err := s.read(ctx, ref)
 	if err == nil && found.gone {
@@ -116,7 +117,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Secret, error) {
 	return found, nil
 }
 
-// read returns also what is left of a secret that was deleted.
+// read also returns the rest of a deleted secret.
 func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
 	if !isName(ref.Name) {
 		return Secret{}, notFound(ref)
@@ -133,7 +134,7 @@ func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
 
 func notFound(ref Ref) error { return fault.New(fault.NotFound, "Secret %q not found.", ref.Name) }
 
-// Named returns those of some secrets that there are, by their names.
+// Named returns the named secrets that exist, by their names.
 func (s *Store) Named(ctx context.Context, workspace string, names ...string) (map[string]Secret, error) {
 	found, err := s.named(ctx, workspace, names)
 	maps.DeleteFunc(found, func(_ string, one Secret) bool { return one.gone })
@@ -164,7 +165,8 @@ func (s *Store) named(ctx context.Context, workspace string, names []string) (ma
 	return found, nil
 }
 
-// Contents opens secrets. One that was deleted has no Data, one that was never there is left out.
+// Contents opens secrets. A deleted secret has no Data, and a secret that never existed is
+// left out.
 func (s *Store) Contents(ctx context.Context, workspace string, names ...string) (map[string]Content, error) {
 	found, err := s.named(ctx, workspace, names)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Use returns the writes that note a deployment with the secret, for the transaction that makes a
-// reference to it. When one of their conditions fails, the secret was changed since it was read,
-// which is to be read again.
+// Use returns the writes that note a deployment with the secret, for the transaction that
+// makes a reference to it. If one of their conditions fails, the secret has changed since it
+// was read, and must be read again.
 func (s Secret) Use(deployment string, now time.Time) []table.Write {
 	return []table.Write{
-		// Counting the version up is what makes a Patch or a Delete that looked for references
-		// before this one look again.
+		// The increased version makes a Patch or a Delete that read the references before this
+		// one was made read them again.
 		table.Update{Key: s.Key(), Add: map[string]int64{record.Version: 1}, If: s.unchanged()},
 		table.Put{Item: table.Item{
 			Key: keys.SecretUse(s.Workspace, s.Name, deployment), Attrs: record.Attrs(kindUse, now, nil),
@@ -34,7 +34,7 @@ func (s Secret) Use(deployment string, now time.Time) []table.Write {
 // User is a deployment that refers to a secret.
 type User struct {
 	Deployment string
-	// Keys are those that it refers to.
+	// Keys are the keys that it refers to.
 	Keys []string
 }
 
@@ -44,23 +44,23 @@ func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
 	return found.users, err
 }
 
-// EachNoted hands every deployment to take that has ever referred to a secret and is not erased,
-// oldest first.
+// EachNoted passes to take every deployment that has ever referred to a secret and is not
+// erased, oldest first.
 func (s *Store) EachNoted(ctx context.Context, ref Ref, take func(deployment string) error) error {
 	return table.Each(ctx, s.table, func(item *table.Item) error { return take(keys.SecretUseDeployment(item.Key)) }, keys.SecretUses(ref.Workspace, ref.Name))
 }
 
-// uses are what is noted about a secret.
+// uses holds the notes about a secret.
 type uses struct {
 	users []User
-	// ever says that a deployment which is there has referred to the secret.
+	// ever says that an existing deployment has referred to the secret.
 	ever bool
-	// stray are notes of deployments that are not there: their list is an index, which may lag
-	// behind when they are erased.
+	// stray holds the deletions of notes of deployments that no longer exist: the list of
+	// notes is an index, which may lag behind when notes are erased.
 	stray []table.Write
 }
 
-// asksAtOnce is how many deployments are asked side by side what they refer to.
+// asksAtOnce is how many deployments are asked concurrently for their references.
 const asksAtOnce = 16
 
 func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
@@ -116,8 +116,8 @@ func names(users []User) string {
 	return list
 }
 
-// Release takes the notes of a deployment away that is being erased, and what is left of deleted
-// secrets with the last note of each.
+// Release removes the notes of a deployment that is being erased. With the last note of a
+// deleted secret, it also removes the rest of that secret.
 func (s *Store) Release(ctx context.Context, workspace, deployment string) error {
 	return table.Each(ctx, s.table, func(item *table.Item) error {
 		return s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)

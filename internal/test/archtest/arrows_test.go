@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// exceptions are the arrows that run against the order of the folders, or to an adapter, each with
-// its reason. A folder after the arrow stands for all packages in it.
+// exceptions are the imports against the order of the folders, or of an adapter, each with its
+// reason. A folder after the arrow stands for all packages in it.
 var exceptions = map[string]string{
 	"internal/seam/build/codebuild -> internal/record/keys":            "only keys builds the text of keys",
 	"internal/seam/secret/kms -> internal/record/keys":                 "only keys builds the text of keys",
@@ -46,8 +46,8 @@ var speakHTTP = map[string]string{
 // adapters stands for all packages below a seam, in modules.
 const adapters = "adapters"
 
-// modules says which packages may import a module, so that a new dependency shows in a review. A
-// folder stands for all packages in it.
+// modules lists the packages that may import a module, so that a new dependency is visible in
+// a review. A folder stands for all packages in it.
 var modules = map[string][]string{
 	"cuelabs.dev/go/oci":                             {"internal/seam/registry/files"},
 	"github.com/aws":                                 {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
@@ -87,7 +87,8 @@ var modules = map[string][]string{
 	"zombiezen.com/go/sqlite":                        {"internal/seam/table/sqlite"},
 }
 
-// forTests are the packages for tests whose names do not end in "test", each with what it is.
+// forTests are the packages for tests whose names do not end in "test", each with a
+// description.
 var forTests = map[string]string{
 	"internal/seam/table/testtable":   "a table that a test opens",
 	"internal/seam/table/dynamo/cost": "what the requests of a test cost",
@@ -131,8 +132,9 @@ func folderTable(t *testing.T) []row {
 	return all
 }
 
-// folderOf is the folder of internal that a package counts to. A package for tests counts to test,
-// wherever it lies. The documents in infra become part of binaries and count to no folder.
+// folderOf returns the folder of internal to which a package belongs. A package for tests
+// belongs to test, in any folder. The documents in infra become part of binaries and belong to
+// no folder.
 func folderOf(name string) string {
 	parts := strings.Split(name, "/")
 	switch {
@@ -146,10 +148,10 @@ func folderOf(name string) string {
 	return ""
 }
 
-// isAdapter tells whether a package lies below a seam.
+// isAdapter reports whether a package is below a seam.
 func isAdapter(name string) bool { return folderOf(name) == "seam" && seamOf(name) != name }
 
-// seamOf is the seam that a package of the folder seam belongs to.
+// seamOf returns the seam to which a package of the folder seam belongs.
 func seamOf(name string) string { return path.Join(strings.Split(name, "/")[:3]...) }
 
 func TestTheTableOfFoldersIsComplete(t *testing.T) {
@@ -185,9 +187,9 @@ func TestTheTableOfFoldersIsComplete(t *testing.T) {
 	}
 }
 
-// TestArrows holds two rules. A package imports packages of its own folder and of the folders above
-// it in the table. The adapters of a seam are imported by their seam's other packages, and where
-// programs are put together.
+// TestArrows checks two rules. A package imports packages of its own folder and of the folders
+// above it in the table. Only the other packages of a seam, and the packages that assemble
+// programs, import the seam's adapters.
 func TestArrows(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -211,7 +213,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// brokenRule is the rule that an import breaks, "" if it breaks none.
+// brokenRule returns the rule that an import breaks, or "" if it breaks no rule.
 func brokenRule(order []row, importer, imported string) string {
 	rank := func(name string) int {
 		return slices.IndexFunc(order, func(r row) bool { return r.folder == folderOf(name) }) // infra is above all folders
@@ -225,12 +227,12 @@ func brokenRule(order []row, importer, imported string) string {
 	return ""
 }
 
-// assembles tells whether a package puts programs together.
+// assembles reports whether a package assembles programs.
 func assembles(name string) bool {
 	return slices.Contains([]string{"host", "cmd", "test"}, folderOf(name))
 }
 
-// exceptionFor is the exception that allows an import, "" if there is none.
+// exceptionFor returns the exception that allows an import, or "" if there is no exception.
 func exceptionFor(importer, imported string) string {
 	for arrow := range exceptions {
 		from, to, _ := strings.Cut(arrow, " -> ")
@@ -286,5 +288,5 @@ func checkForeign(importer, imported string) error {
 	return fmt.Errorf("%s imports %s: name the module in modules", importer, imported)
 }
 
-// inFolder tells whether a package is the given one, or lies below it.
+// inFolder reports whether a package is the given package, or is below it.
 func inFolder(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }

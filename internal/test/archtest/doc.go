@@ -1,5 +1,5 @@
-// Package archtest holds the rules of the source tree as tests: who may import whom, what lies
-// where, and what no file may contain.
+// Package archtest holds the rules of the source tree as tests: the allowed imports of each
+// package, the place of each kind of file, and the texts that no file may contain.
 //
-// A rule that stands in the way of good code is changed here, with its reason beside it.
+// A rule that prevents good code is changed here, with its reason beside it.
 package archtest

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestFunctionsLinkNoTemplateEngine keeps the functions small: a template engine finds methods by
-// their names, and a linker that sees one keeps every method of every SDK in the program (7 MB of
-// them, when it was tried).
+// TestFunctionsLinkNoTemplateEngine keeps the functions small: a template engine finds methods
+// by their names, and a linker that sees a template engine keeps every method of every SDK in
+// the program (7 MB of methods, when it was tried).
 func TestFunctionsLinkNoTemplateEngine(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "list", "-deps", "-tags", "lambda.norpc", "./functions/...")
@@ -27,8 +27,8 @@ func TestFunctionsLinkNoTemplateEngine(t *testing.T) {
 	}
 }
 
-// TestWorkersWaitForTheTable: a function that answers requests gives up on a busy table soon, one
-// that a workflow or a timer calls does not.
+// TestWorkersWaitForTheTable: a function that answers requests soon gives up on a busy table,
+// but a function that a workflow or a timer calls does not.
 func TestWorkersWaitForTheTable(t *testing.T) {
 	t.Parallel()
 	workers := 0

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// unguarded are the goroutines that are started without package guard, by file, with how many of
-// them there are and the reason: tenants' work does not run in them, or is guarded further in. Take
-// a line away when its goroutine goes.
+// unguarded are the goroutines that are started without package guard, by file, with their
+// number and the reason: tenants' work does not run in them, or is guarded further in. Remove
+// a line when its goroutine is removed.
 var unguarded = map[string]struct {
 	count  int
 	reason string
@@ -35,9 +35,9 @@ var unguarded = map[string]struct {
 	"internal/seam/workflow/local/lifecycle.go":      {1, "Close waits for a group"},
 }
 
-// TestTenantsWorkIsGuarded wants each goroutine of the server to be started with a guarded
-// function, so that its panic does not end the process. What only tests and programs of their own
-// start is not the server's.
+// TestTenantsWorkIsGuarded checks that each goroutine of the server is started with a guarded
+// function, so that its panic does not end the process. Goroutines that only tests and other
+// programs start do not belong to the server.
 func TestTenantsWorkIsGuarded(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}
@@ -68,7 +68,7 @@ func TestTenantsWorkIsGuarded(t *testing.T) {
 	}
 }
 
-// inServer tells whether a file is part of the server, on one machine or on AWS.
+// inServer reports whether a file is part of the server, on one machine or on AWS.
 func inServer(name string) bool {
 	for _, dir := range []string{"internal/cmd/", "internal/test/"} {
 		if strings.HasPrefix(name, dir) {
@@ -79,8 +79,8 @@ func inServer(name string) bool {
 	return strings.HasPrefix(name, "internal/") && !strings.HasSuffix(dir, "test/")
 }
 
-// isGuarded tells whether an expression is a function that package guard returned, or that of a
-// release, which does the same.
+// isGuarded reports whether an expression is a function that package guard returned, or the
+// function of a release, which does the same.
 func isGuarded(expression ast.Expr) bool {
 	call, ok := expression.(*ast.CallExpr)
 	if !ok {

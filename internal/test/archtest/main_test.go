@@ -26,15 +26,15 @@ type pkg struct {
 	ImportPath string
 	Doc        string
 	Imports    []string
-	// path is the import path within the module; own and foreign are the imports, of which own are
-	// within it too.
+	// path is the import path within the module; own are the imports within the module, and
+	// foreign are all other imports.
 	path         string
 	own, foreign []string
 }
 
 var listed = sync.OnceValues(list)
 
-// packages lists the packages of the module, with what they import outside their tests.
+// packages lists the packages of the module, with their imports outside their tests.
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	all, err := listed()
@@ -84,7 +84,8 @@ type file struct {
 
 var read = sync.OnceValues(readFiles)
 
-// files reads the tree: what git tracks, and what it would track if it were added.
+// files reads the tree: the files that git tracks, and the files that it would track if they
+// were added.
 func files(t *testing.T) []file {
 	t.Helper()
 	all, err := read()
@@ -95,7 +96,7 @@ func files(t *testing.T) []file {
 }
 
 func readFiles() ([]file, error) {
-	// The checkout may belong to another user than the one who tests it.
+	// The checkout may belong to another user than the user of the test.
 	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir, cmd.Stderr = top, os.Stderr
 	out, err := cmd.Output()
@@ -104,14 +105,14 @@ func readFiles() ([]file, error) {
 	}
 	var all []file
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		// A look at the directory makes a file that is added later count as a change, after which
-		// go test does not answer from its cache.
+		// Reading the directory makes a file that is added later count as a change, after
+		// which go test does not answer from its cache.
 		if _, err := os.Stat(filepath.Join(top, filepath.FromSlash(path.Dir(name)))); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 		text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(name)))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // deleted, and not yet committed
+			continue // a deletion that is not yet committed
 		}
 		if err != nil {
 			return nil, err
@@ -132,7 +133,7 @@ func (f file) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
 
 func (f file) isGenerated() bool { return f.syntax != nil && ast.IsGenerated(f.syntax) }
 
-// imports tells whether a Go file imports a package.
+// imports reports whether a Go file imports a package.
 func (f file) imports(importPath string) bool {
 	for _, spec := range f.syntax.Imports {
 		if spec.Path.Value == `"`+importPath+`"` {
@@ -142,5 +143,5 @@ func (f file) imports(importPath string) bool {
 	return false
 }
 
-// at is the position of a node, for a message.
+// at returns the position of a node, for a message.
 func (f file) at(node ast.Node) string { return f.fset.Position(node.Pos()).String() }

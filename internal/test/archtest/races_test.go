@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// handlesLostRaces are the packages that may look at a failed condition themselves, each with its
-// reason. All others use record.Decide, record.Commit and record.Try. The list only shrinks.
+// handlesLostRaces are the packages that may handle a failed condition themselves, each with
+// its reason. All other packages use record.Decide, record.Commit and record.Try. The list
+// only shrinks.
 var handlesLostRaces = map[string]string{
 	"internal/record/record":        "the one place that decides again",
 	"internal/seam/table":           "defines it",
@@ -17,7 +18,7 @@ var handlesLostRaces = map[string]string{
 	"internal/seam/workflow/local":  "a seam cannot import record: a lost race ends the work, or is tried again with pauses",
 }
 
-// TestOnlyRecordHandlesLostRaces keeps a second loop from being written.
+// TestOnlyRecordHandlesLostRaces prevents a second loop.
 func TestOnlyRecordHandlesLostRaces(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -49,8 +50,8 @@ var mayRepeat = map[string]string{
 	"internal/seam/workflow/local.write":       "tries again while the table fails, and stops at the first lost race",
 }
 
-// TestThereIsOneLoopOverLostRaces looks for loops that ask for record.ErrLost or for a failed
-// condition.
+// TestThereIsOneLoopOverLostRaces searches for loops that check for record.ErrLost or for a
+// failed condition.
 func TestThereIsOneLoopOverLostRaces(t *testing.T) {
 	t.Parallel()
 	repeats := map[string]bool{}
@@ -91,7 +92,7 @@ func eachLoop(body ast.Node, visit func(ast.Node)) {
 	})
 }
 
-// asksForLostRace tells whether a node is errors.Is(err, record.ErrLost) or looks for a
+// asksForLostRace reports whether a node is errors.Is(err, record.ErrLost) or checks for a
 // table.ConditionFailed.
 func asksForLostRace(node ast.Node) bool {
 	switch node := node.(type) {

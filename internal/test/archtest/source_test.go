@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// keyText is how text of a storage key looks: a kind before an id.
+// keyText matches the text of a storage key: a kind before an id.
 var keyText = regexp.MustCompile(`(^|[#/"])[A-Z]+#`)
 
-// keyed may write keys down: keys builds them, the seam and its adapters hand them on.
+// keyed may contain the text of keys: package keys builds them, the seam and its adapters pass
+// them on.
 var keyed = []string{"internal/record/keys/", "internal/seam/table/"}
 
 func TestOnlyKeysBuildsKeys(t *testing.T) {
@@ -35,7 +36,7 @@ func TestOnlyKeysBuildsKeys(t *testing.T) {
 	})
 }
 
-// In a bubble of synctest, a sleep takes no time and waits for all others to block.
+// In a bubble of synctest, a sleep takes no time and waits until all other goroutines block.
 func TestTestsDoNotSleep(t *testing.T) {
 	t.Parallel()
 	eachNode(t, func(f file, node ast.Node) {
@@ -60,7 +61,7 @@ func TestTestsAreNotSkipped(t *testing.T) {
 	})
 }
 
-// eachNode visits the syntax of all Go files that are written by hand.
+// eachNode visits the syntax of all handwritten Go files.
 func eachNode(t *testing.T, visit func(file, ast.Node)) {
 	t.Helper()
 	for _, f := range files(t) {
@@ -76,7 +77,7 @@ func eachNode(t *testing.T, visit func(file, ast.Node)) {
 	}
 }
 
-// isSelector tells whether an expression is name.member.
+// isSelector reports whether an expression is name.member.
 func isSelector(expression ast.Expr, name, member string) bool {
 	selector, ok := expression.(*ast.SelectorExpr)
 	if !ok || selector.Sel.Name != member {
@@ -86,10 +87,10 @@ func isSelector(expression ast.Expr, name, member string) bool {
 	return ok && identifier.Name == name
 }
 
-// commentColumns is how wide a line may be that holds nothing but a comment; a tab counts four.
+// commentColumns is how wide a line may be that contains only a comment; a tab counts four.
 const commentColumns = 100
 
-// TestCommentsAreNarrow keeps comments readable beside the code, generated files aside.
+// TestCommentsAreNarrow keeps comments readable beside the code, except in generated files.
 func TestCommentsAreNarrow(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {

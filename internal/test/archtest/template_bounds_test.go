@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// functionBoundary bounds what the roles of functions allow; infra/sam/roles.py checks that each
-// role has it.
+// functionBoundary limits the permissions of the roles of functions; infra/sam/roles.py checks
+// that each role has it.
 const functionBoundary = "FunctionBoundary"
 
 func resourceNamed(t *testing.T, s *template.Stack, name string) template.Resource {
@@ -27,8 +27,9 @@ func resourceNamed(t *testing.T, s *template.Stack, name string) template.Resour
 	return template.Resource{}
 }
 
-// TestAttackAFunctionWritesToLogsOfOthers checks that the boundary denies it for every log group
-// but those whose names begin with the stack's prefix, and those of agents.
+// TestAttackAFunctionWritesToLogsOfOthers checks that the boundary denies it for every log
+// group except the log groups whose names begin with the stack's prefix, and the log groups of
+// agents.
 func TestAttackAFunctionWritesToLogsOfOthers(t *testing.T) {
 	t.Parallel()
 	denied := false
@@ -62,8 +63,8 @@ func TestAttackAFunctionWritesToLogsOfOthers(t *testing.T) {
 	}
 }
 
-// TestTheApiAccountStays: the account-wide setting cannot be taken back by CloudFormation, so the
-// role that it names stays too, also when the first deployment fails.
+// TestTheApiAccountStays: CloudFormation cannot undo the account-wide setting, so the role
+// that it names also stays, even if the first deployment fails.
 func TestTheApiAccountStays(t *testing.T) {
 	t.Parallel()
 	s := stack(t, nil)
@@ -74,8 +75,9 @@ func TestTheApiAccountStays(t *testing.T) {
 	}
 }
 
-// TestTheFirewallAnswersPages checks that scripts of other origins can read its answers, that it
-// knows the usual attacks, and that it counts only what conversations and searches hold too.
+// TestTheFirewallAnswersPages checks that scripts of other origins can read its answers, that
+// it knows the usual attacks, and that the rules that normal conversations and searches also
+// match only count.
 func TestTheFirewallAnswersPages(t *testing.T) {
 	t.Parallel()
 	properties := resourceNamed(t, stack(t, nil), "WebAcl").Properties
@@ -106,8 +108,8 @@ func TestTheFirewallAnswersPages(t *testing.T) {
 	}
 }
 
-// serviceHost is a service in a region, whose domain differs between partitions. Principals of
-// services are the same in all partitions.
+// serviceHost matches the host of a service in a region, whose domain differs between
+// partitions. Principals of services are the same in all partitions.
 var serviceHost = regexp.MustCompile(`\$\{AWS::Region\}\.amazonaws\.com`)
 
 func TestNoHostIsOfOnePartition(t *testing.T) {

@@ -17,15 +17,15 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// sample is a file of events: what the trigger of a function sends.
+// sample is a file with an event that the trigger of a function sends.
 type sample struct {
 	file
 	function string
-	// bad ones are what a function has to refuse.
+	// bad says that the function has to refuse the event.
 	bad bool
 }
 
-// samples are those of each function, by logical id.
+// samples returns the samples of each function, by logical id.
 func samples(t *testing.T) map[string][]sample {
 	t.Helper()
 	found := map[string][]sample{}
@@ -50,7 +50,7 @@ func samples(t *testing.T) map[string][]sample {
 	return found
 }
 
-// strictly reads an event as its trigger's type has it, and all of it.
+// strictly reads an event into its trigger's type, and refuses unknown members.
 func strictly(t *testing.T, s sample, event any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader([]byte(s.text)))
@@ -109,7 +109,7 @@ func TestEventsOfTheAPI(t *testing.T) {
 	}
 }
 
-// checkRequest checks that a request is one of the API, and returns its route.
+// checkRequest checks that a request belongs to the API, and returns its route.
 func checkRequest(t *testing.T, sample sample, s *template.Stack, wanted map[string]place, resource, at, method string, parameters map[string]string) template.Route {
 	t.Helper()
 	filled := resource
@@ -135,7 +135,7 @@ func checkRequest(t *testing.T, sample sample, s *template.Stack, wanted map[str
 	return route
 }
 
-// checkHeaders checks that the two forms in which API Gateway sends headers say the same.
+// checkHeaders checks that the two forms in which API Gateway sends headers are equal.
 func checkHeaders(t *testing.T, sample sample, single map[string]string, multiple map[string][]string) {
 	t.Helper()
 	for name, value := range single {
@@ -153,7 +153,7 @@ func TestEventsOfTheAuthorizer(t *testing.T) {
 	s, wanted := stack(t, nil), places(t)
 	used := map[string]bool{}
 	for _, sample := range samples(t)["Authorizer"] {
-		var event events.APIGatewayCustomAuthorizerRequestTypeRequest // which lacks some of the context's members
+		var event events.APIGatewayCustomAuthorizerRequestTypeRequest // this type lacks some of the context's members
 		if err := json.Unmarshal([]byte(sample.text), &event); err != nil {
 			t.Errorf("%s: %v", sample.name, err)
 		}
@@ -171,7 +171,7 @@ func TestEventsOfTheAuthorizer(t *testing.T) {
 	}
 }
 
-// TestEventsOfTasks checks that each Task state has an event, which has the members that the state
+// TestEventsOfTasks checks that each Task state has an event with the members that the state
 // sends.
 func TestEventsOfTasks(t *testing.T) {
 	t.Parallel()
@@ -222,8 +222,8 @@ func TestEventsOfTheTimer(t *testing.T) {
 	}
 }
 
-// TestReconcileIsToldOfTasksThatEnd checks what the rule lets through: the ends of tasks of the
-// stack's own services.
+// TestReconcileIsToldOfTasksThatEnd checks which events the rule lets through: the ends of
+// tasks of the stack's own services.
 func TestReconcileIsToldOfTasksThatEnd(t *testing.T) {
 	t.Parallel()
 	s := stack(t, variants["with agents"])

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// grants are what each function may do, machine by machine for Step Functions.
+// grants are the permissions of each function, machine by machine for Step Functions.
 var grants = map[string][]string{
 	"Authorizer": {
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
@@ -29,8 +29,8 @@ var grants = map[string][]string{
 	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution restart", "states:StartExecution teardown", "states:StartExecution webhook", "states:StopExecution teardown"}, ecr.PushActions, s3.GrantActions),
 	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
-	// What the operator keeps of the GitHub App: its key for one function, the secret of its
-	// webhook for another.
+	// The operator's secrets of the GitHub App: its key for one function, the secret of its
+	// webhook for another function.
 	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
 	"Githubhook":   slices.Concat(dynamo.Actions, useKey, readSecret, []string{"states:StartExecution rollout", "states:StartExecution webhook"}),
 	"Workspaces":   slices.Concat(dynamo.Actions, useKey),
@@ -52,15 +52,16 @@ var grants = map[string][]string{
 
 var (
 	useKey = []string{"kms:GenerateDataKey", "kms:Decrypt"}
-	// endRuns is for those who start runs and end them, which may be told to a webhook.
+	// endRuns is for functions that start runs and end them; the end may be reported to a
+	// webhook.
 	endRuns    = []string{"states:StartExecution run", "states:StopExecution run", "states:StartExecution webhook"}
 	readSecret = []string{"secretsmanager:GetSecretValue"}
-	// scalingAlarms are what Application Auto Scaling does in its caller's name.
+	// scalingAlarms are the actions that Application Auto Scaling does in its caller's name.
 	scalingAlarms = []string{"cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"}
 	// looking is the part of ecs.Actions that only Await needs.
 	looking = []string{"ecs:DescribeTasks", "ecs:ListServiceDeployments", "ecs:ListTasks", "elasticloadbalancing:DescribeTargetHealth"}
-	// removal is the part of ecs.Actions and codebuild.Actions that looks and takes away, but for
-	// what only Await looks at.
+	// removal is the part of ecs.Actions and codebuild.Actions that reads and removes, except
+	// the reads that only Await needs.
 	removal = []string{
 		"application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms", "codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage",
 		"ecr:DeleteRepository", "ecr:DescribeImages",
@@ -71,7 +72,7 @@ var (
 	}
 )
 
-// unscoped are the actions for which IAM knows no resource, so that "*" is all that can be said.
+// unscoped are the actions for which IAM knows no resource, so that only "*" is possible.
 var unscoped = []string{
 	"ecr:GetAuthorizationToken", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition", "ecs:ListTaskDefinitions", "ecs:ListTasks",
 	"elasticloadbalancing:DescribeRules", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
@@ -118,8 +119,8 @@ func TestTheBuildMayDoWhatItsScriptDoes(t *testing.T) {
 	}
 }
 
-// TestWhoPushesMayDoWhatItTakes compares the role that tokens come from with what its sessions are
-// narrowed to.
+// TestWhoPushesMayDoWhatItTakes compares the role of the tokens with the permissions to which
+// its sessions are narrowed.
 func TestWhoPushesMayDoWhatItTakes(t *testing.T) {
 	t.Parallel()
 	var may []string
@@ -132,13 +133,13 @@ func TestWhoPushesMayDoWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestNoPolicyIsWide looks at every statement of the template, wherever it stands.
+// TestNoPolicyIsWide checks every statement in the whole template.
 func TestNoPolicyIsWide(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
 		for _, resource := range s.Resources {
 			if resource.Name == functionBoundary {
-				continue // it allows nothing by itself
+				continue // the statement allows nothing by itself
 			}
 			eachMap(resource.Properties, func(m map[string]any) {
 				if m["Effect"] == nil {
@@ -214,7 +215,7 @@ func checkStatement(t *testing.T, name string, s statement) {
 				t.Errorf("%s may %v with everything", name, wide)
 			}
 		case strings.HasSuffix(resource, ":scalable-target/*"):
-			// A target's id says nothing of the service that it scales.
+			// A target's id does not contain the service that it scales.
 			if s.Condition["StringEquals"]["application-autoscaling:service-namespace"] != "ecs" {
 				t.Errorf("%s may scale everything", name)
 			}
@@ -226,11 +227,12 @@ func checkStatement(t *testing.T, name string, s statement) {
 	}
 }
 
-// ownARN begins with that of a resource of the template, whose name is CloudFormation's choice.
+// ownARN matches a text that begins with the ARN of a resource of the template whose name
+// CloudFormation chooses.
 var ownARN = regexp.MustCompile(`^[A-Za-z]+\.Arn/`)
 
-// checkPrincipal is about who is let in by a resource or a role: a service, the account, or
-// everybody under a condition.
+// checkPrincipal checks the principals that a resource or a role admits: a service, the
+// account, or every principal under a condition.
 func checkPrincipal(t *testing.T, name string, m map[string]any) {
 	t.Helper()
 	principal, _ := m["Principal"].(map[string]any)
@@ -307,7 +309,7 @@ type task struct {
 	}
 }
 
-// tasks are the Task states of a definition, by name.
+// tasks returns the Task states of a definition, by name.
 func tasks(t *testing.T, text []byte) map[string]task {
 	t.Helper()
 	var definition struct{ States map[string]json.RawMessage }

@@ -18,11 +18,11 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// operation is an operation of an OpenAPI document, as far as the template cares.
+// operation is the part of an OpenAPI document's operation that matters for the template.
 type operation struct {
 	OperationID string `yaml:"operationId"`
 	Tags        []string
-	// Security is nil unless the operation says something of its own.
+	// Security is nil unless the operation declares its own security.
 	Security  *[]any
 	Responses map[string]struct {
 		Ref     string `yaml:"$ref"`
@@ -31,18 +31,19 @@ type operation struct {
 	}
 }
 
-// isOpen tells whether everybody may call it.
+// isOpen reports whether every client may call the operation.
 func (o operation) isOpen() bool { return o.Security != nil && len(*o.Security) == 0 }
 
-// place is a path of the API, with what it should be.
+// place is a path of the API, with its expected properties.
 type place struct {
 	function, authorizer string
 	streaming            bool
-	// operations are the document's, by method.
+	// operations are the document's operations, by method.
 	operations map[string]string
 }
 
-// interfaces are the documents, where each of them is served, and by whom.
+// interfaces are the documents, with the path at which each is served and the functions that
+// serve it.
 var interfaces = []struct {
 	document   []byte
 	bases      []string
@@ -84,12 +85,12 @@ var interfaces = []struct {
 	}},
 }
 
-// placeOf returns the place of a request: method, and a path with values or with the variables of
-// the documents.
+// placeOf returns the place of a request, given by a method and a path with values or with the
+// variables of the documents.
 func placeOf(t *testing.T, all map[string]place, method, path string) (place, bool) {
 	t.Helper()
-	// The documents' paths are a tree as the routes of an API are, so the closest match is found in
-	// the same way.
+	// The documents' paths are a tree like the routes of an API, so the closest match is found
+	// in the same way.
 	documents, alone := []template.Route{}, []template.Route{}
 	for at := range all {
 		if own, rest, found := strings.Cut(at, " "); found {
@@ -113,8 +114,9 @@ func placeOf(t *testing.T, all map[string]place, method, path string) (place, bo
 	return place{}, false
 }
 
-// places are all paths that the documents name, and the documents themselves. An operation that is
-// open to everybody, on a path where others are not, has a place by its method and path.
+// places returns all paths that the documents name, and the documents themselves. An operation
+// that every client may call, on a path with other operations that need credentials, has a
+// place by its method and path.
 func places(t *testing.T) map[string]place {
 	t.Helper()
 	all := map[string]place{}
@@ -152,9 +154,10 @@ func places(t *testing.T) map[string]place {
 					if name, ok := strings.CutPrefix(good.Ref, "#/components/responses/"); ok {
 						headers = document.Components.Responses[name].Headers
 					}
-					// What waits says where its answer can be taken up again, as most streams do.
+					// An operation that waits names the place where its answer can be
+					// continued, as most streams do.
 					_, streaming := headers["Location"]
-					_, isSocket := o.Responses["101"] // which shares the path of a stream
+					_, isSocket := o.Responses["101"] // a socket shares the path of a stream
 					streaming = streaming || isSocket || good.Content["text/event-stream"] != nil
 					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
 					at := base + path
@@ -182,8 +185,8 @@ func places(t *testing.T) map[string]place {
 	return all
 }
 
-// TestRoutesAreThoseOfTheDocuments checks where API Gateway sends each operation of the documents,
-// and that no route is unused.
+// TestRoutesAreThoseOfTheDocuments checks to which function API Gateway sends each operation
+// of the documents, and that no route is unused.
 func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
@@ -278,7 +281,7 @@ func TestGatewayAnswersAsTheMuxDoes(t *testing.T) {
 		if want, known := gatewayStatus[kind]; !known || response.Status != want {
 			t.Errorf("%s has status %d, want %d", kind, response.Status, want)
 		}
-		// A messageString has quotes around it already.
+		// A messageString already contains its quotes.
 		text := strings.ReplaceAll(response.Templates["application/json"], "$context.error.messageString", `"VALUE"`)
 		text = contextVariable.ReplaceAllString(text, "VALUE")
 		var body map[string]string
@@ -318,8 +321,8 @@ func TestBodiesPassUnharmed(t *testing.T) {
 	}
 }
 
-// TestTheAccessLogHoldsNoSecrets checks what is written about each request: JSON, and nothing that
-// a client chose freely.
+// TestTheAccessLogHoldsNoSecrets checks the log line of each request: it is JSON, and contains
+// nothing that a client chose freely.
 func TestTheAccessLogHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	format := ""

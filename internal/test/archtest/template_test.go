@@ -15,15 +15,17 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// These tests hold template.yaml to what it is about: functions, interface documents, state
-// machines, the table.
+// These tests compare template.yaml with the objects that it declares: functions, interface
+// documents, state machines, the table.
 
-// stackName is told from all else that a name could hold. It is the stack's prefix of names, too.
+// stackName differs from every other text that a name could contain. It is also the stack's
+// prefix of names.
 const stackName = "thestack"
 
 const listenerARN = "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/" + stackName + "/1/2"
 
-// variants are the parameters under which every condition of the template both holds and does not.
+// variants are parameters with which every condition of the template is true in some variant
+// and false in another.
 var variants = map[string]map[string]string{
 	"without agents": nil,
 	"with agents": {
@@ -66,7 +68,7 @@ func stack(t *testing.T, parameters map[string]string) *template.Stack {
 	return s
 }
 
-// stacks are those that were resolved, each once.
+// stacks holds the resolved stacks; each is resolved once.
 var stacks sync.Map
 
 // eachStack runs a check on all variants.
@@ -80,7 +82,7 @@ func eachStack(t *testing.T, check func(t *testing.T, s *template.Stack)) {
 	}
 }
 
-// folders are those in a directory of the source tree.
+// folders returns the folders in a directory of the source tree.
 func folders(t *testing.T, dir string) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -187,10 +189,11 @@ func eachMap(value any, visit func(map[string]any)) {
 	}
 }
 
-// variable is how code names a variable of the environment that the template sets.
+// variable matches the name of an environment variable, as code writes it, that the template
+// sets.
 var variable = regexp.MustCompile(`"(SLIPWAY_[A-Z_]+)"`)
 
-// composed are where functions are put together out of their environment.
+// composed are the folders in which functions are assembled from their environment.
 var composed = []string{"functions/", "internal/host/stack/"}
 
 func TestFunctionsGetTheVariablesThatTheyRead(t *testing.T) {
@@ -213,7 +216,7 @@ func TestFunctionsGetTheVariablesThatTheyRead(t *testing.T) {
 					t.Errorf("%s has %s, which nobody reads", f.Name, name)
 				}
 			}
-			if size > quota/2 { // names in an account are longer than here
+			if size > quota/2 { // names in an account are longer than in this test
 				t.Errorf("the environment of %s has %d bytes of %d", f.Name, size, quota)
 			}
 			for name, reader := range readBy {
@@ -253,8 +256,8 @@ func TestNoResourceWaitsForItself(t *testing.T) {
 	}
 }
 
-// TestTheStackIsWithinQuotas counts a stack's resources as SAM makes them; infra/sam/check.py has
-// it do so.
+// TestTheStackIsWithinQuotas counts a stack's resources as SAM makes them; infra/sam/check.py
+// checks the quotas with the resources that SAM itself makes.
 func TestTheStackIsWithinQuotas(t *testing.T) {
 	t.Parallel()
 	const maxResources, maxNodes = 500, 300
@@ -311,8 +314,8 @@ func TestEnvironmentsCanBeDeployed(t *testing.T) {
 	}
 }
 
-// A hyphen follows the prefix in each name and pattern of names, so without one in the prefix
-// itself no stack's permissions reach what another stack has.
+// A hyphen follows the prefix in each name and pattern of names, so if the prefix itself
+// contains no hyphen, no stack's permissions reach the resources of another stack.
 func TestPrefixesOfNames(t *testing.T) {
 	t.Parallel()
 	for prefix, good := range map[string]bool{

@@ -13,12 +13,12 @@ const (
 	maxMainLines = 60
 )
 
-// topLevel is all that may lie at the top, beside names with a dot.
+// topLevel lists the names that are allowed at the top, besides names with a dot.
 var topLevel = []string{
 	"functions", "internal", "infra", "events", "template.yaml", "samconfig.toml", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE",
 }
 
-// vague are names that say nothing about what is inside.
+// vague are names that say nothing about the content of a package.
 var vague = []string{"util", "utils", "common", "helper", "helpers", "manager", "managers", "models"}
 
 func TestTopLevel(t *testing.T) {
@@ -41,8 +41,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// isExample tells whether the file is of an example, which is a repository of its own with its own
-// words.
+// isExample reports whether the file belongs to an example, which is a separate repository
+// with its own terms.
 func isExample(name string) bool { return strings.HasPrefix(name, "infra/examples/") }
 
 func TestLength(t *testing.T) {
@@ -61,11 +61,11 @@ func TestLength(t *testing.T) {
 
 const brand = "the public service's brand"
 
-// namesPackages are where the framework's packages are used, which are called what they are called:
-// programs that drive a server through the client packages, the runtimes, agents (those too that
-// `slipway new` writes), what builds and tests those or compares them with the framework's own
-// servers, the list of complaints, which names the trackers that they stand in, and the public
-// spellings of names, which are data.
+// namesPackages matches the files that use the framework's packages, whose names are fixed:
+// programs that drive a server through the client packages, the runtimes, agents (also the
+// agents that `slipway new` writes), files that build and test these or compare them with the
+// framework's own servers, the list of complaints, which names the trackers that contain them,
+// and the public spellings of names, which are data.
 var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli|shapes|application)/|infra/runtimes/(python|node)/|infra/examples/((python|node)-|clients/|chat-react/)|internal/cmd/cli/starter/(python|javascript)/|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver|shapes)_test\.go$|internal/api/agentserver/COMPLAINTS\.md$|internal/base/publicname/names\.json$)`)
 
 // forbidden are texts, in lower case, that no file may contain. They are written in two parts here,
@@ -76,14 +76,14 @@ var forbidden = map[string][]string{
 	brand:                            {"lang" + "graph", "lang" + "chain", "lang" + "smith"},
 }
 
-// within is what may stand before a path of one machine, which is a part of another path then.
+// within matches the text before a machine path that is only a part of another path.
 var within = regexp.MustCompile(`[\w.$}]$`)
 
 func TestForbiddenTexts(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
 		if f.name == "go.mod" || f.name == "go.sum" {
-			continue // modules that tests use are called what they are called
+			continue // the names of modules that tests use are fixed
 		}
 		text := strings.ToLower(f.text)
 		for what, words := range forbidden {
@@ -99,8 +99,8 @@ func TestForbiddenTexts(t *testing.T) {
 	}
 }
 
-// find returns where a word first stands in a text, -1 if nowhere. A path counts only where it
-// begins.
+// find returns the position at which a word first occurs in a text, or -1 if it does not
+// occur. A path counts only where it begins.
 func find(text, word string) int {
 	for from := 0; ; {
 		at := strings.Index(text[from:], word)

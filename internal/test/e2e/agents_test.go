@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// languages are those of the examples; each has the same ones.
+// languages are the languages of the examples; each language has the same examples.
 var languages = []string{"python", "node"}
 
-// agentStories are the examples, and what the client SDKs live through with each: functions of
-// testdata/sdk/agents.
+// agentStories maps the examples to the stories that the client SDKs run with each: functions
+// of testdata/sdk/agents.
 var agentStories = map[string][]string{
 	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "breakpoints", "described"},
 	"approval":   {"approval", "edited"},
@@ -29,7 +29,7 @@ var agentStories = map[string][]string{
 	"store":      {"store"},
 }
 
-// exampleRepository is an example as a repository of its own.
+// exampleRepository returns an example as a separate repository.
 func exampleRepository(t *testing.T, name string) *repository {
 	t.Helper()
 	r := newRepository(t)
@@ -52,7 +52,7 @@ func exampleRepository(t *testing.T, name string) *repository {
 	return r
 }
 
-// change replaces a text of a file, which must be there once.
+// change replaces a text of a file. The text must occur exactly once.
 func (r *repository) change(t *testing.T, name, old, with string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
@@ -66,7 +66,7 @@ func (r *repository) change(t *testing.T, name, old, with string) {
 	r.commit(t)
 }
 
-// deployExample deploys what is on a repository's branch and says how long it took.
+// deployExample deploys the branch of a repository and logs how long it took.
 func (s *server) deployExample(t *testing.T, name string, repo *repository, secrets ...secret) *deployment {
 	t.Helper()
 	begun := time.Now()
@@ -75,7 +75,7 @@ func (s *server) deployExample(t *testing.T, name string, repo *repository, secr
 	return d
 }
 
-// live has an SDK live through stories, with commas between them, and returns what it says.
+// live makes an SDK run stories, which are separated by commas, and returns its output.
 func (d *deployment) live(t *testing.T, sdk, language, stories string, more ...string) string {
 	t.Helper()
 	said, err := tell(d.client(t, sdk, "agents"), append([]string{language, stories}, more...)...)
@@ -85,7 +85,7 @@ func (d *deployment) live(t *testing.T, sdk, language, stories string, more ...s
 	return said
 }
 
-// tell runs an SDK's client with more arguments, and returns what it says.
+// tell runs an SDK's client with more arguments, and returns its output.
 func tell(client *exec.Cmd, args ...string) (string, error) {
 	client.Args = append(client.Args, args...)
 	var complaints bytes.Buffer
@@ -97,13 +97,15 @@ func tell(client *exec.Cmd, args ...string) (string, error) {
 	return strings.TrimSpace(string(said)), nil
 }
 
-// remove removes the deployment, so that its agent does not take what the next one needs.
+// remove removes the deployment, so that its agent does not use the resources that the next
+// deployment needs.
 func (d *deployment) remove(t *testing.T) {
 	t.Helper()
 	d.server.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
 }
 
-// TestAgents has one server for all examples, so that what they have in common is fetched once.
+// TestAgents has one server for all examples, so that their common dependencies are fetched
+// once.
 func TestAgents(t *testing.T) {
 	s := newAgentServer(t)
 	t.Run("side by side", func(t *testing.T) {
@@ -134,7 +136,8 @@ func (s *server) example(t *testing.T, language, example string) {
 	repo := exampleRepository(t, name)
 	d := s.deployExample(t, name, repo)
 	for _, sdk := range sdks {
-		// One process for all stories, as it takes longer to start than a story.
+		// There is one process for all stories, because starting a process takes longer than a
+		// story.
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, strings.Join(agentStories[example], ",")) })
 	}
 	if example == "approval" {
@@ -176,8 +179,8 @@ func (s *server) waitsForAPerson(t *testing.T, language string) {
 	d.remove(t)
 }
 
-// counting makes the branches of the map-reduce example write down that they run; the first run of
-// one of them, which is to run again, does not end.
+// counting makes the branches of the map-reduce example note that they run. The first run of
+// the branch that must run again does not end.
 var counting = map[string]struct{ file, old, with, again string }{
 	"python": {"agent.py", `async def tell_joke(branch: Branch) -> State:
 `, `async def tell_joke(branch: Branch) -> State:
@@ -195,8 +198,8 @@ var counting = map[string]struct{ file, old, with, again string }{
 `, "duck"},
 }
 
-// goesOn kills an agent in the middle of a node: that node is run again, those that had finished
-// are not.
+// goesOn kills an agent in the middle of a node: that node is run again, and finished nodes
+// are not run again.
 func (s *server) goesOn(t *testing.T, language string) {
 	name := language + "-map-reduce"
 	repo := exampleRepository(t, name)
@@ -228,7 +231,7 @@ func (s *server) goesOn(t *testing.T, language string) {
 	d.remove(t)
 }
 
-// liveKilled has an SDK live through the story in which the agent is killed at the SDK's word.
+// liveKilled makes an SDK run the story in which the agent is killed when the SDK says so.
 func (d *deployment) liveKilled(t *testing.T, sdk, language string) {
 	t.Helper()
 	cmd := d.client(t, sdk, "agents")
@@ -252,7 +255,7 @@ func (d *deployment) liveKilled(t *testing.T, sdk, language string) {
 	}
 }
 
-// saysWhatIsWrong has a revision say in words why a repository cannot be built or served.
+// saysWhatIsWrong checks that a revision explains why a repository cannot be built or served.
 func (s *server) saysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		example, file, text, status string
@@ -292,7 +295,7 @@ func (s *server) saysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// nothing are graphs that do nothing.
+// nothing holds graphs that do nothing.
 var nothing = map[string]struct{ file, text string }{
 	"python": {"agent.py", "from langgraph.graph import START, StateGraph\nfrom typing_extensions import TypedDict\n\n\nclass State(TypedDict, total=False):\n    n: int\n\n\n" +
 		"async def nothing(state: State) -> State:\n    return {\"n\": 1}\n\n\ngraph = StateGraph(State).add_node(nothing).add_edge(START, \"nothing\").compile()\n"},
@@ -300,7 +303,7 @@ var nothing = map[string]struct{ file, text string }{
 		"export const graph = new StateGraph(State).addNode(\"nothing\", () => ({ n: 1 })).addEdge(START, \"nothing\").compile();\n"},
 }
 
-// overhead measures runs of a graph that does nothing, and asserts only that they end well.
+// overhead measures runs of a graph that does nothing, and asserts only that they succeed.
 func (s *server) overhead(t *testing.T, language string) {
 	const runs = 50
 	repo := exampleRepository(t, language+"-custom")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// newAgentServer starts a server that finds uv. Where there is none it would install its own, which
-// the tests of builds have it do.
+// newAgentServer starts a server that finds uv. Without uv it would install its own; the tests
+// of builds cover that.
 func newAgentServer(t *testing.T) *server {
 	t.Helper()
 	find := exec.Command("sh", filepath.Join(built.root, "infra", "runtimes", "uv.sh"))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestAgentsOwnApplications deploys repositories with an HTTP application of their own.
+// TestAgentsOwnApplications deploys repositories that contain their own HTTP application.
 func TestAgentsOwnApplications(t *testing.T) {
 	s := newAgentServer(t)
 	for _, language := range []string{"python"} {

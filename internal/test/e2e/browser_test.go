@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 )
 
-// visited is what testdata/browser/consent.cjs saw.
+// visited is the result of testdata/browser/consent.cjs.
 type visited struct {
 	Asks, Address, Title, Text, HTML, Border string
 
@@ -29,7 +29,8 @@ type visited struct {
 	}
 }
 
-// decide lets a user decide in a browser. testdata/browser/setup.sh installs what it needs.
+// decide lets a user decide in a browser. testdata/browser/setup.sh installs the needed
+// programs.
 func (s *server) decide(t *testing.T, user, decision string) visited {
 	t.Helper()
 	picture := pictures()
@@ -41,10 +42,11 @@ func (s *server) decide(t *testing.T, user, decision string) visited {
 	return saw
 }
 
-// pictures is a directory for pictures of the pages, "" for no pictures.
+// pictures returns the directory for pictures of the pages, or "" if the test makes no
+// pictures.
 func pictures() string { return os.Getenv("SLIPWAY_E2E_PICTURES") }
 
-// browse runs a script of testdata/browser, and decodes what it saw.
+// browse runs a script of testdata/browser, and decodes its result.
 func browse(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
@@ -101,7 +103,7 @@ func TestBrowserConsent(t *testing.T) {
 	})
 }
 
-// wantCallback checks the page that the browser came back to.
+// wantCallback checks the page to which the browser came back.
 func (s *server) wantCallback(t *testing.T, saw visited, title string) {
 	t.Helper()
 	if saw.Status != http.StatusOK || saw.Title != title || !strings.Contains(saw.Asks, "read") {
@@ -111,7 +113,7 @@ func (s *server) wantCallback(t *testing.T, saw visited, title string) {
 		t.Errorf("the page's policy lets in the wrong things: border %s, a script ran: %t", saw.Border, saw.Ran)
 	}
 	for _, complaint := range saw.Complaints {
-		if !strings.Contains(complaint, "script") { // that of the test, which must not run
+		if !strings.Contains(complaint, "script") { // the script of the test, which must not run
 			t.Errorf("the browser complains: %s", complaint)
 		}
 	}

@@ -17,7 +17,7 @@ func (s *server) tryOut(t *testing.T, repo *repository) *deployment {
 	return d
 }
 
-// awaitCanary waits until a revision is one.
+// awaitCanary waits until a revision is a canary.
 func (d *deployment) awaitCanary(t *testing.T, revision string) {
 	t.Helper()
 	eventually(t, "the revision is a canary", func() (bool, any) {
@@ -29,7 +29,7 @@ func (d *deployment) awaitCanary(t *testing.T, revision string) {
 	})
 }
 
-// version tells which version of the agent has given an answer.
+// version returns the version of the agent that gave an answer.
 func version(t *testing.T, answer message) string {
 	t.Helper()
 	for version, words := range map[string]string{"first": firstWords, "second": secondWords} {
@@ -41,7 +41,7 @@ func version(t *testing.T, answer message) string {
 	return ""
 }
 
-// stateless asks on a thread of the run's own.
+// stateless asks a question in a run that gets its own thread.
 func (d *deployment) stateless(t *testing.T) message {
 	t.Helper()
 	var left values
@@ -49,8 +49,8 @@ func (d *deployment) stateless(t *testing.T) message {
 	return left.Messages.last()
 }
 
-// TestACanaryServesItsShareOfTheThreads and each thread has one version only, until the canary is
-// promoted: by request, or as its time is over.
+// TestACanaryServesItsShareOfTheThreads: each thread uses only one version, until the canary
+// is promoted: by request, or because its time is over.
 func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -105,8 +105,8 @@ func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
 	}
 }
 
-// TestACanaryThatDies time and again takes no run with it: what it was working on, and its threads,
-// go on with the revision that is active, which stays so.
+// TestACanaryThatDies several times makes no run fail: its runs and its threads continue with
+// the active revision, which stays active.
 func TestACanaryThatDies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// watch looks at a thread's runs all the time: one that has ended stays as it is, and at most one
-// runs.
+// watch reads a thread's runs all the time: a run that has ended does not change, and at most
+// one run is running.
 func (c *chaos) watch(th *thread) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -46,7 +46,7 @@ func (c *chaos) watch(th *thread) {
 	}
 }
 
-// listen follows a thread over all its runs, and wants each id once.
+// listen follows a thread over all its runs, and checks that each id comes once.
 func (c *chaos) listen(th *thread) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
@@ -81,8 +81,8 @@ func (c *chaos) listen(th *thread) {
 	c.counts["thread events"] += len(all.seen)
 }
 
-// increasing checks that the ids of events increase from a position on, and returns the last one. A
-// thread's stream says "7.end" behind event 7 of a run that has ended there.
+// increasing checks that the ids of events increase from a position on, and returns the last
+// id. A thread's stream has the id "7.end" after event 7 of a run that has ended there.
 func (c *chaos) increasing(what string, events []event, last float64) float64 {
 	for i, e := range events {
 		if e.id == "" {
@@ -102,7 +102,7 @@ func (c *chaos) increasing(what string, events []event, last float64) float64 {
 	return last
 }
 
-// check compares what a thread has come to with what its clients know.
+// check compares the final state of a thread with the knowledge of its clients.
 func (c *chaos) check(th *thread) {
 	runs, final := th.list(c.t), th.state(c.t)
 	listed, texts := map[string]bool{}, map[string]string{}
@@ -122,13 +122,13 @@ func (c *chaos) check(th *thread) {
 		}
 		takenBack := run.CancelReason == "The run was cancelled." && !slices.Contains(questions(final), text)
 		if c.halfway[run.ID] {
-			// A client that is not told that a run is gone asks again.
+			// A client that did not learn that a run is deleted sends the request again.
 			got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run.ID, nil)
 			if err != nil || got.status != http.StatusNoContent {
 				c.errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
 			}
 			c.count("run deleted at last")
-			if takenBack { // its events, which would tell whether it had started, may be gone
+			if takenBack { // its events, which would show whether it had started, may be gone
 				delete(texts, run.ID)
 			}
 			continue
@@ -164,7 +164,7 @@ func (c *chaos) check(th *thread) {
 		}
 	}
 	want := []string{}
-	for _, run := range slices.Sorted(maps.Keys(texts)) { // by their turns
+	for _, run := range slices.Sorted(maps.Keys(texts)) { // in the order of their turns
 		want = append(want, texts[run])
 	}
 	if got := questions(final); !slices.Equal(got, want) {
@@ -176,7 +176,8 @@ func (c *chaos) check(th *thread) {
 	c.checkLifecycles(th, newest.ID, began)
 }
 
-// checkReadings wants that all who read a run saw the same, how often they ever came back.
+// checkReadings checks that all readers of a run saw the same events, however often they
+// connected again.
 func (c *chaos) checkReadings(run runBody, whole []event) {
 	for _, r := range c.reads {
 		if r.run != run.ID {
@@ -194,8 +195,8 @@ func (c *chaos) checkReadings(run runBody, whole []event) {
 	}
 }
 
-// checkShown wants the text that the last attempt at a run has shown in the state: as its message,
-// or as the beginning of that of an earlier attempt, which covers it.
+// checkShown checks that the state contains the text that the last attempt at a run has shown:
+// as its message, or as the beginning of the message of an earlier attempt, which covers it.
 func (c *chaos) checkShown(run runBody, whole []event, final messages) {
 	kept, ids, shown := map[string]message{}, []string{}, map[string]string{}
 	for _, m := range final {
@@ -226,7 +227,7 @@ func (c *chaos) checkShown(run runBody, whole []event, final messages) {
 	}
 }
 
-// statuses is one line for each run.
+// statuses returns one line for each run.
 func statuses(runs []runBody) string {
 	var text strings.Builder
 	for _, run := range runs {
@@ -235,7 +236,7 @@ func statuses(runs []runBody) string {
 	return text.String()
 }
 
-// brief is one line for each event.
+// brief returns one line for each event.
 func brief(events []event) string {
 	var text strings.Builder
 	for _, e := range events {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// chaosClient does one random thing after the other, on any thread.
+// chaosClient does one random action after the other, on any thread.
 type chaosClient struct {
 	*chaos
 	readers *sync.WaitGroup
@@ -41,7 +41,7 @@ func (c *chaosClient) run() {
 		case 9:
 			c.replay(th)
 		case 10:
-			if c.rng.IntN(3) == 0 { // so that many runs come to their ends
+			if c.rng.IntN(3) == 0 { // so that many runs reach their end
 				c.cancelMany(th)
 			}
 		case 11:
@@ -50,7 +50,7 @@ func (c *chaosClient) run() {
 	}
 }
 
-// question is a request that nobody else makes, and its text.
+// question returns a request that no other client makes, and its text.
 func (c *chaosClient) question() (request, string) {
 	c.said++
 	text := fmt.Sprintf("what's the weather in sf, %s, %d?", c.name, c.said)
@@ -74,7 +74,7 @@ func (c *chaosClient) question() (request, string) {
 	return body, text
 }
 
-// asking notes what a request to run may do, before it is made.
+// asking notes the possible effects of a request to run, before the request is made.
 func (c *chaosClient) asking(th *thread, body request) {
 	if body["multitask_strategy"] == "rollback" {
 		c.undoing(th, "")
@@ -87,7 +87,7 @@ func (c *chaosClient) undoing(th *thread, run string) {
 	c.undone = append(c.undone, undoing{thread: th, run: run})
 }
 
-// accepted notes the run that a request became.
+// accepted notes the run that a request has created.
 func (c *chaosClient) accepted(th *thread, location, text string) string {
 	run := location[strings.LastIndexByte(location, '/')+1:]
 	c.mu.Lock()
@@ -96,7 +96,8 @@ func (c *chaosClient) accepted(th *thread, location, text string) string {
 	return run
 }
 
-// create has a run accepted, refused, or is left in the dark.
+// create creates a run. The run is accepted or refused, or the client does not learn the
+// result.
 func (c *chaosClient) create(th *thread, path string) {
 	body, text := c.question()
 	c.asking(th, body)
@@ -124,7 +125,7 @@ func (c *chaosClient) reject(text string) {
 	c.counts["rejected"]++
 }
 
-// lost waits until the server is there again, after a connection broke.
+// lost waits until the server is available again, after a connection broke.
 func (c *chaos) lost(err error) {
 	c.count("connection lost")
 	ticker := time.NewTicker(interval)
@@ -142,7 +143,7 @@ func (c *chaos) lost(err error) {
 	}
 }
 
-// values checks what a run is when its values were answered: it has ended.
+// values checks the status of a run whose values were returned: it has ended.
 func (c *chaosClient) values(th *thread, run string, body []byte) {
 	var left values
 	if err := json.Unmarshal(body, &left); err != nil {
@@ -171,7 +172,7 @@ func (c *chaosClient) values(th *thread, run string, body []byte) {
 	}
 }
 
-// recent is one of the runs of a thread that were accepted last.
+// recent returns one of the runs of a thread that were accepted last.
 func (c *chaosClient) recent(th *thread) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +264,7 @@ func (c *chaosClient) cancelMany(th *thread) {
 	}
 }
 
-// remove deletes a run, if it has ended. What it said stays.
+// remove deletes a run, if it has ended. Its text stays.
 func (c *chaosClient) remove(th *thread) {
 	run := c.recent(th)
 	if run == "" {
@@ -291,12 +292,12 @@ func (c *chaosClient) removing(run string, done bool) {
 	c.deleted[run] = c.deleted[run] || done
 }
 
-// reading is what one reader has seen of a run, over all its connections.
+// reading holds the events of a run that one reader has seen, over all its connections.
 type reading struct {
 	thread *thread
 	run    string
 	seen   []event
-	// whole says that it saw the proper end.
+	// whole says that the reader saw the regular end.
 	whole bool
 }
 
@@ -321,7 +322,7 @@ func (c *chaosClient) stream(th *thread) {
 	cancel()
 }
 
-// replay reads a run from the beginning, whatever has become of it.
+// replay reads a run from the beginning, whatever its status is.
 func (c *chaosClient) replay(th *thread) {
 	if run := c.recent(th); run != "" {
 		c.count("followed")
@@ -329,8 +330,8 @@ func (c *chaosClient) replay(th *thread) {
 	}
 }
 
-// read follows a run to its end in the background, over as many connections as that takes: some
-// break, some are given up.
+// read follows a run to its end in the background, over as many connections as necessary: some
+// break, and the reader closes some.
 func (c *chaosClient) read(cancel func(), th *thread, run string, s *stream) {
 	leave := c.rng.IntN(20)
 	r := &reading{thread: th, run: run}
@@ -361,7 +362,7 @@ func (c *chaosClient) read(cancel func(), th *thread, run string, s *stream) {
 	})
 }
 
-// follow reads one connection, and reports whether it came to its proper end.
+// follow reads one connection, and reports whether it reached its regular end.
 func (c *chaosClient) follow(cancel func(), s *stream, r *reading, leave int) bool {
 	defer cancel()
 	if s == nil {
@@ -383,7 +384,7 @@ func (c *chaosClient) follow(cancel func(), s *stream, r *reading, leave int) bo
 	return r.whole
 }
 
-// dial begins a stream; one that is refused has a status only.
+// dial begins a stream; a refused stream has only a status.
 func (s *server) dial(ctx context.Context, method, address string, body any, header ...string) (*stream, int, error) {
 	got, err := s.send(ctx, method, address, body, header...)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// poisons are the configurations of repositories that fail, each in its way. The marker is the
-// argument of the processes that they leave behind.
+// poisons returns the configurations of repositories that fail, each in a different way. The
+// marker is the argument of the processes that they leave behind.
 func poisons(marker string) map[string]framework {
 	return map[string]framework{
 		"does not install": {"graphs": map[string]string{"agent": "./agent.mjs:graph"}, "env": map[string]string{"GREETING": "hello"}, "node_version": "99"},
@@ -29,35 +29,37 @@ func poisons(marker string) map[string]framework {
 	}
 }
 
-// attacks are what the agent in testdata/hostile does. Each ends its run as an error.
+// attacks are the attacks of the agent in testdata/hostile. Each attack ends its run as an
+// error.
 var attacks = []string{"flood", "garble", "kill", "fork", "fill", "connect", "crash"}
 
 const (
-	// mostPoisoned is how many deployments of a hostile tenant there are at a time.
+	// mostPoisoned is how many deployments a hostile tenant has at most at a time.
 	mostPoisoned = 8
-	// hostilePause is between two things that a hostile tenant does.
+	// hostilePause is the pause between two actions of a hostile tenant.
 	hostilePause = 200 * time.Millisecond
 )
 
-// hostileTenant is a workspace of its own beside the clients of a chaos test. It deploys
+// hostileTenant is a separate workspace beside the clients of a chaos test. It deploys
 // repositories that fail, and an agent that attacks the server and the other agents.
 type hostileTenant struct {
 	*chaos
 	rng *rand.Rand
-	// tenant speaks for the hostile workspace.
+	// tenant is the client of the hostile workspace.
 	tenant *server
 	agent  *deployment
-	// poisoned are the repositories by what they do, deployed what was made of them.
+	// poisoned holds the repositories by their kind of failure, deployed holds their
+	// deployments.
 	poisoned map[string]*repository
 	deployed []deploymentBody
-	// runs are the addresses of the runs that were accepted, by their attacks.
+	// runs holds the addresses of the accepted runs, by their attacks.
 	runs map[string][]string
 	// marker is the argument of the processes that builds and agents leave behind.
 	marker string
 }
 
-// newHostileTenant adds a workspace with a hostile agent to a server of one machine, and returns
-// nil where the machine cannot keep tenants apart.
+// newHostileTenant adds a workspace with a hostile agent to a one-machine server, and returns
+// nil if the machine cannot isolate tenants.
 func (c *chaos) newHostileTenant(s *server, rng *rand.Rand) *hostileTenant {
 	on, isLocal := s.target.(*local)
 	if !isLocal || *kind != "standalone" || !child.Confines() {
@@ -91,7 +93,7 @@ func (c *chaos) newHostileTenant(s *server, rng *rand.Rand) *hostileTenant {
 	return h
 }
 
-// run does everything once, and then one random thing after the other.
+// run does every action once, and then one random action after the other.
 func (h *hostileTenant) run() {
 	names := slices.Sorted(maps.Keys(h.poisoned))
 	for _, name := range names {
@@ -111,7 +113,7 @@ func (h *hostileTenant) run() {
 		case 1:
 			h.remove()
 		case 2:
-			h.attack(attacks[h.rng.IntN(len(attacks)-1)]) // without the last, as an agent that crashes again and again is not started any more
+			h.attack(attacks[h.rng.IntN(len(attacks)-1)]) // without the last, because an agent that crashes repeatedly is not started any more
 		}
 		select {
 		case <-ticker.C:
@@ -120,8 +122,8 @@ func (h *hostileTenant) run() {
 	}
 }
 
-// request sends a request of the hostile tenant, and reports whether it was accepted. The server
-// may refuse it, or be gone.
+// request sends a request of the hostile tenant, and reports whether it was accepted. The
+// server may refuse it, or be down.
 func (h *hostileTenant) request(method, address string, body, out any) bool {
 	got, err := h.tenant.do(h.t.Context(), method, address, body)
 	switch {
@@ -151,7 +153,7 @@ func (h *hostileTenant) deploy(name string) {
 	}
 }
 
-// remove deletes a deployment of a poisoned repository, whatever becomes of it just now.
+// remove deletes a deployment of a poisoned repository, in any state of its rollout.
 func (h *hostileTenant) remove() {
 	if len(h.deployed) < mostPoisoned/2 {
 		return
@@ -160,7 +162,7 @@ func (h *hostileTenant) remove() {
 	if h.request("DELETE", "/v2/deployments/"+h.deployed[i].ID, nil, nil) {
 		h.count("poisoned deleted")
 	}
-	// One that the server died of, before it could answer, may be gone, too.
+	// A deployment may also be gone if the server died before it could answer.
 	h.deployed = slices.Delete(h.deployed, i, i+1)
 }
 
@@ -181,8 +183,8 @@ func (h *hostileTenant) attack(name string) {
 	}
 }
 
-// conclude wants that all poisoned work has failed and no attack has succeeded, and that nothing of
-// the tenant is left once its deployments are deleted.
+// conclude checks that all poisoned work has failed and no attack has succeeded, and that
+// nothing of the tenant is left after its deployments are deleted.
 func (h *hostileTenant) conclude() {
 	for name, runs := range h.runs {
 		for _, address := range runs {
@@ -207,7 +209,8 @@ func (h *hostileTenant) conclude() {
 	})
 }
 
-// wantFailed waits until the run of an attack is an error, and checks that it says of no success.
+// wantFailed waits until the run of an attack is an error, and checks that it reports no
+// success.
 func (h *hostileTenant) wantFailed(name, address string) {
 	var left values
 	h.tenant.call(h.t, http.StatusOK, "GET", address+"/join", nil, &left)
@@ -223,7 +226,7 @@ func (h *hostileTenant) wantFailed(name, address string) {
 	}
 }
 
-// sleepers are the processes that a hostile tenant has left behind.
+// sleepers returns the processes that a hostile tenant has left behind.
 func sleepers(marker string) (pids []string, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

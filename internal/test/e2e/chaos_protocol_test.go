@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// spectator is who follows a thread in the thread-centric protocol, over all its runs and the
-// deaths of the server.
+// spectator is a client that follows a thread in the thread-centric protocol, over all its
+// runs and the deaths of the server.
 type spectator struct {
-	// since is the number of the last event, ids are those of all.
+	// since is the number of the last event, ids holds the ids of all events.
 	since int64
 	ids   map[string]bool
-	// lifecycles are those of the runs, by their ids.
+	// lifecycles holds the lifecycle events of the runs, by the runs' ids.
 	lifecycles map[string][]string
 }
 
@@ -51,7 +51,8 @@ func (c *chaos) attend(ctx context.Context, th *thread, of *spectator) (*stream,
 	return c.client.dial(ctx, "POST", th.url+"/stream/events", map[string]any{"channels": []string{"lifecycle", "values", "messages", "updates"}, "since": of.since})
 }
 
-// takes notes an event. Its number is greater than that of the event before it, and its id is new.
+// takes notes an event. Its number is greater than the number of the previous event, and its
+// id is new.
 func (c *chaos) takes(th *thread, of *spectator, e event) {
 	var read struct {
 		ID     string `json:"event_id"`
@@ -71,9 +72,10 @@ func (c *chaos) takes(th *thread, of *spectator, e event) {
 	}
 }
 
-// checkLifecycles reads on to the end of the thread's last run, and wants the beginning and one end
-// of each run. Runs that never began are numbered by how many there are: the removal of some of
-// them may hide the ends of others from who was away meanwhile.
+// checkLifecycles continues to read until the end of the thread's last run, and checks that
+// each run has a beginning and one end. Runs that never began are numbered by their count: the
+// removal of some of them may hide the ends of other runs from a spectator that was
+// disconnected meanwhile.
 func (c *chaos) checkLifecycles(th *thread, last string, began []runBody) {
 	of := c.spectators[th]
 	s, status, err := c.attend(c.t.Context(), th, of)

@@ -24,54 +24,57 @@ const (
 	chaosClients = 8
 )
 
-// chaos is a server that is killed again and again, and what its clients know of it.
+// chaos is a server that is killed repeatedly, and the knowledge of its clients.
 type chaos struct {
 	t *testing.T
-	// client speaks to the server at the address and with the key that it keeps over its restarts.
+	// client uses the address and the key of the server, which stay the same over its
+	// restarts.
 	client  *server
 	agent   *deployment
 	threads []*thread
-	// spectators are those of the threads.
+	// spectators holds the spectators of the threads.
 	spectators map[*thread]*spectator
 	over       chan struct{}
 
 	mu sync.Mutex
-	// asked are the inputs that were accepted, by the run that they became; refused those that
-	// certainly were not.
+	// asked holds the accepted inputs, by their runs; refused holds the inputs that were
+	// certainly not accepted.
 	asked   map[string]accepted
 	refused map[string]bool
 	undone  []undoing
-	// deleted are the runs that somebody wanted deleted, true where the server said that they are.
+	// deleted holds the runs that a client wanted to delete; the value is true if the server
+	// confirmed the deletion.
 	deleted map[string]bool
-	// halfway are those whose deletion lost its connection: some of their events may be gone.
+	// halfway holds the runs whose deletion lost its connection: some of their events may be
+	// gone.
 	halfway map[string]bool
-	// ended are the final statuses that somebody has seen.
+	// ended holds the final statuses that a client has seen.
 	ended map[string]string
 	reads []*reading
-	// counts tells what was done how often.
+	// counts holds how often each action was done.
 	counts map[string]int
 
 	wrongMu sync.Mutex
-	// wrong is what was found wrong.
+	// wrong holds the errors that were found.
 	wrong []string
 }
 
-// accepted is a run that a client was told of.
+// accepted is a run whose creation the server confirmed to a client.
 type accepted struct {
 	thread *thread
 	text   string
 }
 
-// undoing is a request that may have removed a run, or with "" all that had not ended on the
-// thread.
+// undoing is a request that may have removed a run or, with "", all runs on the thread that
+// had not ended.
 type undoing struct {
 	thread *thread
 	run    string
 }
 
-// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject, roll
-// back, cancel, delete, join and stream runs on a few threads while the server and its agents are
-// killed and started again. What each of them does is decided by a seed:
+// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject,
+// roll back, cancel, delete, join and stream runs on a few threads while the server and its
+// agents are killed and started again. A seed decides the actions of each client:
 //
 //	go test ./internal/test/e2e -run TestNothingIsLostAndNothingTwice -chaos-seed 7 -chaos-time 5m
 func TestNothingIsLostAndNothingTwice(t *testing.T) {
@@ -93,7 +96,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
 	for i := range chaosThreads {
 		c.threads = append(c.threads, c.agent.thread(t))
-		if i%2 == 0 { // so long that the agent is sent only what is new
+		if i%2 == 0 { // so long that the agent gets only the new messages
 			said := map[string]any{"type": "ai", "id": "long", "content": strings.Repeat("word ", 10_000)}
 			s.call(t, http.StatusOK, "POST", c.threads[i].url+"/state", map[string]any{"values": map[string]any{"messages": []any{said}}}, nil)
 		}
@@ -139,8 +142,8 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	}
 }
 
-// longer is how often the time begins anew when too little has happened in it, as on a machine that
-// is busy with other things.
+// longer is how often the time is started again if too little has happened in it, for example
+// on a busy machine.
 const longer = 10
 
 // kill ends the server or its agents at random moments until the time is up and enough has
@@ -161,7 +164,7 @@ func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 		case <-next.C:
 		}
 		if rng.IntN(3) == 0 && c.counted("server killed") > 0 {
-			// They may be about to start again after the last time.
+			// The agents may be about to start again after the last time.
 			if pids, err := s.agents(revision); err != nil || end(pids) != nil {
 				c.errorf("kill agents: %v", errors.Join(err, end(pids)))
 			}
@@ -174,7 +177,7 @@ func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 	}
 }
 
-// enough tells whether clients have seen what the test is about.
+// enough reports whether clients have seen every event that the test is about.
 func (c *chaos) enough() bool {
 	seen := slices.Collect(maps.Values(c.known()))
 	return c.counted("server killed") > 0 && slices.Contains(seen, "success") && slices.Contains(seen, "interrupted")
@@ -189,8 +192,8 @@ func (c *chaos) errorf(format string, args ...any) {
 	c.t.Error(what)
 }
 
-// conclude says again what was found wrong, behind the server's log: who is shown the end of the
-// output only, sees it.
+// conclude reports the errors again, after the server's log, so that they are visible when
+// only the end of the output is shown.
 func (c *chaos) conclude() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,8 +227,8 @@ func (c *chaos) finished() bool {
 	}
 }
 
-// final notes a status that somebody was shown: one that is final stays. Known are those that had
-// ended before the question.
+// final notes a status that a client was shown: a final status does not change. known holds
+// the runs that had ended before the request.
 func (c *chaos) final(run, status string, known map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,14 +244,15 @@ func (c *chaos) final(run, status string, known map[string]string) {
 	c.ended[run] = status
 }
 
-// known are the runs that have ended.
+// known returns the runs that have ended.
 func (c *chaos) known() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.ended)
 }
 
-// mayBeGone reports whether somebody asked for the removal of a run while it may have been there.
+// mayBeGone reports whether a client requested the removal of a run at a time when the run may
+// have existed.
 func (c *chaos) mayBeGone(run string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// chatPage builds infra/examples/chat-react as its README says, with what
-// testdata/browser/setup.sh has installed for it, and serves it on an origin of its own.
+// chatPage builds infra/examples/chat-react as its README says, with the packages that
+// testdata/browser/setup.sh has installed for it, and serves it on a separate origin.
 func chatPage(t *testing.T) string {
 	t.Helper()
 	source := filepath.Join("..", "..", "..", "infra", "examples", "chat-react")
@@ -43,8 +43,8 @@ func chatPage(t *testing.T) string {
 	return pages.URL
 }
 
-// TestBrowserChat is a person in the example page of the newest hooks: testdata/browser/chat.cjs
-// has the story.
+// TestBrowserChat acts as a person in the example page of the newest hooks:
+// testdata/browser/chat.cjs contains the story.
 func TestBrowserChat(t *testing.T) {
 	weather, follower := newServer(t).deploy(t, agentRepository(t), "main"), scriptedRepository(t)
 	scripted := weather.server.deploy(t, follower, "main")
@@ -90,7 +90,7 @@ func kindsOf(messages [][2]string) []string {
 	return kinds
 }
 
-// keptMessages are the types and the contents of a thread's messages.
+// keptMessages returns the types and the contents of a thread's messages.
 func keptMessages(t *testing.T, d *deployment, thread string) [][2]string {
 	t.Helper()
 	var state struct {

@@ -26,7 +26,8 @@ type command struct {
 	project string
 }
 
-// newCommand has an example for its project, whose configuration file has its public name alone.
+// newCommand uses an example as its project, whose configuration file has only its public
+// name.
 func (s *server) newCommand(t *testing.T, example string) command {
 	t.Helper()
 	c := command{s, t.TempDir()}
@@ -57,7 +58,7 @@ func (c command) change(t *testing.T, name, old, with string) {
 	c.write(t, name, strings.ReplaceAll(string(text), old, with))
 }
 
-// run runs `deploy` with arguments and returns what it prints.
+// run runs `deploy` with arguments and returns its output.
 func (c command) run(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -71,7 +72,7 @@ func (c command) run(t *testing.T, args ...string) (said string, err error) {
 	return output.String(), err
 }
 
-// want runs a command that succeeds and says all of the words.
+// want runs a command that must succeed and print all of the words.
 func (c command) want(t *testing.T, args []string, words ...string) string {
 	t.Helper()
 	said, err := c.run(t, args...)
@@ -95,7 +96,7 @@ type happening struct {
 	URL        string `json:"url"`
 }
 
-// happenings are the lines of what was said.
+// happenings parses the lines of the output.
 func happenings(t *testing.T, said string) (all []happening) {
 	t.Helper()
 	for line := range strings.Lines(said) {
@@ -108,8 +109,8 @@ func happenings(t *testing.T, said string) (all []happening) {
 	return all
 }
 
-// read invokes the example python-custom with two files, and returns how many it says that it has
-// read.
+// read invokes the example python-custom with two files, and returns the number of files that
+// it reports to have read.
 func (s *server) read(t *testing.T, agent string) float64 {
 	t.Helper()
 	var state struct {
@@ -119,8 +120,8 @@ func (s *server) read(t *testing.T, agent string) float64 {
 	return state.Read
 }
 
-// TestTheCommandDeploys has the public service's own command line client deploy a project twice by
-// a remote build, look at what it has deployed, and delete it.
+// TestTheCommandDeploys has the public service's own command line client deploy a project
+// twice by a remote build, show the deployment, and delete it.
 func TestTheCommandDeploys(t *testing.T) {
 	t.Parallel()
 	s := newAgentServer(t)
@@ -172,7 +173,7 @@ func TestTheCommandDeploys(t *testing.T) {
 	}
 	c.want(t, []string{"revisions", "list", last.Deployment}, "DEPLOYED", "REPLACED")
 
-	// One that cannot be built says why, and leaves the one before.
+	// A revision that cannot be built reports the reason, and the previous revision stays.
 	c.write(t, "requirements.txt", "slipway-has-no-such-package==1\n")
 	said, err := c.run(t, deploy...)
 	if err == nil || !strings.Contains(said, "Last build log lines:") || !strings.Contains(said, "slipway-has-no-such-package") || !strings.Contains(said, "Deployment failed") {
@@ -187,8 +188,8 @@ func TestTheCommandDeploys(t *testing.T) {
 	s.gone(t, last.Deployment)
 }
 
-// TestTheCommandDeploysAnImageByItsAddress has it deploy one of a registry that somebody else
-// keeps.
+// TestTheCommandDeploysAnImageByItsAddress has the command deploy an image of a third-party
+// registry.
 func TestTheCommandDeploysAnImageByItsAddress(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -211,7 +212,7 @@ func TestTheCommandDeploysAnImageByItsAddress(t *testing.T) {
 	}
 }
 
-// gone waits until a deployment is, and on one machine looks whether its uploads are.
+// gone waits until a deployment is gone, and on one machine checks that its uploads are gone.
 func (s *server) gone(t *testing.T, deployment string) {
 	t.Helper()
 	eventually(t, "the deployment is gone", func() (bool, any) {
@@ -227,7 +228,7 @@ func (s *server) gone(t *testing.T, deployment string) {
 			t.Errorf("%s is left", path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has just gone
+			return nil // it was just deleted
 		}
 		return err
 	})

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// cluster is what a listener runs agents in: processes, which outlive the listener's own. It keeps
-// with each release the order that it was made for.
+// cluster is the place in which a listener runs agents: processes, which outlive the
+// listener's process. It stores with each release the order for which the release was made.
 type cluster struct {
 	registry *child.Registry
 
@@ -25,7 +25,7 @@ type cluster struct {
 	releases map[string]placed
 }
 
-// placed is a release that runs; one without a process has been removed.
+// placed is a running release; a release without a process has been removed.
 type placed struct {
 	order, url string
 	process    *child.Process
@@ -33,15 +33,16 @@ type placed struct {
 	output     *output
 }
 
-// output is what an agent prints, kept where it runs until a listener has handed it in.
+// output is the output of an agent. It is kept in the cluster until a listener has sent it to
+// the server.
 type output struct {
 	mu      sync.Mutex
 	text    []byte
-	handed  int // lines, in all
+	handed  int // the total number of lines
 	waiting []string
 }
 
-// Write takes what the agent prints.
+// Write receives the output of the agent.
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,14 +56,14 @@ func (o *output) Write(text []byte) (int, error) {
 	}
 }
 
-// next are the lines that wait, and a key for handing them in that is theirs alone.
+// next returns the waiting lines, and a key for sending them that belongs only to these lines.
 func (o *output) next() (lines []string, key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting[:min(len(o.waiting), 1000)], fmt.Sprintf("line %d", o.handed)
 }
 
-// drop forgets lines that were handed in.
+// drop forgets lines that were sent.
 func (o *output) drop(lines int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,15 +92,15 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// release is what runs for a revision.
+// release returns the release that runs for a revision.
 func (c *cluster) release(revision string) placed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.releases[revision]
 }
 
-// obey carries an order out, unless a greater one was, and returns what runs then. What runs for a
-// smaller one gives way.
+// obey executes an order, unless a greater order was executed, and returns the release that
+// runs then. A release of a smaller order is replaced.
 func (c *cluster) obey(ctx context.Context, w work) (placed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *cluster) obey(ctx context.Context, w work) (placed, error) {
 		return before, nil
 	}
 	if before.process != nil {
-		if err := before.process.Stop(ctx, patience); err != nil { // the agent finishes what it is doing
+		if err := before.process.Stop(ctx, patience); err != nil { // the agent finishes its work
 			return placed{}, err
 		}
 	}
@@ -123,7 +124,7 @@ func (c *cluster) obey(ctx context.Context, w work) (placed, error) {
 	return now, nil
 }
 
-// start runs the image weather:VERSION, the only one that there is.
+// start runs the image weather:VERSION, which is the only image.
 func (c *cluster) start(ctx context.Context, w work) (placed, error) {
 	var version string
 	if _, err := fmt.Sscanf(w.Release.Image, "weather:%s", &version); err != nil {
@@ -146,7 +147,7 @@ func (c *cluster) start(ctx context.Context, w work) (placed, error) {
 	return placed{order: w.Order, url: "http://127.0.0.1:" + port, process: process, env: w.Release.Env, output: printed}, err
 }
 
-// work is one order, as the interface has it.
+// work is one order in the form of the interface.
 type work struct {
 	Deployment string            `json:"deployment_id"`
 	Revision   string            `json:"revision_id"`
@@ -162,7 +163,7 @@ type work struct {
 }
 
 // listener is a process of a listener: the reference client of that part of the interface. It
-// claims work, carries it out in its cluster and reports.
+// claims work, executes it in its cluster and reports.
 type listener struct {
 	server       *server
 	path, holder string
@@ -171,10 +172,10 @@ type listener struct {
 	mu      sync.Mutex
 	session json.RawMessage
 	number  int64
-	busy    map[string]string // the order of each revision that is being carried out
+	busy    map[string]string // the order of each revision that is being executed
 }
 
-// run works until ctx ends. A server that does not answer is asked again.
+// run works until ctx ends. If the server does not answer, the request is repeated.
 func (l *listener) run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -186,7 +187,7 @@ func (l *listener) run(ctx context.Context) {
 		}
 		got, err := l.server.do(ctx, "POST", l.path+"/claim", map[string]any{"holder": l.holder, "version": "reference"})
 		if err != nil || got.status != http.StatusOK || json.Unmarshal(got.body, &claim) != nil {
-			pause(ctx) // the server is away, or another process speaks for the listener
+			pause(ctx) // the server is down, or another process acts for the listener
 			continue
 		}
 		l.mu.Lock()
@@ -208,8 +209,8 @@ func pause(ctx context.Context) {
 	}
 }
 
-// carryOut ends silently when the order or the session is not the present one any more, or ctx has
-// ended.
+// carryOut ends silently when the order or the session is no longer the present one, or when
+// ctx has ended.
 func (l *listener) carryOut(ctx context.Context, w work) {
 	defer func() {
 		l.mu.Lock()
@@ -234,8 +235,8 @@ func (l *listener) carryOut(ctx context.Context, w work) {
 	}
 }
 
-// handIn hands in what an agent prints, as it comes, until the server wants no more of it. What the
-// server may have taken is sent again as the same.
+// handIn sends the output of an agent to the server, as it comes, until the server wants no
+// more of it. Lines that the server may have received are sent again with the same key.
 func (l *listener) handIn(ctx context.Context, w work, printed *output) {
 	var lines []string
 	var key string
@@ -276,7 +277,7 @@ func answers(ctx context.Context, url string) bool {
 	return false
 }
 
-// report reports, until the server has taken or refused it, and returns the status.
+// report sends a report until the server has accepted or refused it, and returns the status.
 func (l *listener) report(ctx context.Context, w work, state string, more ...string) int {
 	l.mu.Lock()
 	l.number++

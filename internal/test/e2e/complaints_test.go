@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// cancel asks for the end of a run, and wants the status in answer.
+// cancel requests the end of a run, and checks the status of the answer.
 func (th *thread) cancel(t *testing.T, status int, run, query string) response {
 	t.Helper()
 	return th.server.call(t, status, "POST", th.url+"/runs/"+run+"/cancel"+query, nil, nil)
 }
 
-// TestComplaints is what users of other servers complain about and no other test tells.
-// internal/api/agentserver/COMPLAINTS.md lists all of it.
+// TestComplaints tests the complaints of other servers' users that no other test covers.
+// internal/api/agentserver/COMPLAINTS.md lists all complaints.
 func TestComplaints(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)

@@ -12,8 +12,8 @@ import (
 // shortly are the settings of a run of a second or two.
 var shortly = map[string]any{"token_delay_ms": 10, "node_delay_ms": 400}
 
-// TestRunsWaitForCapacity starts many more runs than the stack may work on at once. Lambda refuses
-// the calls that are too many, and no run ends in error because of that.
+// TestRunsWaitForCapacity starts many more runs than the stack may process concurrently.
+// Lambda refuses the excess calls, and no run ends in error because of that.
 func TestRunsWaitForCapacity(t *testing.T) {
 	t.Parallel()
 	const count, slots = 100, 5

@@ -12,10 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shownMessage is a message as the console shows it.
+// shownMessage is a message in the form in which the console shows it.
 type shownMessage struct{ ID, Text string }
 
-// TestBrowserConsole is a person in the console: testdata/browser/console.cjs has the story.
+// TestBrowserConsole acts as a person in the console: testdata/browser/console.cjs contains
+// the story.
 func TestBrowserConsole(t *testing.T) {
 	s := newServer(t)
 	d := s.deploy(t, agentRepository(t), "main", secret{"GREETING", "a-secret-value"})
@@ -50,7 +51,8 @@ func TestBrowserConsole(t *testing.T) {
 		t.Errorf("the copied command is %s, want %s", saw.Copied, want)
 	}
 
-	// What is shown is what is kept, before and after a reload, and at the cut it is what was seen.
+	// The shown text is the stored text, before and after a reload, and at the interruption it
+	// is the text that the person saw.
 	var state struct {
 		Values struct {
 			Messages []struct{ ID, Type, Content string }
@@ -64,7 +66,7 @@ func TestBrowserConsole(t *testing.T) {
 			cut = len(want)
 		}
 		if m.Type == "tool" {
-			m.Content = "" // it is folded in
+			m.Content = "" // the console folds it in
 		}
 		want = append(want, shownMessage{m.ID, m.Content})
 	}
@@ -78,8 +80,8 @@ func TestBrowserConsole(t *testing.T) {
 	}
 }
 
-// TestBrowserConsoleInTrouble is a person whose actions fail: testdata/browser/console-trouble.cjs
-// has the story.
+// TestBrowserConsoleInTrouble acts as a person whose actions fail:
+// testdata/browser/console-trouble.cjs contains the story.
 func TestBrowserConsoleInTrouble(t *testing.T) {
 	s := newServer(t)
 	d := s.deploy(t, agentRepository(t), "main")
@@ -111,8 +113,8 @@ func TestBrowserConsoleInTrouble(t *testing.T) {
 	}
 }
 
-// TestBrowserPictures makes the pictures of the README, into infra/pictures if `make pictures` asks
-// for them: testdata/browser/pictures.cjs has the story.
+// TestBrowserPictures makes the pictures of the README, into infra/pictures if `make pictures`
+// asks for them: testdata/browser/pictures.cjs contains the story.
 func TestBrowserPictures(t *testing.T) {
 	s := newServer(t)
 	deploy := exec.CommandContext(t.Context(), built.slipway, "deploy", built.weather, "--name", "weather")

@@ -13,7 +13,8 @@ func TestServerIsKilledDuringARollout(t *testing.T) {
 	s := newServer(t)
 	for _, point := range []struct {
 		name string
-		// status is what the revision is when the server is killed, "" when nobody has looked.
+		// status is the status of the revision when the server is killed, "" if the test has
+		// not read it.
 		status string
 		held   func(gate) framework
 	}{
@@ -42,11 +43,10 @@ func TestServerIsKilledDuringARollout(t *testing.T) {
 	}
 }
 
-// unhurried lets a test see the middle of an answer, and the run end soon after it.
+// unhurried lets a test see the middle of an answer, and lets the run end soon after it.
 var unhurried = map[string]any{"token_delay_ms": 40, "node_delay_ms": 100}
 
-// lengthy lets a test end a process in the middle of an answer also on a machine that is slow to
-// show it.
+// lengthy lets a test end a process in the middle of an answer, even on a slow machine.
 var lengthy = map[string]any{"token_delay_ms": 40, "answer_words": 250, "node_delay_ms": 100}
 
 func TestServerIsKilledDuringARun(t *testing.T) {
@@ -168,8 +168,8 @@ func expectRecovered(t *testing.T, thread *thread, seen *stream) {
 	}
 }
 
-// expectTakenOver wants that the run of a server that has ended goes on as soon as the next one is
-// there, and not when a lease of thirty seconds is over.
+// expectTakenOver checks that the run of a server that has ended continues as soon as the next
+// server is ready, and not only when a lease of thirty seconds is over.
 func expectTakenOver(t *testing.T, thread *thread, seen *stream, began time.Time) {
 	t.Helper()
 	next := thread.follow(t, seen.run(), seen.lastID())
@@ -247,8 +247,8 @@ func TestAgentIsKilledDuringARun(t *testing.T) {
 	})
 }
 
-// grace is how long a server that is asked to end lets runs go on, slack what a busy machine adds
-// to it.
+// grace is how long a server that is asked to end lets runs continue, slack is the additional
+// time on a busy machine.
 const grace, slack = 10 * time.Second, 5 * time.Second
 
 func TestServerIsTerminatedDuringARun(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
-// TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is no GitHub, whose
-// only repository needs a user name and a token.
+// TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is not GitHub,
+// whose only repository needs a user name and a token.
 func TestARepositoryOfAnyHostIsDeployedWithItsCredential(t *testing.T) {
 	t.Parallel()
 	wrong, token, next := "wrong-"+rand.Text(), "token-"+rand.Text(), "next-"+rand.Text()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// hurried is the project with another timeout of a function. Of its time, a runner needs the last
-// three seconds to hand its work over.
+// hurried is the project with another timeout of a function. A runner needs the last three
+// seconds of its time to hand its work over.
 func hurried(t *testing.T, function, seconds string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(built.root, "template.yaml"))
@@ -45,7 +45,7 @@ func TestRunIsLongerThanItsFunctionMayTake(t *testing.T) {
 	t.Run("it goes on in the next slice", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		// A slice has time for one step and the beginning of another.
+		// A slice has time for one step and the beginning of another step.
 		seen := thread.stream(t, ask(askSF, map[string]any{"token_delay_ms": 0, "node_delay_ms": 3500}).streaming())
 		behind := thread.run(t, ask(askNYC, fast))
 		seen.rest(t)
@@ -78,13 +78,13 @@ func TestRunIsLongerThanItsFunctionMayTake(t *testing.T) {
 	})
 }
 
-// TestWorkerHangs has a worker that neither works nor ends: the platform ends it when its time is
-// over.
+// TestWorkerHangs has a worker that neither works nor ends: the platform ends the worker when
+// its time is over.
 func TestWorkerHangs(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "--root", hurried(t, "Runner", "8"))
 	thread := s.deploy(t, agentRepository(t), "main").thread(t)
-	// What is left of its answer when it hangs must have time in one slice.
+	// The rest of its answer at the time when it hangs must fit into one slice.
 	seen := thread.stream(t, ask(askSF, map[string]any{"token_delay_ms": 40, "answer_words": 75, "node_delay_ms": 100}).streaming())
 	seen.untilShown(t, 5)
 	signal(t, syscall.SIGSTOP, s.functions(t, "Runner")...)

@@ -41,17 +41,17 @@ type revisionBody struct {
 
 func (r revisionBody) failed() bool { return strings.Contains(r.Status, "FAILED") }
 
-// deployment is a deployment, for a client that speaks to it and its agent.
+// deployment is a deployment, for a client that uses it and its agent.
 type deployment struct {
 	server *server
 	// path is the deployment's path on the control plane.
 	path string
 	ID   string
-	// url is where its agent is served.
+	// url is the address of its agent.
 	url string
 }
 
-// creation is the body that creates a deployment.
+// creation returns the body that creates a deployment.
 func creation(repo, ref string, secrets ...secret) map[string]any {
 	return map[string]any{
 		"name": "test-" + rand.Text(), "source": "github", "secrets": append([]secret{}, secrets...),
@@ -104,8 +104,8 @@ func (d *deployment) revision(t *testing.T, id string) revisionBody {
 	return body
 }
 
-// awaitStatus waits until a revision has the status; one that ended otherwise is the end of the
-// test.
+// awaitStatus waits until a revision has the status; a revision that ends with another status
+// ends the test.
 func (d *deployment) awaitStatus(t *testing.T, revision, status string) revisionBody {
 	t.Helper()
 	var last revisionBody
@@ -124,7 +124,7 @@ func (d *deployment) awaitDeployed(t *testing.T, revision string) revisionBody {
 	return d.awaitStatus(t, revision, "DEPLOYED")
 }
 
-// awaitFailed waits until a revision has failed, and checks that it says so in words.
+// awaitFailed waits until a revision has failed, and checks its reason and message.
 func (d *deployment) awaitFailed(t *testing.T, revision, status, reason string, words ...string) {
 	t.Helper()
 	got := d.awaitStatus(t, revision, status)
@@ -138,7 +138,7 @@ func (d *deployment) awaitFailed(t *testing.T, revision, status, reason string, 
 	}
 }
 
-// value is what a pointer points to, or nothing.
+// value returns the text to which a pointer points, or "".
 func value(s *string) string {
 	if s == nil {
 		return ""

@@ -14,11 +14,11 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// otherwise are the stories that the framework's own development servers end otherwise, and what
-// the SDK then says of it. Neither keeps what was shown of an interrupted answer. That of
-// JavaScript calls an interrupted run an error, refuses a second run with another status, keeps the
-// input of a run that was rolled back, tells no interrupts beside those of tasks, and cannot stream
-// a graph within a graph.
+// otherwise holds the stories that end differently on the framework's own development servers,
+// with the SDK's output for each. Neither server keeps the shown text of an interrupted
+// answer. The JavaScript server calls an interrupted run an error, refuses a second run with
+// another status, keeps the input of a run that was rolled back, reports no interrupts except
+// the interrupts of tasks, and cannot stream a graph within a graph.
 var otherwise = map[string]string{
 	"python/Python/shown":         "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
 	"python/JavaScript/shown":     "Object.shown",
@@ -36,8 +36,8 @@ var otherwise = map[string]string{
 	"node/JavaScript/subgraph":    "Cannot read properties of undefined",
 }
 
-// TestFrameworksServer has the SDKs live through the stories of TestAgents with the framework's own
-// development server: what they expect is what it does, too.
+// TestFrameworksServer makes the SDKs run the stories of TestAgents with the framework's own
+// development server, which must behave as the stories expect, too.
 func TestFrameworksServer(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestFrameworksServer(t *testing.T) {
 			for example, stories := range agentStories {
 				for _, story := range stories {
 					if language == "node" && story == "described" {
-						continue // its schemas are the work of a compiler that is given half a minute, which a busy machine does not have
+						continue // a compiler has half a minute for its schemas, which is not enough on a busy machine
 					}
 					for _, sdk := range sdks {
 						t.Run(sdk+"/"+story, func(t *testing.T) {
@@ -69,8 +69,9 @@ func TestFrameworksServer(t *testing.T) {
 	}
 }
 
-// frameworksServer starts the framework's development server with all examples of a language, each
-// as a graph of its own name. testdata/devserver/setup.sh installs it. It knows no keys.
+// frameworksServer starts the framework's development server with all examples of a language,
+// each as a graph with its own name. testdata/devserver/setup.sh installs it. It checks no
+// keys.
 func frameworksServer(t *testing.T, language string) *deployment {
 	t.Helper()
 	dir, installed := t.TempDir(), filepath.Join(built.root, ".tools", "devserver", language)

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// commandConfig is what the command reads of a project whose image is there already.
+// commandConfig is the configuration that the command reads for a project whose image exists
+// already.
 const commandConfig = `{"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"}}`
 
 // pushed deploys an image of this machine with the public service's own command, and returns the
@@ -43,7 +44,7 @@ func (s *server) pushed(t *testing.T, name, image string) (id string) {
 	}
 	for lines := bufio.NewScanner(&said); lines.Scan(); {
 		if !strings.HasPrefix(lines.Text(), "{") {
-			continue // what docker prints
+			continue // the output of docker
 		}
 		if err := json.Unmarshal(lines.Bytes(), &last); err != nil {
 			t.Fatalf("the command says %q: %v", lines.Text(), err)
@@ -55,8 +56,9 @@ func (s *server) pushed(t *testing.T, name, image string) (id string) {
 	return last.Deployment
 }
 
-// TestTheCommandPushesAnImage has the public service's own command push an image and deploy it, and
-// then another one, through a kill of the server to the end of the deployment.
+// TestTheCommandPushesAnImage has the public service's own command push an image and deploy
+// it, and then another image, and follows the deployment through a kill of the server to its
+// end.
 func TestTheCommandPushesAnImage(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")
@@ -80,7 +82,7 @@ func TestTheCommandPushesAnImage(t *testing.T) {
 	}
 	d.expectAnswer(t, secondWords)
 
-	// The engine forgets what it has, so that it has to pull again.
+	// The image is removed from the engine, so that the engine has to pull again.
 	active := d.imageURI(t, value(d.get(t).ActiveRevision))
 	s.kill9(t)
 	docker(t, "image", "rm", "--force", second, repository+":latest", active)
@@ -106,7 +108,7 @@ func TestTheCommandPushesAnImage(t *testing.T) {
 	})
 }
 
-// imageURI is the image that a revision names.
+// imageURI returns the image that a revision names.
 func (d *deployment) imageURI(t *testing.T, revision string) string {
 	t.Helper()
 	var body struct {

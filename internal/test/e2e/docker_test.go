@@ -53,8 +53,8 @@ func imageOf(t *testing.T, source string, args ...string) string {
 	return name
 }
 
-// stranger is a program that is no agent: it takes as much memory as it is told to, and answers
-// everything alike.
+// stranger is a program that is not an agent: it uses as much memory as its argument says, and
+// answers every request in the same way.
 const stranger = `package main
 
 import (
@@ -73,7 +73,7 @@ func main() {
 }
 `
 
-// buildStranger makes an image of it, and returns its name.
+// buildStranger makes an image of stranger, and returns the image's name.
 func buildStranger(t *testing.T, megabytes string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,13 +92,13 @@ func docker(t *testing.T, args ...string) []string {
 	return strings.Fields(string(output))
 }
 
-// containers are the ids of a deployment's agents that run.
+// containers returns the ids of a deployment's running containers.
 func (d *deployment) containers(t *testing.T) []string {
 	t.Helper()
 	return docker(t, "ps", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
 }
 
-// awaitNoContainers waits until a deployment has none, running or not.
+// awaitNoContainers waits until a deployment has no containers, running or stopped.
 func (d *deployment) awaitNoContainers(t *testing.T) {
 	t.Helper()
 	eventually(t, "no container is left", func() (bool, any) {
@@ -107,8 +107,8 @@ func (d *deployment) awaitNoContainers(t *testing.T) {
 	})
 }
 
-// startDocker starts a server that has the machine's container engine, and sees to it that nothing
-// of it stays there.
+// startDocker starts a server that uses the machine's container engine, and makes sure that
+// nothing of the server stays in the engine.
 func startDocker(t *testing.T, on *local) *server {
 	t.Helper()
 	on.env = nil
@@ -124,8 +124,8 @@ func startDocker(t *testing.T, on *local) *server {
 	return s
 }
 
-// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a
-// kill of the server.
+// TestAnImageIsDeployed follows a deployment of an image from its creation through a kill of
+// the server to its end.
 func TestAnImageIsDeployed(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")

@@ -20,13 +20,13 @@ type stream struct {
 	header http.Header
 	body   io.ReadCloser
 	lines  *bufio.Scanner
-	// seen are the events so far, comments the comment lines.
+	// seen holds the events so far, comments holds the comment lines.
 	seen     []event
 	comments []string
 	err      error
 }
 
-// open begins a stream. It is bounded by the test and by patience.
+// open begins a stream. The stream ends with the test, or when patience is over.
 func (s *server) open(t *testing.T, method, address string, body any, header ...string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -57,14 +57,14 @@ func (th *thread) follow(t *testing.T, run, after string) *stream {
 	return th.server.open(t, "GET", th.url+"/runs/"+run+"/stream", nil, "Last-Event-ID", after)
 }
 
-// run is the id of the run that is streamed.
+// run returns the id of the run that is streamed.
 func (s *stream) run() string {
 	location := s.header.Get("Content-Location")
 	return location[strings.LastIndexByte(location, '/')+1:]
 }
 
-// next reads one event. It reports false at the end of the stream, with err set if that is no
-// proper end.
+// next reads one event. It reports false at the end of the stream, with err set if the end is
+// not a regular end.
 func (s *stream) next() (event, bool) {
 	var e event
 	begun := false
@@ -113,7 +113,7 @@ func (s *stream) until(t *testing.T, what string, found func(event) bool) {
 	}
 }
 
-// untilShown reads until so many pieces of an answer have arrived.
+// untilShown reads until the given number of pieces of an answer have arrived.
 func (s *stream) untilShown(t *testing.T, pieces int) {
 	t.Helper()
 	shown := ""
@@ -125,7 +125,8 @@ func (s *stream) untilShown(t *testing.T, pieces int) {
 	})
 }
 
-// untilMessages reads until the thread's values have so many messages, and returns them.
+// untilMessages reads until the thread's values have the given number of messages, and returns
+// the messages.
 func (s *stream) untilMessages(t *testing.T, count int) messages {
 	t.Helper()
 	var now values
@@ -146,7 +147,7 @@ func decode(t *testing.T, text string, out any) {
 	}
 }
 
-// rest reads to the end, which must be a proper one.
+// rest reads to the end, which must be a regular end.
 func (s *stream) rest(t *testing.T) {
 	t.Helper()
 	s.drain()
@@ -155,7 +156,7 @@ func (s *stream) rest(t *testing.T) {
 	}
 }
 
-// drain reads to the end, however it comes.
+// drain reads to any kind of end.
 func (s *stream) drain() {
 	for {
 		if _, ok := s.next(); !ok {
@@ -164,7 +165,8 @@ func (s *stream) drain() {
 	}
 }
 
-// shown is the answer as the reader has it, made from chunks or from the whole messages so far.
+// shown returns the answer so far as the reader has received it, made from chunks or from
+// whole messages.
 func (s *stream) shown(t *testing.T) string {
 	t.Helper()
 	text := ""
@@ -189,7 +191,7 @@ func (s *stream) names() []string {
 	return names
 }
 
-// count is how many events of a name there were.
+// count returns how many events of a name there were.
 func (s *stream) count(name string) int {
 	count := 0
 	for _, e := range s.seen {
@@ -200,7 +202,7 @@ func (s *stream) count(name string) int {
 	return count
 }
 
-// lastID is the id of the last event that has one, as a client keeps it.
+// lastID returns the id of the last event that has an id, as a client stores it.
 func (s *stream) lastID() string {
 	for _, e := range slices.Backward(s.seen) {
 		if e.id != "" {
@@ -226,7 +228,7 @@ func expectIncreasing(t *testing.T, events []event) {
 	}
 }
 
-// expectSame checks that two readers saw the same.
+// expectSame checks that two readers saw the same events.
 func expectSame(t *testing.T, what string, got, want []event) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {

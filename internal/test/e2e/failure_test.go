@@ -11,10 +11,11 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// unmended bounds how long a failure that waiting cannot mend may take to be told.
+// unmended limits the time until a failure is reported that does not go away by waiting.
 const unmended = time.Minute
 
-// TestFailureOfAFirstRevision is about what keeps a deployment from ever being served.
+// TestFailureOfAFirstRevision tests the failures that prevent a deployment from ever being
+// served.
 func TestFailureOfAFirstRevision(t *testing.T) {
 	t.Parallel()
 	s := shared(t).server
@@ -58,7 +59,8 @@ func TestFailureOfAFirstRevision(t *testing.T) {
 	}
 }
 
-// TestABuildDoesNotReachTheServersFiles has a repository's build look for the key of the workspace.
+// TestABuildDoesNotReachTheServersFiles has a repository's build search for the key of the
+// workspace.
 func TestABuildDoesNotReachTheServersFiles(t *testing.T) {
 	t.Parallel()
 	s := shared(t).server
@@ -78,7 +80,7 @@ func TestABuildDoesNotReachTheServersFiles(t *testing.T) {
 	s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
 }
 
-// TestFailureOfALaterRevision is about what must not disturb the revision that is served.
+// TestFailureOfALaterRevision tests the failures that must not disturb the served revision.
 func TestFailureOfALaterRevision(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--ready-limit", "5s")
@@ -187,7 +189,7 @@ func TestADeploymentHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	patient, slow := limited("slow", 600)
 	impatient.awaitFailed(t, deaf, "DEPLOY_FAILED", "NOT_READY", "within 10s")
 	patient.awaitDeployed(t, slow)
-	// What is started from now on has another limit, and what runs is left as it is.
+	// Agents that start from now on have another limit, and running agents are not changed.
 	s.call(t, http.StatusOK, "PATCH", patient.path, map[string]any{"readiness_timeout_seconds": 11}, nil)
 	if got := value(patient.get(t).LatestRevision); got != slow {
 		t.Errorf("the newest revision is %s, want %s", got, slow)

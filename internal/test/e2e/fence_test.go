@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// apart starts a function in a session of its own: when the platform's process is killed, the
-// function goes on without anybody's knowledge.
+// apart starts a function in a separate session: when the platform's process is killed, the
+// function continues, and the platform does not know it.
 const apart = `setsid env -u SLIPWAY_PROCESS APART=1 BOOTSTRAP >>"$TMPDIR/apart.log" 2>&1 & wait`
 
-// workersApart are the processes that were started so, and those that the platform takes for them.
+// workersApart returns the processes that were started in this way, and the processes that the
+// platform takes for them.
 func (s *server) workersApart(t *testing.T) (workers, known []int) {
 	t.Helper()
 	workers, err := processes(func(variable []byte) bool { return string(variable) == "APART=1" })
@@ -41,7 +42,7 @@ func signal(t *testing.T, sig syscall.Signal, pids ...int) {
 	}
 }
 
-// TestWorkerIsGivenUpThoughItLives has the platform give up a worker that goes on all the same, at
+// TestWorkerIsGivenUpThoughItLives has the platform give up a worker that continues anyway, at
 // once or when it wakes up in the middle of its successor's work.
 func TestWorkerIsGivenUpThoughItLives(t *testing.T) {
 	t.Parallel()
@@ -64,7 +65,7 @@ func TestWorkerIsGivenUpThoughItLives(t *testing.T) {
 			}
 			seen.rest(t)
 			expectAttempts(t, seen, 1, 2)
-			// It ends when it finds that nobody takes its answer.
+			// The worker ends when it notices that its answer is not accepted.
 			eventually(t, "the worker has ended", func() (bool, any) {
 				left, _ := s.workersApart(t)
 				return !slices.ContainsFunc(workers, func(pid int) bool { return slices.Contains(left, pid) }), left
@@ -74,8 +75,8 @@ func TestWorkerIsGivenUpThoughItLives(t *testing.T) {
 	}
 }
 
-// TestFrozenWorkerIsInterrupted wakes a worker up whose run was taken from it, and the one after
-// that.
+// TestFrozenWorkerIsInterrupted wakes up a worker when its run, and also the following run,
+// were taken from it.
 func TestFrozenWorkerIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s, seen := newTapped(t, nil, "runner")

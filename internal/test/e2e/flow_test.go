@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestClientFlow follows the client flow that the interface recommends, with the example as its
-// developer has it: built from source.
+// TestClientFlow follows the client flow that the interface recommends, with the example in
+// the form of its developer: it is built from source.
 func TestClientFlow(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestInterruptsAreServedByManyProcesses has twenty clients race on one thread through processes
-// that share nothing but the table.
+// TestInterruptsAreServedByManyProcesses has twenty clients race on one thread through
+// processes that share only the table.
 func TestInterruptsAreServedByManyProcesses(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -38,11 +38,12 @@ func TestInterruptsAreServedByManyProcesses(t *testing.T) {
 	}
 }
 
-// hasBegun is more than what a process writes that has asked for its first call, and less than it
-// takes to read something from the table.
+// hasBegun is more bytes than a process has written when it has asked for its first call, and
+// fewer bytes than it must write to read from the table.
 const hasBegun = 2 << 10
 
-// written is how many bytes a process has written, to connections too; 0 when it has ended.
+// written returns how many bytes a process has written, also to connections; 0 if it has
+// ended.
 func written(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "io"))
@@ -65,7 +66,7 @@ func written(t *testing.T, pid int) int64 {
 	return 0
 }
 
-// attempts are those that a stream has told of.
+// attempts returns the attempts that a stream has reported.
 func (s *stream) attempts(t *testing.T) []int {
 	t.Helper()
 	var attempts []int
@@ -139,7 +140,7 @@ func TestRunnerIsKilledDuringARun(t *testing.T) {
 	})
 }
 
-// once says yes the first time that it is asked for a word, and counts how often that was so.
+// once reports true for the first request of each word, and counts how often it was true.
 type once map[string]bool
 
 func (o once) first(word string) bool {
@@ -182,7 +183,7 @@ func TestRunstreamIsKilledDuringARun(t *testing.T) {
 		go func() {
 			got, err := s.do(t.Context(), "GET", thread.url+"/runs/"+run.ID+"/join", nil)
 			if err == nil && got.status == http.StatusInternalServerError {
-				err = errors.New(string(got.body)) // not a byte had been sent
+				err = errors.New(string(got.body)) // no byte had been sent
 			}
 			joined <- err
 		}()
@@ -223,7 +224,7 @@ func TestRunstreamIsKilledDuringARun(t *testing.T) {
 	})
 }
 
-// refused is what API Gateway answers for a function that has died.
+// refused checks API Gateway's answer for a function that has died.
 func (s *server) refused(t *testing.T, method, address string, body any) {
 	t.Helper()
 	var refusal struct{ Detail string }
@@ -233,8 +234,8 @@ func (s *server) refused(t *testing.T, method, address string, body any) {
 	}
 }
 
-// TestFunctionsAreKilledDuringRequests kills each function when it has its request, and when it has
-// its answer, and looks at what was left.
+// TestFunctionsAreKilledDuringRequests kills each function when it has its request, and when
+// it has its answer, and checks the stored state.
 func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 	t.Parallel()
 	kills := make(chan moment, 1)
@@ -306,7 +307,7 @@ func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 	}
 }
 
-// named lists the deployments of a name.
+// named lists the deployments with a name.
 func (s *server) named(t *testing.T, name any) []deploymentBody {
 	t.Helper()
 	var list struct{ Resources []deploymentBody }
@@ -314,15 +315,15 @@ func (s *server) named(t *testing.T, name any) []deploymentBody {
 	return slices.DeleteFunc(list.Resources, func(d deploymentBody) bool { return d.Name != name })
 }
 
-// TestRolloutIsKilledInEachStep kills the process that works on a step the first time that it is
-// handed out, or that it is answered, from the first step of a rollout, by way of the canary of the
-// next one, to the last one of the teardown.
+// TestRolloutIsKilledInEachStep kills the process that works on a step the first time that the
+// step is handed out, or answered: from the first step of a rollout, through the canary of the
+// next rollout, to the last step of the teardown.
 func TestRolloutIsKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	for name, atAnswer := range map[string]bool{"before it has done anything": false, "when all is done": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kills, steps := once{}, map[int]string{} // by process: a rollout's last steps may go on beside the teardown's first
+			kills, steps := once{}, map[int]string{} // by process: a rollout's last steps may run concurrently with the teardown's first steps
 			s, seen := newTapped(t, func(m moment) bool {
 				var event struct{ Step string }
 				if !m.answer && json.Unmarshal([]byte(m.text), &event) == nil {

@@ -21,26 +21,28 @@ import (
 )
 
 const (
-	// patience bounds every wait. It is generous, because other tests may take all of the machine;
-	// nothing takes so long that works.
+	// patience limits every wait. It is generous, because other tests may use the whole
+	// machine; no working operation takes so long.
 	patience = 6 * time.Minute
-	// interval is how often a condition is looked at.
+	// interval is the time between two checks of a condition.
 	interval = 20 * time.Millisecond
-	// atOnce is how many tests run at a time: they wait for the most part.
+	// atOnce is how many tests run concurrently: they wait most of the time.
 	atOnce = "4"
-	// showcase are the stories of go test -short: what the product promises, told once. make
-	// test-e2e runs all stories.
+	// showcase matches the stories of go test -short, which show each promise of the product
+	// once. make test-e2e runs all stories.
 	showcase = "^Test(ClientFlow|Interrupt|ServerIsKilledDuringARun|ServerIsTerminatedDuringARun|NothingIsDroppedDuringARollout|Secrets)$"
 )
 
-// built is what all tests share.
+// built holds the objects that all tests share.
 var built struct {
 	// slipway is the server's program.
 	slipway string
-	// weather is the example's source, agent the directory of both versions of it as programs.
+	// weather is the example's source, agent is the directory of the built programs of both
+	// its versions.
 	weather, agent string
-	// root is the project's directory. The others are there for the AWS stack only: the program
-	// that serves it, the directory of its functions and the database that all stacks share.
+	// root is the project's directory. The other members are only for the AWS stack: the
+	// program that serves it, the directory of its functions and the database that all stacks
+	// share.
 	root, slipwayLocal, functions string
 	dynamodb                      *dynamodb.Server
 }
@@ -62,7 +64,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// Where the tests are root, the users of workspaces run the agents that are built here.
+	// If the tests run as root, the users of workspaces run the agents that are built here.
 	if err := errors.Join(childtest.Open(dir), buildAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -84,7 +86,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// startServices starts what the servers of the AWS stack share.
+// startServices starts the services that the servers of the AWS stack share.
 func startServices(registry *child.Registry) error {
 	if kinds[*kind] == nil {
 		return fmt.Errorf("there is no kind of server %q", *kind)
@@ -135,7 +137,7 @@ func buildServer(dir string) error {
 	if built.slipwayLocal, err = program("slipway-local"); err != nil {
 		return err
 	}
-	// The functions are those of `make functions`: the files that would be deployed.
+	// The functions are the output of `make functions`: the files that would be deployed.
 	built.functions = filepath.Join(built.root, "build")
 	return nil
 }
@@ -181,13 +183,13 @@ func build(dir string, args ...string) error {
 	return nil
 }
 
-// What the two versions of the agent begin their answers with.
+// The beginnings of the answers of the agent's two versions.
 const (
 	firstWords  = "I have looked it up for you."
 	secondWords = "Here is what the second version found."
 )
 
-// secondVersion changes what the agent in the directory answers.
+// secondVersion changes the answer of the agent in the directory.
 func secondVersion(dir string) error {
 	file := filepath.Join(dir, "model.go")
 	source, err := os.ReadFile(file)
@@ -206,7 +208,8 @@ type step struct {
 	do   func(t *testing.T)
 }
 
-// story runs the steps in order, until one fails: the next ones begin where it ends.
+// story runs the steps in order, until a step fails: each step begins in the state in which
+// the previous step ends.
 func story(t *testing.T, steps ...step) {
 	t.Helper()
 	for _, step := range steps {
@@ -216,7 +219,7 @@ func story(t *testing.T, steps ...step) {
 	}
 }
 
-// eventually waits until look reports true; what look saw last explains a failure.
+// eventually waits until look reports true; the last value from look explains a failure.
 func eventually(t *testing.T, what string, look func() (reached bool, saw any)) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -236,8 +239,8 @@ func eventually(t *testing.T, what string, look func() (reached bool, saw any)) 
 	}
 }
 
-// listed waits until a list is as it has to be. On one machine it is so at once; in the stack lists
-// are read from an index, which is behind what was written.
+// listed waits until a list is correct. On one machine it is correct at once; in the stack,
+// lists are read from an index, which is behind the writes.
 func listed(t *testing.T, what string, look func() (reached bool, saw any)) {
 	t.Helper()
 	if *kind != "standalone" {
@@ -249,7 +252,7 @@ func listed(t *testing.T, what string, look func() (reached bool, saw any)) {
 	}
 }
 
-// common is the server with one deployment that tests share which change neither.
+// common is the server with one deployment for tests that change neither of them.
 var common sharedServer
 
 type sharedServer struct {

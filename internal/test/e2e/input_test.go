@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// unknownID is the id of nothing.
+// unknownID is an id that no object has.
 const unknownID = "0191f6a0-0000-7000-8000-000000000000"
 
-// TestBadInput is about requests that the agent server must refuse: with all their problems named,
-// and nothing half created.
+// TestBadInput sends requests that the agent server must refuse. The answer names all
+// problems, and no object is partly created.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
@@ -26,7 +26,7 @@ func TestBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, address, body string
 		status                int
-		// problems are what a 422 lists: place and type of each.
+		// problems are the problems in a 422 answer: the place and type of each.
 		problems []string
 		header   []string
 	}{
@@ -74,10 +74,10 @@ func TestBadInput(t *testing.T) {
 		"a thread whose id is there before": {"POST", threads, `{"thread_id": "` + thread.ID + `"}`, 409, nil, nil},
 	} {
 		if *kind != "standalone" && !utf8.ValidString(c.body) {
-			continue // API Gateway hands bodies to functions as text, and what is not becomes U+FFFD before
+			continue // API Gateway passes bodies to functions as text, and invalid text becomes U+FFFD before
 		}
 		if *kind == "sam" && slices.Contains([]string{"no key", "a wrong key", "a path that does not exist"}, name) {
-			continue // API Gateway refuses these itself, and SAM knows nothing of the responses that the template has for that
+			continue // API Gateway itself refuses these, and SAM does not support the template's responses for this
 		}
 		t.Run(name, func(t *testing.T) {
 			var body any
@@ -99,7 +99,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// expectDetail checks the body of a refusal: a sentence, or the list of problems when there is one.
+// expectDetail checks the body of a refusal: a sentence, or the list of problems if there is a
+// list.
 func expectDetail(t *testing.T, got response, problems []string) {
 	t.Helper()
 	if contentType := got.header.Get("Content-Type"); contentType != "application/json" {

@@ -15,7 +15,7 @@ const (
 	askNYC = "what's the weather in nyc?"
 )
 
-// What the thread reads like after the first run was interrupted between its tool call and its
+// The messages of the thread after the first run was interrupted between its tool call and its
 // answer.
 var interrupted = slices.Concat([]string{"human", "call", "tool"}, answered)
 
@@ -51,7 +51,7 @@ func TestInterrupt(t *testing.T) {
 				with("stream_mode", []string{mode}))
 			first.untilShown(t, 8)
 			second := thread.run(t, ask(askNYC, fast).interrupting())
-			// What arrives before the stream closes was shown too.
+			// Text that arrives before the stream closes was shown, too.
 			first.rest(t)
 			shown := first.shown(t)
 			thread.join(t, second.ID)
@@ -128,7 +128,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// questions are the texts of the human messages.
+// questions returns the texts of the human messages.
 func questions(m messages) []string {
 	asked := []string{}
 	for _, one := range m {
@@ -144,13 +144,13 @@ func TestTwentyInterruptsAtOnce(t *testing.T) {
 	interruptAtOnce(t, shared(t).thread(t))
 }
 
-// interruptAtOnce posts twenty runs at once, each of which interrupts the others, and checks what
-// becomes of them.
+// interruptAtOnce posts twenty runs concurrently, each of which interrupts the others, and
+// checks their results.
 func interruptAtOnce(t *testing.T, thread *thread) {
 	t.Helper()
 	const count = 20
-	// Each run thinks for longer than all of them take to be posted, so that none can end before
-	// the next is there.
+	// Each run thinks for longer than all of them take to be posted, so that no run can end
+	// before the next run is posted.
 	patient := map[string]any{"token_delay_ms": 0, "node_delay_ms": 4000}
 	begin := make(chan struct{})
 	var posting sync.WaitGroup
@@ -198,7 +198,7 @@ func interruptAtOnce(t *testing.T, thread *thread) {
 	}
 }
 
-// post starts a run from a goroutine of its own.
+// post starts a run; it is for calls from another goroutine than the test's.
 func post(ctx context.Context, th *thread, body request) error {
 	got, err := th.server.do(ctx, "POST", th.url+"/runs", body)
 	if err == nil && got.status != http.StatusOK {

@@ -25,7 +25,7 @@ func (s *server) newListener(t *testing.T) (*listener, listenerBody) {
 	return &listener{server: s, path: "/v2/listeners/" + created.ID, holder: rand.Text(), cluster: newCluster(t)}, created
 }
 
-// another is a further process of the same listener.
+// another returns a further process of the same listener.
 func (l *listener) another() *listener {
 	return &listener{server: l.server, path: l.path, holder: rand.Text(), cluster: l.cluster}
 }
@@ -37,7 +37,7 @@ func (l *listener) read(t *testing.T) listenerBody {
 	return body
 }
 
-// placedAt is the body that creates a deployment which a listener runs.
+// placedAt returns the body that creates a deployment that a listener runs.
 func placedAt(listenerID, image string, secrets ...secret) map[string]any {
 	body := creation("", "", secrets...)
 	body["source"] = "external_docker"
@@ -64,7 +64,7 @@ func (d *deployment) expectAnswer(t *testing.T, words string) {
 	}
 }
 
-// TestAListenerRunsADeployment follows one from its creation to its end.
+// TestAListenerRunsADeployment follows a deployment from its creation to its end.
 func TestAListenerRunsADeployment(t *testing.T) {
 	t.Parallel()
 	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // the cluster is this machine
@@ -163,8 +163,8 @@ func TestAListenerRunsADeployment(t *testing.T) {
 	)
 }
 
-// TestAListenerThatGoesAway kills the process that speaks for a listener; another one takes its
-// place when the session is over.
+// TestAListenerThatGoesAway kills the process that acts for a listener; another process takes
+// its place when the session is over.
 func TestAListenerThatGoesAway(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--private-addresses")
@@ -187,7 +187,7 @@ func TestAListenerThatGoesAway(t *testing.T) {
 	if !after.Online || value(after.LastSeen) <= seen {
 		t.Errorf("the listener was seen at %s, and is now %+v", seen, after)
 	}
-	// The first process comes back, and is told.
+	// The first process comes back, and the server answers that its session is over.
 	release := l.cluster.release(second)
 	got, err := s.do(t.Context(), "POST", l.path+"/report", map[string]any{
 		"session": l.session, "deployment_id": d.ID, "revision_id": second, "order": release.order, "number": 1000, "state": "failed",
@@ -203,7 +203,7 @@ func TestAListenerThatGoesAway(t *testing.T) {
 	})
 }
 
-// TestAListenersRevisionIsRolledBack has the listener report that the agent which took over has
+// TestAListenersRevisionIsRolledBack has the listener report that the agent that took over has
 // failed.
 func TestAListenersRevisionIsRolledBack(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// notes is what agents write down for a test. They may write no file of the test's, so they send
-// their lines to its address; the answer is all that was written so far.
+// notes holds the lines that agents write for a test. Agents must not write the test's files,
+// so they send their lines to an address; the answer contains all lines so far.
 type notes struct {
 	address string
 
@@ -38,14 +38,14 @@ func newNotes(t *testing.T) *notes {
 	return n
 }
 
-// read returns all that was written.
+// read returns all lines.
 func (n *notes) read() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text.String()
 }
 
-// clear forgets all.
+// clear forgets all lines.
 func (n *notes) clear() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPagesOfOtherOriginsCallAgents asks what a browser asks for a page of another origin: a
-// preflight without a key, the call itself, and a refusal, which a page can read only with the same
-// header.
+// TestPagesOfOtherOriginsCallAgents sends the requests of a browser for a page of another
+// origin: a preflight without a key, the call itself, and a refusal, which a page can read
+// only with the same header.
 func TestPagesOfOtherOriginsCallAgents(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// plants are values that clients hand to a server in confidence.
+// plants are confidential values that clients send to a server.
 type plants struct {
 	repository, wrongPassword, gitToken, failing, refused, patched, client, access, refresh, deleted, kept, rotated string
 }
@@ -36,8 +36,9 @@ func (p *plants) all() []string {
 	return []string{p.repository, p.wrongPassword, p.gitToken, p.failing, p.refused, p.patched, p.client, p.access, p.refresh, p.deleted, p.kept, p.rotated}
 }
 
-// plant hands all of them to the server, in what succeeds and in what fails, and returns them with
-// the secrets that the server made up. No answer may hold one that does not exist to show it.
+// plant sends all of them to the server, in requests that succeed and in requests that fail,
+// and returns them together with the secrets that the server generated. An answer may contain
+// a secret only if its purpose is to show the secret.
 func (s *server) plant(t *testing.T, p *plants) []string {
 	t.Helper()
 	s.plantDeployments(t, p)
@@ -76,8 +77,8 @@ func (s *server) plant(t *testing.T, p *plants) []string {
 	return append(p.all(), made.Key, strings.TrimPrefix(webhook.Secret, "whsec_"))
 }
 
-// plantDeployments goes through create, build, deploy, run, patch and delete, and fails at some of
-// them.
+// plantDeployments goes through create, build, deploy, run, patch and delete, and lets some of
+// these steps fail.
 func (s *server) plantDeployments(t *testing.T, p *plants) {
 	t.Helper()
 	repo := agentRepository(t)
@@ -109,7 +110,7 @@ func (s *server) plantDeployments(t *testing.T, p *plants) {
 	})
 }
 
-// quiet sends a request that must succeed, and is answered with a secret.
+// quiet sends a request that must succeed and whose answer contains a secret.
 func (s *server) quiet(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	got, err := s.do(t.Context(), method, path, body)
@@ -119,8 +120,8 @@ func (s *server) quiet(t *testing.T, method, path string, body any) response {
 	return got
 }
 
-// mum sends a request whose answer must hold none of the values, whatever it is but a fault of the
-// server.
+// mum sends a request whose answer must contain none of the values. It may be any answer
+// except a fault of the server.
 func (s *server) mum(t *testing.T, p *plants, method, path string, body any) {
 	t.Helper()
 	got, err := s.do(t.Context(), method, path, body)
@@ -134,7 +135,7 @@ func (s *server) mum(t *testing.T, p *plants, method, path string, body any) {
 	}
 }
 
-// servePrivately serves a repository over HTTP to who has the password.
+// servePrivately serves a repository over HTTP to clients that have the password.
 func servePrivately(t *testing.T, repo *repository, password string) string {
 	t.Helper()
 	server := httptest.NewServer(gitFor(t, repo.dir, func(_, sent string) bool { return sent == password }))
@@ -142,8 +143,8 @@ func servePrivately(t *testing.T, repo *repository, password string) string {
 	return server.URL + "/.git"
 }
 
-// gitFor serves the repositories below a directory to whom a user name and a password are right
-// for.
+// gitFor serves the repositories below a directory to clients with a correct user name and
+// password.
 func gitFor(t *testing.T, root string, right func(user, password string) bool) http.Handler {
 	t.Helper()
 	libexec, err := exec.Command("git", "--exec-path").Output()
@@ -166,8 +167,8 @@ func gitFor(t *testing.T, root string, right func(user, password string) bool) h
 	})
 }
 
-// watch looks, until it is told to stop, for the values in the arguments of all processes and in
-// what git notes of its remotes, which are gone when a build has ended.
+// watch searches, until it is told to stop, for the values in the arguments of all processes
+// and in git's notes about its remotes. These places are gone when a build has ended.
 func watch(t *testing.T, on *local, values []string) (stop func()) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -205,7 +206,8 @@ func watch(t *testing.T, on *local, values []string) (stop func()) {
 	}
 }
 
-// exposed are the files that others could read or that outlive what they are for.
+// exposed returns the files that other users could read, or that still exist after their
+// purpose has ended.
 func exposed(on *local) []string {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(files) == 0 {
@@ -215,7 +217,7 @@ func exposed(on *local) []string {
 		if err == nil && entry.Type().IsRegular() && (filepath.Base(file) == "config" || filepath.Base(file) == "FETCH_HEAD") {
 			files = append(files, file)
 		}
-		return nil // what is gone meanwhile is not there
+		return nil // a file that was removed meanwhile does not exist
 	})
 	return files
 }

@@ -31,7 +31,7 @@ type gitHub struct {
 	server *server
 	on     *local
 	repo   *repository
-	// url is the repository's.
+	// url is the URL of the repository.
 	url string
 }
 
@@ -64,7 +64,8 @@ func newGitHub(t *testing.T) *gitHub {
 
 func (h *gitHub) bare() string { return filepath.Join(h.Repos, "acme", "agent.git") }
 
-// connect installs the App as a person does in a browser, and returns the id of the integration.
+// connect installs the App in the way of a person in a browser, and returns the id of the
+// integration.
 func (h *gitHub) connect(t *testing.T) string {
 	t.Helper()
 	var link struct {
@@ -102,8 +103,8 @@ func (h *gitHub) connect(t *testing.T) string {
 	return list[0].ID
 }
 
-// private is the body that creates a deployment of the private repository, which is built on
-// pushes.
+// private returns the body that creates a deployment of the private repository, which is built
+// on pushes.
 func (h *gitHub) private(integrationID string) map[string]any {
 	body := creation(h.url, "main")
 	config := map[string]any{"repo_url": h.url, "build_on_push": true}
@@ -114,8 +115,8 @@ func (h *gitHub) private(integrationID string) map[string]any {
 	return body
 }
 
-// change commits a version of the agent to the branch main and pushes it, and returns the commit
-// before and the new one.
+// change commits a version of the agent to the branch main and pushes it, and returns the
+// previous and the new commit.
 func (h *gitHub) change(t *testing.T, version string) (before, after string) {
 	t.Helper()
 	before = h.repo.git(t, "rev-parse", "HEAD")
@@ -125,7 +126,7 @@ func (h *gitHub) change(t *testing.T, version string) (before, after string) {
 	return before, after
 }
 
-// event is the payload of a push to main.
+// event returns the payload of a push to main.
 func (h *gitHub) event(before, after string) map[string]any {
 	return map[string]any{
 		"ref": "refs/heads/main", "before": before, "after": after, "created": false, "deleted": false, "installation": map[string]any{"id": 77},
@@ -133,7 +134,7 @@ func (h *gitHub) event(before, after string) map[string]any {
 	}
 }
 
-// deliver sends a push as GitHub does, signed with a secret, and expects a status.
+// deliver sends a push in the way of GitHub, signed with a secret, and expects a status.
 func (h *gitHub) deliver(t *testing.T, status int, id, secret string, event map[string]any) {
 	t.Helper()
 	h.tell(t, status, "push", id, secret, event)
@@ -156,7 +157,7 @@ func (h *gitHub) post(t *testing.T, status int, path, name, id, secret string, e
 		"X-GitHub-Event", name, "X-GitHub-Delivery", id, "X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
-// statuses are those of a deployment's revisions, newest first.
+// statuses returns the statuses of a deployment's revisions, newest first.
 func (d *deployment) statuses(t *testing.T) string {
 	t.Helper()
 	var list struct{ Resources []revisionBody }

@@ -40,8 +40,8 @@ func newRepository(t *testing.T) *repository {
 	return r
 }
 
-// agentRepository has the built agent: its first version on the branch main and as tag v1, its
-// second as tag v2. It needs no build.
+// agentRepository returns a repository with the built agent: the first version is on the
+// branch main and has the tag v1, the second version has the tag v2. It needs no build.
 func agentRepository(t *testing.T) *repository {
 	t.Helper()
 	r := newRepository(t)
@@ -54,7 +54,7 @@ func agentRepository(t *testing.T) *repository {
 	return r
 }
 
-// scriptedRepository holds an agent that follows the script of each run.
+// scriptedRepository returns a repository with an agent that follows the script of each run.
 func scriptedRepository(t *testing.T) *repository {
 	t.Helper()
 	r := newRepository(t)
@@ -66,8 +66,8 @@ func scriptedRepository(t *testing.T) *repository {
 	return r
 }
 
-// branch adds a branch that has the first version of the agent and the framework.json, and what
-// else write puts there.
+// branch adds a branch that has the first version of the agent and the framework.json, and the
+// further files that write adds.
 func (r *repository) branch(t *testing.T, name string, config framework, write ...func()) {
 	t.Helper()
 	r.git(t, "checkout", "--quiet", "-b", name, "v1")
@@ -91,7 +91,7 @@ func (r *repository) program(t *testing.T, version string) {
 	}
 }
 
-// write puts a file into the tree: text as it is, anything else as JSON.
+// write puts a file into the tree: text unchanged, and any other value as JSON.
 func (r *repository) write(t *testing.T, name string, content any) {
 	t.Helper()
 	text, isText := content.(string)
@@ -115,7 +115,7 @@ func (r *repository) commit(t *testing.T) string {
 	return r.git(t, "rev-parse", "HEAD")
 }
 
-// git runs git on the repository, whatever the user's settings are, and returns what it printed.
+// git runs git on the repository, independent of the user's settings, and returns its output.
 func (r *repository) git(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
@@ -131,5 +131,5 @@ func (r *repository) git(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// url is where a server finds the repository.
+// url returns the address at which a server finds the repository.
 func (r *repository) url() string { return "file://" + filepath.ToSlash(r.dir) }

@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// onceThen starts the agent the first time, and does something else before it each time after that.
+// onceThen starts only the agent the first time, and runs the command before the agent each
+// later time.
 func onceThen(command string) framework {
 	return agentConfig().with("start", `if [ -e "$HOME/begun" ]; then `+command+`; fi; touch "$HOME/begun"; exec ./agent`)
 }
 
-// restartInPlace asks for a restart and returns its id.
+// restartInPlace requests a restart and returns its id.
 func (d *deployment) restartInPlace(t *testing.T) string {
 	t.Helper()
 	var begun struct {
@@ -27,7 +28,8 @@ func (d *deployment) restartInPlace(t *testing.T) string {
 	return begun.ID
 }
 
-// awaitTold waits for the event that tells how a restart has ended, and returns its type and words.
+// awaitTold waits for the event that reports the result of a restart, and returns its type and
+// message.
 func (d *deployment) awaitTold(t *testing.T, restart string) (kind, words string) {
 	t.Helper()
 	eventually(t, "the end of the restart is told", func() (bool, any) {
@@ -52,7 +54,7 @@ func (d *deployment) awaitTold(t *testing.T, restart string) (kind, words string
 }
 
 // TestARestartInPlace has a successor take the place of an agent that is in the middle of an
-// answer. Nobody is refused, and no answer is cut.
+// answer. No request is refused, and no answer is cut.
 func TestARestartInPlace(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -90,7 +92,8 @@ func TestARestartInPlace(t *testing.T) {
 	}
 }
 
-// TestARestartWhoseSuccessorCannotStart leaves the agent that serves as it is, and says why.
+// TestARestartWhoseSuccessorCannotStart does not change the serving agent, and reports the
+// reason.
 func TestARestartWhoseSuccessorCannotStart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

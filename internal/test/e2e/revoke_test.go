@@ -23,8 +23,8 @@ import (
 // keyMemory is how long the answer about a key is kept.
 const keyMemory = time.Minute
 
-// keys are those of the server, as an operator has them: the environment of its functions tells
-// where they are.
+// keys returns the store of the server's keys, as an operator would open it: the environment
+// of its functions contains the place of the keys.
 func (s *server) keys(t *testing.T) *apikey.Store {
 	t.Helper()
 	pids := s.functions(t, "Authorizer")
@@ -88,5 +88,5 @@ func TestRevokedKeyIsRefusedWithinAMinute(t *testing.T) {
 			t.Errorf("%s: the key was good for another %s", address, took)
 		}
 	}
-	thread.expectRuns(t) // the other key is as good as before
+	thread.expectRuns(t) // the other key is still valid
 }

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestNothingIsDroppedDuringARollout has clients that never stop asking while a second revision
-// takes over from the first.
+// TestNothingIsDroppedDuringARollout has clients that send requests all the time while a
+// second revision takes over from the first revision.
 func TestNothingIsDroppedDuringARollout(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	repo := agentRepository(t)
-	// This agent lets nothing finish once it is asked to end: that it is not asked too early is up
-	// to the server.
+	// This agent lets no work finish after it is asked to end: the server must not ask it too
+	// early.
 	repo.branch(t, "hasty", agentConfig().with("start", `./agent & trap "kill -9 $!" TERM; wait`))
 	agent := s.deploy(t, repo, "hasty")
 	first := value(agent.get(t).ActiveRevision)
@@ -61,8 +61,8 @@ func TestNothingIsDroppedDuringARollout(t *testing.T) {
 	})
 }
 
-// TestARunOutlastsTheDraining of the revision that began it: the next one goes on with it from its
-// last step, and nothing that was shown is lost.
+// TestARunOutlastsTheDraining of the revision that began it: the next revision continues the
+// run from its last step, and no shown text is lost.
 func TestARunOutlastsTheDraining(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--drain-limit", "1s")
@@ -97,7 +97,7 @@ func TestARunOutlastsTheDraining(t *testing.T) {
 	}
 }
 
-// keepAsking runs, reads and lists until it is told to stop, and returns what went wrong.
+// keepAsking runs, reads and lists until it is told to stop, and returns the first error.
 func keepAsking(t *testing.T, thread *thread, ended <-chan struct{}) error {
 	asked := 0
 	for {
@@ -129,7 +129,8 @@ func keepAsking(t *testing.T, thread *thread, ended <-chan struct{}) error {
 	}
 }
 
-// checkAsked checks that so many questions were answered, by values that a run ended with.
+// checkAsked checks, by the final values of a run, that the given number of questions were
+// answered.
 func checkAsked(address string, body []byte, asked int) error {
 	if !strings.HasSuffix(address, "/wait") {
 		return nil

@@ -14,33 +14,35 @@ import (
 	"testing"
 )
 
-// schemaSeed and schemaExamples say which requests are made, and how many for each operation beside
-// those that try each rule of its schema.
+// schemaSeed determines the requests, and schemaExamples is their number for each operation,
+// in addition to the requests that try each rule of its schema.
 var (
 	schemaSeed     = flag.Int("schema-seed", 1, "seed of the requests that are made from the documents")
 	schemaExamples = flag.Int("schema-examples", 10, "random requests for each operation")
 )
 
-// schemaChecks are what every answer is looked at for: no fault of the server, nothing but what the
-// document says, no mercy with what it forbids, and nobody let in who has no credentials.
+// schemaChecks are the checks of every answer: it is not a fault of the server, it conforms to
+// the document, a request that the document forbids is refused, and a client without
+// credentials is refused.
 const schemaChecks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance," +
 	"negative_data_rejection,ignored_auth"
 
-// schemaRefusals are the answers to what the documents forbid: a list that is too long may be in a
-// body that is too large already.
+// schemaRefusals are the answers to requests that the documents forbid: a list that is too
+// long may be in a body that is already too large.
 const schemaRefusals = `[checks]
 negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "428", "429"]
 `
 
-// TestSchemathesis makes requests from the documents that a server serves, good and bad ones, for
-// each operation. testdata/schemathesis/setup.sh installs the program that does.
+// TestSchemathesis makes valid and invalid requests for each operation from the documents that
+// a server serves. testdata/schemathesis/setup.sh installs the program that makes the
+// requests.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	agent := s.deploy(t, agentRepository(t), "main")
 	thread := agent.thread(t)
 	thread.wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
-	// Endless operations answer when something happens, which is not here.
+	// Endless operations answer when an event happens, and no event happens here.
 	endless := []string{"--exclude-path-regex", `/v2/events$|/stream|/events$|/auth/wait/|/claim$|/join|/runs/wait$|/\{part\}$`}
 	t.Run("documents", func(t *testing.T) {
 		for name, c := range map[string]struct{ base, phases, ids string }{
@@ -55,7 +57,7 @@ func TestSchemathesis(t *testing.T) {
 			})
 		}
 	})
-	// The server is as good as before, and its first key too.
+	// The server still works, and its first key is still valid.
 	agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 }
 
@@ -70,8 +72,8 @@ func (s *server) waiting(t *testing.T) string {
 	return created.ID
 }
 
-// conforms makes the requests of the document below an address. The ids are what its good requests
-// name, as lines of the program's configuration.
+// conforms makes the requests of the document below an address. ids holds the ids that its
+// valid requests name, as lines of the program's configuration.
 func (s *server) conforms(t *testing.T, base, ids string, flags ...string) {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "schemathesis", "bin", "schemathesis"))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestDeployScript runs what a pipeline runs: infra/examples/ci/deploy.sh, for a first revision, a
-// second one, and one that fails. It needs bash, curl and jq.
+// TestDeployScript runs the script of a pipeline: infra/examples/ci/deploy.sh, for a first
+// revision, a second revision, and a revision that fails. It needs bash, curl and jq.
 func TestDeployScript(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

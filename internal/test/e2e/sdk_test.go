@@ -16,13 +16,13 @@ import (
 	"testing"
 )
 
-// sdk is a release of an SDK in .tools/sdk: a Python there that has it, or the directory of modules
-// for Node.
+// sdk is a release of an SDK in .tools/sdk: a Python there that contains it, or the directory
+// of modules for Node.
 type sdk struct{ python, modules string }
 
-// releases are the public client SDKs that drive a server, unchanged. testdata/sdk/setup.sh
-// installs them. The newest release for JavaScript by number is older code, which does not speak
-// the thread-centric protocol.
+// releases are the unchanged public client SDKs that drive a server. testdata/sdk/setup.sh
+// installs them. The JavaScript release with the highest number is older code, which does not
+// support the thread-centric protocol.
 var releases = map[string]sdk{
 	"Python":               {python: "python"},
 	"Python older":         {python: "python-older"},
@@ -31,13 +31,14 @@ var releases = map[string]sdk{
 	"JavaScript hooks":     {modules: "js-hooks"},
 }
 
-// sdks are the newest releases, streaming are those that speak the thread-centric protocol.
+// sdks are the newest releases, streaming are the releases that support the thread-centric
+// protocol.
 var (
 	sdks      = []string{"Python", "JavaScript"}
 	streaming = []string{"Python", "Python older", "JavaScript streaming", "JavaScript hooks"}
 )
 
-// client prepares a script that speaks to the agent.
+// client prepares a script that uses the agent.
 func (d *deployment) client(t *testing.T, sdk, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "sdk"))
@@ -70,7 +71,7 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
-// transports are how clients get the events of the thread-centric protocol.
+// transports returns the ways in which clients get the events of the thread-centric protocol.
 func transports() []string {
 	if *kind == "standalone" {
 		return []string{"sse", "websocket"}
@@ -106,7 +107,8 @@ func TestSDKsStreamSynchronously(t *testing.T) {
 	}
 }
 
-// TestSDKStreamsManyThreads has a client of its own server follow 200 threads at once.
+// TestSDKStreamsManyThreads has a client with a separate server follow 200 threads
+// concurrently.
 func TestSDKStreamsManyThreads(t *testing.T) {
 	t.Parallel()
 	agent := newServer(t).deploy(t, agentRepository(t), "main")
@@ -115,7 +117,7 @@ func TestSDKStreamsManyThreads(t *testing.T) {
 	}
 }
 
-// TestSDKsRemoteGraph has graphs that call the agent, as if it were a graph in their process.
+// TestSDKsRemoteGraph has graphs that call the agent as if it were a graph in their process.
 func TestSDKsRemoteGraph(t *testing.T) {
 	t.Parallel()
 	weather, follower := shared(t), scripted(t)
@@ -134,7 +136,8 @@ func scripted(t *testing.T) *deployment {
 	return newServer(t).deploy(t, scriptedRepository(t), "main")
 }
 
-// TestSDKsQuestions are those that graphs ask, and other things that only a script brings about.
+// TestSDKsQuestions tests questions that graphs ask, and other situations that only a script
+// can cause.
 func TestSDKsQuestions(t *testing.T) {
 	t.Parallel()
 	agent := scripted(t)
@@ -161,8 +164,8 @@ func TestSDKHookOfThreads(t *testing.T) {
 	}
 }
 
-// TestSDKsOptions has a server to itself, which may call the scripts back, and of which they end
-// all runs.
+// TestSDKsOptions has its own server, which may call the scripts back, and whose runs the
+// scripts all end.
 func TestSDKsOptions(t *testing.T) {
 	t.Parallel()
 	agent := newServer(t, "--private-addresses").deploy(t, agentRepository(t), "main")
@@ -171,7 +174,7 @@ func TestSDKsOptions(t *testing.T) {
 	}
 }
 
-// lives has an SDK live through a script.
+// lives makes an SDK run a script.
 func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	t.Helper()
 	if output, err := d.client(t, sdk, script, args...).CombinedOutput(); err != nil {
@@ -179,8 +182,8 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
-// TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs.
-// TestAgents has them ask a person.
+// TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs. In
+// TestAgents, such pages ask a person.
 func TestSDKHook(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
@@ -192,7 +195,7 @@ func TestSDKHook(t *testing.T) {
 	}
 }
 
-// TestSDKExamples runs the programs that the README points to, which interrupt an answer.
+// TestSDKExamples runs the programs to which the README points. They interrupt an answer.
 func TestSDKExamples(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
@@ -210,7 +213,7 @@ func TestSDKExamples(t *testing.T) {
 				before, _, _ := strings.Cut(line, ":")
 				types = append(types, strings.TrimSpace(before))
 			}
-			// The first question's answer was cut off, and is kept as far as it was shown.
+			// The answer to the first question was interrupted, and its shown part is kept.
 			if want := []string{"human", "ai", "tool", "ai", "human", "ai", "tool", "ai"}; !slices.Equal(types, want) {
 				t.Errorf("the messages are %q, want %q:\n%s", types, want, output)
 			}
@@ -249,8 +252,8 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// TestSDKsStreamsWhenTheServerIsKilled in the middle of an answer: each event comes once, in its
-// order.
+// TestSDKsStreamsWhenTheServerIsKilled in the middle of an answer: each event comes once and
+// in order.
 func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -20,19 +20,20 @@ import (
 	"testing"
 )
 
-// TestSecrets plants values where they could leak from: the server's own environment, the secrets
-// of two deployments, and all else that is handed to a server in confidence or that it makes up.
+// TestSecrets plants values in places from which they could leak: the server's own
+// environment, the secrets of two deployments, and all other secrets that a server receives or
+// generates.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	own, mine, theirs := "own-"+rand.Text(), "mine-"+rand.Text(), "theirs-"+rand.Text()
-	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // one repository is served by this machine
+	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // this machine serves one repository
 	on.env = []string{"PLANTED=" + own}
 	s := startServer(t, on)
 	more := newPlants()
 	defer watch(t, on, append(more.all(), own, mine, theirs, s.APIKey))()
 
-	// The agent's commands send the environment that they get to this test, as they may write
-	// nothing outside of the server's directory. The agent prints its environment too.
+	// The agent's commands send their environment to this test, because they may write no
+	// files outside the server's directory. The agent also prints its environment.
 	build, start := newEnvironmentReceiver(t), newEnvironmentReceiver(t)
 	repo := agentRepository(t)
 	repo.branch(t, "noting", agentConfig().with("build", build.command()).with("start", start.command()+"; env; exec ./agent"))
@@ -63,7 +64,7 @@ func TestSecrets(t *testing.T) {
 		expectVariables(t, start.newest(), "MINE="+mine, own, theirs, s.APIKey)
 		expectNowhere(t, on, everything...)
 	})
-	if *kind == "standalone" { // the keys of a stack are KMS's
+	if *kind == "standalone" { // the keys of a stack are in KMS
 		t.Run("everything is sealed anew, and the key before is retired", func(t *testing.T) {
 			s.retireKey(t, on)
 			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
@@ -88,8 +89,8 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// retireKey replaces the key that seals, as an operator does, and stops the server for the last
-// step. API keys that nobody uses stand in its way.
+// retireKey replaces the sealing key, as an operator does, and stops the server for the last
+// step. Unused API keys prevent the last step.
 func (s *server) retireKey(t *testing.T, on *local) {
 	t.Helper()
 	secrets := func(verb string) string {
@@ -118,7 +119,7 @@ func (s *server) retireKey(t *testing.T, on *local) {
 		t.Fatalf("the server ended with %d (%v)", code, err)
 	}
 	s.restart(t)
-	s.call(t, http.StatusOK, "GET", "/v2/api-keys", nil, nil) // by which the key is stored anew
+	s.call(t, http.StatusOK, "GET", "/v2/api-keys", nil, nil) // this request stores the key again
 	if code, err := on.terminate(); code != 0 || err != nil {
 		t.Fatalf("the server ended with %d (%v)", code, err)
 	}
@@ -128,12 +129,12 @@ func (s *server) retireKey(t *testing.T, on *local) {
 	s.restart(t)
 }
 
-// environmentReceiver takes the environments that a command sends.
+// environmentReceiver receives the environments that a command sends.
 type environmentReceiver struct {
 	listener net.Listener
 
 	mu sync.Mutex
-	// sent are the environments in the order in which they came.
+	// sent holds the environments in the order in which they came.
 	sent []string
 }
 
@@ -170,12 +171,13 @@ func newEnvironmentReceiver(t *testing.T) *environmentReceiver {
 	return r
 }
 
-// command is a shell command that sends its environment.
+// command returns a shell command that sends its environment.
 func (r *environmentReceiver) command() string {
 	return fmt.Sprintf(`bash -c 'env >/dev/tcp/127.0.0.1/%d'`, r.listener.Addr().(*net.TCPAddr).Port)
 }
 
-// newest returns the environment that was sent last, a line for each variable; "" for none.
+// newest returns the environment that was sent last, a line for each variable, or "" if no
+// environment was sent.
 func (r *environmentReceiver) newest() string { return r.newestWith("") }
 
 // newestWith returns the newest environment that has a line, such as "NAME=value".
@@ -190,7 +192,7 @@ func (r *environmentReceiver) newestWith(line string) string {
 	return ""
 }
 
-// forget drops what was sent so far.
+// forget drops the environments so far.
 func (r *environmentReceiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +224,7 @@ func expectNowhere(t *testing.T, on *local, values ...string) {
 	}
 }
 
-// holding lists the files of a server, its log included, that have the value in them.
+// holding lists the files of a server, including its log, that contain the value.
 func holding(t *testing.T, on *local, value string) []string {
 	t.Helper()
 	var found []string
@@ -242,11 +244,11 @@ func holding(t *testing.T, on *local, value string) []string {
 	return found
 }
 
-// shows tells whether a text has a value in it, as it is, as a part of a URL or within what is
-// encoded in base64.
+// shows reports whether a text contains a value: unchanged, as a part of a URL, or within
+// base64 text.
 func shows(content []byte, value string) bool {
 	forms := []string{value, url.QueryEscape(value)}
-	for before := range 3 { // how many bytes of another group stand before it
+	for before := range 3 { // the number of bytes before it in its base64 group
 		encoded := base64.StdEncoding.EncodeToString(append(make([]byte, before), value...))
 		forms = append(forms, encoded[(before*8+5)/6:len(encoded)-4])
 	}

@@ -21,7 +21,7 @@ type server struct {
 	credentials
 }
 
-// newServer starts a one-machine server with its own data, which ends with the test.
+// newServer starts a one-machine server with its own data. The server ends with the test.
 func newServer(t *testing.T, flags ...string) *server {
 	t.Helper()
 	return startServer(t, newLocal(t.TempDir(), flags...))
@@ -61,7 +61,7 @@ func (s *server) kill9(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// restart starts a server again that was killed, on the same data and the same address.
+// restart starts a killed server again, on the same data and the same address.
 func (s *server) restart(t *testing.T) {
 	t.Helper()
 	before := s.credentials
@@ -76,7 +76,7 @@ func (s *server) explain(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			// Reads that went well are left out: they are what the tests wait with.
+			// Successful reads are left out, because the tests use them to wait.
 			lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(s.log()), "\n"), func(line string) bool {
 				return (strings.Contains(line, " msg=request method=GET ") && strings.Contains(line, " status=200 ")) ||
 					(strings.Contains(line, `"message":"request","method":"GET"`) && strings.Contains(line, `"status":200,`))
@@ -86,7 +86,7 @@ func (s *server) explain(t *testing.T) {
 	})
 }
 
-// end ends the server, and reports what it must never log.
+// end ends the server, and reports log lines that it must never write.
 func (s *server) end() error {
 	if err := s.close(); err != nil {
 		return err
@@ -108,7 +108,7 @@ type response struct {
 }
 
 // send sends a request. The address is a path of the control plane or a whole URL; the body is
-// JSON, or a string that is sent as it is.
+// JSON, or a string that is sent unchanged.
 func (s *server) send(ctx context.Context, method, address string, body any, header ...string) (*http.Response, error) {
 	if strings.HasPrefix(address, "/") {
 		address = s.BaseURL + address

@@ -14,40 +14,41 @@ import (
 	"testing"
 )
 
-// interruption is what becomes of an answer in the middle of which another question interrupts.
+// interruption describes the result of an answer that another question interrupts in the
+// middle.
 type interruption struct {
-	// asks is the question that is interrupted, with the model's orders; role is the model that is
+	// asks is the interrupted question, with the model's orders; role is the model that is
 	// answering.
 	asks, role string
-	// kept is how the thread reads between the two questions, and given what the model is given of
-	// it.
+	// kept is the thread between the two questions, and given is the part of it that the model
+	// gets.
 	kept, given string
 }
 
-// shape is a graph of testdata/shapes, with what is wanted of it. Each thread begins with a
+// shape is a graph of testdata/shapes, with its expected behaviour. Each thread begins with a
 // question that is answered.
 type shape struct {
 	interruptions []interruption
-	// failing is the node that fails; "" is for one that releases of the framework name
+	// failing is the node that fails; "" if releases of the framework name the node
 	// differently.
 	failing string
-	// failed is what the model is given between a question of which the run failed and the next
-	// one.
+	// failed is the text that the model gets between a question whose run failed and the next
+	// question.
 	failed string
-	// loses says that nothing keeps the input of a run that failed.
+	// loses says that the input of a failed run is not kept.
 	loses bool
-	// forgets says that each input of the graph replaces what was there.
+	// forgets says that each input of the graph replaces the previous state.
 	forgets bool
-	// channel is what the graph has in place of messages.
+	// channel is the graph's channel in place of messages.
 	channel string
-	// greets says that each answer has a greeting before it.
+	// greets says that a greeting precedes each answer.
 	greets bool
 }
 
-// talking is the story of most shapes: what was shown is kept.
+// talking is the story of most shapes: the shown text is kept.
 var talking = []interruption{{"slow-talk", "talk", "partial", "ai"}}
 
-// unkept is the story of shapes of which what was shown belongs to no message of the thread.
+// unkept is the story of shapes whose shown text belongs to no message of the thread.
 var unkept = []interruption{{"slow-talk", "talk", "", ""}}
 
 var shapes = map[string]shape{
@@ -82,9 +83,9 @@ var shapes = map[string]shape{
 // release is a release of the framework with which the shapes are deployed.
 type release struct {
 	language, name string
-	// packages are what the repository asks for.
+	// packages are the packages that the repository requires.
 	packages map[string]string
-	// lacks are shapes that the release has no packages for.
+	// lacks are the shapes for which the release has no packages.
 	lacks []string
 }
 
@@ -96,7 +97,7 @@ var newestReleases = []release{
 // TestAgentsShapes drives graphs of all shapes with the newest releases of the framework.
 func TestAgentsShapes(t *testing.T) { testShapes(t, newestReleases) }
 
-// otherReleases are those of which graphs are deployed, too.
+// otherReleases are further releases whose graphs are deployed, too.
 var otherReleases = []release{
 	{"python", "1.0", map[string]string{"langgraph": "==1.0.10", "langgraph-prebuilt": "<1.0.9", "langchain": ">=1,<1.2"}, []string{"deep"}},
 	{"python", "0.6", map[string]string{"langgraph": "==0.6.11"}, []string{"deep"}},
@@ -106,7 +107,7 @@ var otherReleases = []release{
 	{"node", "0.3", map[string]string{"@langchain/langgraph": "~0.3.0", "@langchain/core": "^0.3.70", "zod": "^3.25.0"}, []string{"deep"}},
 }
 
-// TestShapesOfReleases drives them with other releases of the framework.
+// TestShapesOfReleases drives the shapes with other releases of the framework.
 func TestShapesOfReleases(t *testing.T) { testShapes(t, otherReleases) }
 
 func testShapes(t *testing.T, releases []release) {
@@ -116,7 +117,7 @@ func testShapes(t *testing.T, releases []release) {
 	}
 }
 
-// shapes deploys all shapes at once, and has them live through their stories.
+// shapes deploys all shapes in one deployment, and runs their stories.
 func (s *server) shapes(t *testing.T, r release) {
 	names := slices.DeleteFunc(keysOf(shapes), func(name string) bool { return slices.Contains(r.lacks, name) })
 	d := &shaped{record: newNotes(t)}
@@ -147,7 +148,7 @@ func keysOf(all map[string]shape) []string {
 	return names
 }
 
-// shapesRepository is a repository of the shapes that asks for the packages of a release.
+// shapesRepository returns a repository of the shapes that requires the packages of a release.
 func shapesRepository(t *testing.T, r release, names []string) *repository {
 	t.Helper()
 	repo := newRepository(t)
@@ -181,11 +182,11 @@ func shapesRepository(t *testing.T, r release, names []string) *repository {
 // shaped is a deployment of the shapes.
 type shaped struct {
 	*deployment
-	// record is where their models write down what they are given.
+	// record holds the inputs that their models note.
 	record *notes
 }
 
-// askShape is a run that asks a question of a shape; the tag is that of the thread.
+// askShape returns a run that asks a shape a question; tag is the tag of the thread.
 func askShape(name, question, tag string) request {
 	text := question + " [" + tag + "]"
 	var input any = map[string]any{"messages": []map[string]string{{"type": "human", "content": text}}}
@@ -195,7 +196,8 @@ func askShape(name, question, tag string) request {
 	return request{"assistant_id": name, "input": input}
 }
 
-// interrupted asks three questions, of which the third interrupts the answer to the second.
+// interrupted asks three questions; the third question interrupts the answer to the second
+// question.
 func (d *shaped) interrupted(t *testing.T, name string, story interruption, tag string) {
 	thread := d.thread(t)
 	thread.wait(t, askShape(name, "first", tag))
@@ -223,7 +225,8 @@ func (d *shaped) interrupted(t *testing.T, name string, story interruption, tag 
 	}
 }
 
-// fails asks three questions, of which the second makes the graph fail in the middle of its answer.
+// fails asks three questions; the second question makes the graph fail in the middle of its
+// answer.
 func (d *shaped) fails(t *testing.T, name string) {
 	tag := name + "-f"
 	thread := d.thread(t)
@@ -266,7 +269,7 @@ func (th *thread) stateBody(t *testing.T) (body stateBody) {
 	return body
 }
 
-// expectThread checks how the thread reads up to the third question, and behind it.
+// expectThread checks the messages of the thread up to the third question, and after it.
 func (d *shaped) expectThread(t *testing.T, thread *thread, name string, want []string) {
 	t.Helper()
 	got := thread.state(t)
@@ -282,7 +285,7 @@ func (d *shaped) expectThread(t *testing.T, thread *thread, name string, want []
 	}
 }
 
-// between is how a thread reads up to its third question.
+// between returns the expected messages of a thread up to its third question.
 func between(s shape, kept []string) []string {
 	if s.forgets {
 		return []string{"human"}
@@ -297,7 +300,7 @@ func answersOf(s shape) []string {
 	return []string{"ai"}
 }
 
-// expectGiven checks what the model was given with a question, system prompts apart.
+// expectGiven checks the messages that the model got with a question, without system prompts.
 func (d *shaped) expectGiven(t *testing.T, name, tag, question string, want []string) {
 	t.Helper()
 	var given [][2]string

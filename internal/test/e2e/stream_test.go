@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// brisk is slow enough to do something in the middle of an answer.
+// brisk is slow enough for an action in the middle of an answer.
 var brisk = map[string]any{"token_delay_ms": 10, "node_delay_ms": 30}
 
 func TestStream(t *testing.T) {
@@ -82,7 +82,7 @@ func TestStream(t *testing.T) {
 	t.Run("is held up for nobody by a reader that does not read", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		// Much more than the buffers of a connection hold.
+		// This is much more than the buffers of a connection hold.
 		idle := thread.stream(t, ask(askSF, map[string]any{"token_delay_ms": 0, "node_delay_ms": 0, "answer_words": 30_000}).streaming())
 		busy := thread.follow(t, idle.run(), "-1")
 		busy.rest(t)

@@ -59,8 +59,8 @@ func (s *server) killFunction(t *testing.T, name string) {
 	}
 }
 
-// replaced is a directory of built functions in which shell scripts stand before some of them.
-// Functions are named by their folders here.
+// replaced returns a directory of built functions in which shell scripts start some of the
+// functions. Functions are named by their folders here.
 func replaced(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,7 +89,7 @@ func replaced(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// moment is when a process is handed a call, or gives its answer.
+// moment is the moment when a process gets a call, or gives its answer.
 type moment struct {
 	function string
 	pid      int
@@ -98,9 +98,9 @@ type moment struct {
 	text string
 }
 
-// tap stands between functions and the Runtime API. It sees each call twice, as it is handed out
-// and as it is answered, and can end the process at that very moment: before anything was done, or
-// when all was done and nobody knows.
+// tap stands between functions and the Runtime API. It sees each call twice, as it is handed
+// out and as it is answered, and can end the process at that very moment: before any work was
+// done, or when all work was done and the caller does not know it.
 type tap struct {
 	*httptest.Server
 
@@ -109,15 +109,15 @@ type tap struct {
 	kill    func(moment) bool
 }
 
-// newTapped starts a server with a tap at some functions, named by their folders. What kill says
-// yes to is the end of a process.
+// newTapped starts a server with a tap at some functions, named by their folders. A process
+// ends at each moment for which kill returns true.
 func newTapped(t *testing.T, kill func(moment) bool, folders ...string) (*server, *tap) {
 	t.Helper()
 	tapped := &tap{kill: kill}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{function}/{pid}/{api}/{rest...}", tapped.relay)
 	tapped.Server = httptest.NewServer(mux)
-	t.Cleanup(tapped.CloseClientConnections) // processes wait for calls in theirs
+	t.Cleanup(tapped.CloseClientConnections) // processes wait for calls on their connections
 	scripts := map[string]string{}
 	for _, folder := range folders {
 		scripts[folder] = fmt.Sprintf(`AWS_LAMBDA_RUNTIME_API="%s/%s/$$/$AWS_LAMBDA_RUNTIME_API" exec BOOTSTRAP`, tapped.Listener.Addr(), folder)
@@ -142,7 +142,7 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request) {
 	request.Header = r.Header.Clone()
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		panic(http.ErrAbortHandler) // one of the two has ended
+		panic(http.ErrAbortHandler) // one of the two processes has ended
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -157,7 +157,7 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// pass notes a moment, and ends the process if it is to end.
+// pass notes a moment, and ends the process if kill says so.
 func (tp *tap) pass(m moment) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
-// target is one server, and all that depends on what kind of server it is.
+// target is one server, with everything that depends on the kind of server.
 type target interface {
 	// start starts the server, on the address and the data that it had before if it ran before, and
 	// returns when it is ready.
@@ -35,29 +35,29 @@ type target interface {
 	// agents returns the processes of a revision's agent, killAgents ends them at once.
 	agents(revision string) ([]int, error)
 	killAgents(revision string) error
-	// log returns what the server has logged so far, over all its starts.
+	// log returns the log of the server so far, over all its starts.
 	log() string
-	// close ends the server and lets go of everything else.
+	// close ends the server and releases everything else.
 	close() error
 }
 
-// credentials are how to reach a server.
+// credentials are the address of a server and the key for it.
 type credentials struct {
 	BaseURL  string `json:"base_url"`
 	APIKey   string `json:"api_key"`
 	TenantID string `json:"tenant_id"`
 }
 
-// local is a server of this machine as a child process: the one-machine server, or the AWS stack
-// with everything that it is made of. It ends with the tests, however they end.
+// local is a server of this machine as a child process: the one-machine server, or the AWS
+// stack with all its parts. It ends with the tests, in whatever way they end.
 type local struct {
 	dir string
-	// command is what starts the server, with the flags that its kind needs.
+	// command is the command that starts the server, with the flags that its kind needs.
 	command []string
 	flags   []string
 	// env is added to the environment of the server.
 	env []string
-	// address is where it listens from the second start on.
+	// address is the address on which it listens from the second start on.
 	address  string
 	registry *child.Registry
 	process  *child.Process
@@ -65,32 +65,33 @@ type local struct {
 }
 
 func newLocal(dir string, flags ...string) *local {
-	if err := childtest.Open(dir); err != nil { // so that workspaces get users of their own
+	if err := childtest.Open(dir); err != nil { // so that workspaces get their own users
 		panic(err)
 	}
 	l := &local{dir: dir, command: kinds[*kind](), flags: flags, address: "127.0.0.1:0"}
-	if *kind != "sam" { // whose functions are containers
+	if *kind != "sam" { // the functions of sam are containers
 		l.env = []string{noEngine}
 	}
 	return l
 }
 
-// noEngine keeps a server from the machine's container engine, so that the tests are the same where
-// there is one.
+// noEngine prevents a server from using the machine's container engine, so that the tests are
+// the same on a machine with an engine.
 const noEngine = "DOCKER_HOST=tcp://127.0.0.1:1"
 
-// kind says what the tests run against; make test-lambda and make test-sam set it.
+// kind is the kind of server that the tests use; make test-lambda and make test-sam set it.
 var kind = flag.String("server", "standalone", "standalone, lambda (the functions as processes) or sam (the functions under sam local)")
 
-// calls says where what functions ask of AWS is recorded, for a check of their permissions.
+// calls is the file in which the functions' calls to AWS are recorded, for a check of their
+// permissions.
 var calls = flag.String("record-calls", "", "file that gets what functions ask of AWS, on the servers of the AWS stack")
 
-// indexLag is how far the indexes of the table are behind in the tests. Those of AWS are behind by
-// less as a rule, and by more when they are busy.
+// indexLag is how far the indexes of the table are behind in the tests. The indexes of AWS are
+// usually behind by less, and by more when they are busy.
 const indexLag = "300ms"
 
-// kinds are the commands that start a server. Those of the AWS stack share a DynamoDB, in which
-// each has its own table.
+// kinds holds the commands that start a server. The servers of the AWS stack share a DynamoDB,
+// in which each has its own table.
 var kinds = map[string]func() []string{
 	"standalone": func() []string { return []string{built.slipway, "serve"} },
 	"lambda":     func() []string { return stackCommand("lambda") },
@@ -185,20 +186,21 @@ func (l *local) terminate() (int, error) {
 	return exit.Code, errors.Join(err, failed)
 }
 
-// agents finds processes by what the platform puts into their environment.
+// agents finds processes by the variables that the platform puts into their environment.
 func (l *local) agents(revision string) ([]int, error) {
 	mark := []byte("SLIPWAY_REVISION_ID=" + revision)
 	return processes(func(variable []byte) bool { return bytes.Equal(variable, mark) })
 }
 
-// leftovers finds what a server that was killed leaves running: whatever its agents and builds
-// started.
+// leftovers finds the processes that a killed server leaves running: all processes that its
+// agents and builds started.
 func (l *local) leftovers() ([]int, error) {
 	below := []byte("=" + l.data() + string(filepath.Separator))
 	return processes(func(variable []byte) bool { return bytes.Contains(variable, below) })
 }
 
-// processes lists the processes that have such a variable in their environment.
+// processes lists the processes that have a variable in their environment for which is returns
+// true.
 func processes(is func(variable []byte) bool) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -211,7 +213,7 @@ func processes(is func(variable []byte) bool) ([]int, error) {
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended meanwhile, or is somebody else's
+			continue // it has ended meanwhile, or belongs to another user
 		}
 		if !slices.ContainsFunc(bytes.Split(environ, []byte{0}), is) {
 			continue
@@ -225,7 +227,7 @@ func processes(is func(variable []byte) bool) ([]int, error) {
 	return pids, nil
 }
 
-// end ends processes at once. One that has ended by itself is none too many.
+// end ends processes at once. A process that has already ended is no error.
 func end(pids []int) error {
 	var errs []error
 	for _, pid := range pids {

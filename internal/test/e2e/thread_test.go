@@ -22,7 +22,7 @@ type message struct {
 	} `json:"response_metadata"`
 }
 
-// kind says what a message is, as the stories are told.
+// kind returns the kind of a message, in the terms of the stories.
 func (m message) kind() string {
 	switch {
 	case m.Type == "ai" && len(m.ToolCalls) > 0:
@@ -34,7 +34,7 @@ func (m message) kind() string {
 	}
 }
 
-// What a thread reads like after one question was answered.
+// The messages of a thread after one question was answered.
 var answered = []string{"human", "call", "tool", "ai"}
 
 type messages []message
@@ -47,7 +47,7 @@ func (m messages) kinds() []string {
 	return kinds
 }
 
-// expect checks what the messages are, in order, and that none of them is there twice.
+// expect checks the kinds of the messages, in order, and that no message occurs twice.
 func (m messages) expect(t *testing.T, kinds ...string) {
 	t.Helper()
 	if !slices.Equal(m.kinds(), kinds) {
@@ -99,15 +99,16 @@ func (d *deployment) thread(t *testing.T) *thread {
 // request is the body that creates a run.
 type request map[string]any
 
-// fast is the configuration of a run that need not be watched, slow of one whose answer does not
-// end while somebody looks, and thinking of one that takes no step while somebody looks.
+// fast is the configuration of a run that need not be watched, slow of a run whose answer does
+// not end while a test watches it, and thinking of a run that takes no step while a test
+// watches it.
 var (
 	fast     = map[string]any{"token_delay_ms": 0, "node_delay_ms": 0}
 	slow     = map[string]any{"token_delay_ms": 1000, "node_delay_ms": 50, "answer_words": 10_000}
 	thinking = map[string]any{"node_delay_ms": 60_000}
 )
 
-// ask is a run that asks a question.
+// ask returns a run that asks a question.
 func ask(question string, configurable map[string]any) request {
 	return request{
 		"assistant_id": "agent",
@@ -123,7 +124,7 @@ func (r request) with(member string, value any) request {
 
 func (r request) interrupting() request { return r.with("multitask_strategy", "interrupt") }
 
-// streaming is a run whose tokens are streamed as messages.
+// streaming returns a run whose tokens are streamed as messages.
 func (r request) streaming() request {
 	return r.with("stream_mode", []string{"messages-tuple", "values"})
 }
@@ -179,7 +180,7 @@ func (th *thread) expectRuns(t *testing.T, statuses ...string) {
 	}
 }
 
-// expectQueued checks that a run waits while the one before it goes on.
+// expectQueued checks that a run waits while the previous run continues.
 func (th *thread) expectQueued(t *testing.T, before, run string) {
 	t.Helper()
 	status := th.get(t, run).Status
@@ -225,7 +226,7 @@ func (th *thread) status(t *testing.T) string {
 	return body.Status
 }
 
-// awaitKinds waits until the thread reads so.
+// awaitKinds waits until the thread has messages of these kinds.
 func (th *thread) awaitKinds(t *testing.T, kinds ...string) {
 	t.Helper()
 	eventually(t, "the thread reads "+strings.Join(kinds, " "), func() (bool, any) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestADeploymentIsUndeleted deletes a deployment with a recovery window while another one uses its
-// name, gives it back with its threads, and lets the next window end.
+// TestADeploymentIsUndeleted deletes a deployment with a recovery window while another
+// deployment uses its name, restores it with its threads, and lets the next window end.
 func TestADeploymentIsUndeleted(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -16,8 +16,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// TestServerIsKilledWhileAWebhookFails kills it between two attempts: the next server sends the
-// message, under the same id. The secret is nowhere in clear.
+// TestServerIsKilledWhileAWebhookFails kills the server between two attempts: the next server
+// sends the message, under the same id. The secret is nowhere in plain text.
 func TestServerIsKilledWhileAWebhookFails(t *testing.T) {
 	s := newServer(t, "--private-addresses")
 	type message struct {

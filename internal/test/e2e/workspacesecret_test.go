@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestASecretOfTheWorkspaceIsRotated gives its value to agents of two sources, and then another
-// one: they have it without a revision, and their logs show neither.
+// TestASecretOfTheWorkspaceIsRotated gives its value to agents of two sources, and then
+// another value: they get the new value without a revision, and their logs show neither value.
 func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	t.Parallel()
 	on := newLocal(t.TempDir())
@@ -19,7 +19,7 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	first, second, third := "planted-"+rand.Text(), "planted-"+rand.Text(), "planted-"+rand.Text()
 	s.call(t, http.StatusCreated, "POST", "/v2/secrets", map[string]any{"name": "search", "data": map[string]string{"api-key": first}}, nil)
 
-	// Each agent sends the environment that it gets to this test, and prints it.
+	// Each agent sends its environment to this test, and prints it.
 	start := newEnvironmentReceiver(t)
 	repo := agentRepository(t)
 	repo.branch(t, "noting", agentConfig().with("start", start.command()+`; echo "the key is $KEY"; exec ./agent`))
@@ -69,7 +69,7 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	}
 	start.forget()
 	s.kill9(t)
-	s.restart(t) // with which agents begin anew
+	s.restart(t) // which starts the agents again
 	for _, d := range both {
 		has(d, third)
 		eventually(t, "the log has all three, hidden", func() (bool, any) {
@@ -93,8 +93,8 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	s.call(t, http.StatusNotFound, "GET", "/v2/secrets/search", nil, nil)
 }
 
-// upload creates a deployment of what a branch has, uploaded as a tarball, and waits until it is
-// served.
+// upload creates a deployment of the files of a branch, uploaded as a tarball, and waits until
+// it is served.
 func (s *server) upload(t *testing.T, repo *repository, branch string, references []any) *deployment {
 	t.Helper()
 	body := creation("", "")

@@ -1,10 +1,10 @@
-// Package mototest runs moto, which plays the services of AWS over HTTP, for tests with the build
-// tag moto. setup.sh installs it.
+// Package mototest runs moto, which emulates the services of AWS over HTTP, for tests with the
+// build tag moto. setup.sh installs it.
 //
-// moto keeps what it is told and refuses what does not exist, but nothing happens in it by itself:
-// tasks do not run, targets are not registered by services, builds end at the first look and export
-// nothing, services that are deleted do not drain. Express Mode it does not know at all. What
-// depends on such is tested with answers written down.
+// moto stores the data of requests and refuses requests for missing objects, but nothing
+// happens in it by itself: tasks do not run, services do not register targets, builds end at
+// the first read and export nothing, and deleted services do not drain. It does not support
+// Express Mode at all. Code that depends on such behaviour is tested with prepared answers.
 package mototest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Region is where the account is.
+// Region is the region of the account.
 const Region = "eu-central-1"
 
 // Start runs moto until the end of the test, with further variables, and returns its URL.

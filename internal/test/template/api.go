@@ -12,42 +12,45 @@ type API struct {
 	// Name is the logical id.
 	Name  string
 	Stage string
-	// DefaultAuthorizer is the name of the authorizer of routes that name none; Routes have it
-	// filled in already.
+	// DefaultAuthorizer is the name of the authorizer of routes that name no authorizer; in
+	// Routes it is already filled in.
 	DefaultAuthorizer string
 	Authorizers       map[string]Authorizer
-	// Responses are what API Gateway answers by itself, by type: UNAUTHORIZED, DEFAULT_4XX, ...
+	// Responses are API Gateway's own answers, by type: UNAUTHORIZED, DEFAULT_4XX, ...
 	Responses map[string]GatewayResponse
-	// BinaryMediaTypes are the types whose bodies travel as base64, written with a slash:
+	// BinaryMediaTypes are the types whose bodies are sent as base64, written with a slash:
 	// application/octet-stream.
 	BinaryMediaTypes []string
-	// CORS is what API Gateway answers preflights of browsers with, on every path; nil when it
-	// answers none.
+	// CORS is API Gateway's answer to preflights of browsers, on every path; nil if it answers
+	// no preflights.
 	CORS *CORS
 }
 
-// CORS are the headers of the answer to a preflight, as they are sent.
+// CORS holds the headers of the answer to a preflight, as they are sent.
 type CORS struct{ AllowOrigin, AllowMethods, AllowHeaders, MaxAge string }
 
-// Authorizer is a function that API Gateway asks before it calls another (type REQUEST).
+// Authorizer is a function that API Gateway asks before it calls another function (type
+// REQUEST).
 type Authorizer struct {
 	Name string
 	// Function is the ARN of the function.
 	Function string
-	// Headers, QueryStrings and Context are the identity sources: a request without one of them is
-	// answered 401 at once, and together they are the key under which an answer is cached.
+	// Headers, QueryStrings and Context are the identity sources: a request that lacks a
+	// source is answered with 401 at once, and all sources together are the key under which an
+	// answer is cached.
 	Headers, QueryStrings, Context []string
-	// TTL is how long an answer is cached; 0 is not at all.
+	// TTL is how long an answer is cached; 0 disables the cache.
 	TTL time.Duration
 }
 
-// GatewayResponse is an answer that API Gateway gives by itself.
+// GatewayResponse is one of API Gateway's own answers.
 type GatewayResponse struct {
-	// Status is 0 when the usual one is kept.
+	// Status is 0 if the default status is kept.
 	Status int
-	// Headers are by name; a value is a quoted text ('5') or a variable (context.requestId).
+	// Headers maps names to values; a value is a quoted text ('5') or a variable
+	// (context.requestId).
 	Headers map[string]string
-	// Templates are the bodies by media type; they may hold variables ($context.requestId).
+	// Templates maps media types to bodies, which may contain variables ($context.requestId).
 	Templates map[string]string
 }
 
@@ -82,8 +85,8 @@ func readAPI(name string, properties map[string]any) (API, error) {
 		Authorizers: map[string]Authorizer{}, Responses: map[string]GatewayResponse{},
 	}
 	if p.Cors != nil {
-		// SAM asks the authorizer of preflights too unless it is told not to, and browsers send no
-		// key with them.
+		// SAM also asks the authorizer about preflights unless this is disabled, and browsers
+		// send no key with preflights.
 		if ask := p.Auth.AddDefaultAuthorizerToCorsPreflight; ask == nil || *ask {
 			return API{}, errors.New("Auth.AddDefaultAuthorizerToCorsPreflight must be false")
 		}
@@ -94,7 +97,7 @@ func readAPI(name string, properties map[string]any) (API, error) {
 		}
 	}
 	for name, a := range p.Auth.Authorizers {
-		const fallback = 300 // what API Gateway takes when nothing is said
+		const fallback = 300 // API Gateway's default
 		seconds := fallback
 		if a.Identity.ReauthorizeEvery != nil {
 			seconds = *a.Identity.ReauthorizeEvery

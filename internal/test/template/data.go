@@ -2,7 +2,7 @@ package template
 
 // Machine is a Step Functions state machine.
 type Machine struct {
-	// Name is the logical id, MachineName the name in the account: <stack>-run.
+	// Name is the logical id, MachineName is the name in the account: <stack>-run.
 	Name, MachineName string
 	// Kind is STANDARD or EXPRESS.
 	Kind string
@@ -12,7 +12,8 @@ type Machine struct {
 	Substitutions map[string]string
 	Statements    []Statement
 	Managed       []string
-	// LogLevel is OFF, ERROR, FATAL or ALL; LogsData says whether logs hold inputs and outputs.
+	// LogLevel is OFF, ERROR, FATAL or ALL; LogsData says whether logs contain inputs and
+	// outputs.
 	LogLevel string
 	LogsData bool
 	Tracing  bool
@@ -20,7 +21,7 @@ type Machine struct {
 
 // Table is a DynamoDB table.
 type Table struct {
-	// Name is the logical id, TableName the name in the account.
+	// Name is the logical id, TableName is the name in the account.
 	Name, TableName string
 	// Attributes are the types of the key attributes: S, N or B.
 	Attributes map[string]string
@@ -28,14 +29,14 @@ type Table struct {
 	Indexes    []Index
 	// BillingMode is PAY_PER_REQUEST or PROVISIONED.
 	BillingMode string
-	// TTL is the attribute by which items expire, "" for none.
+	// TTL is the attribute by which items expire, "" if items do not expire.
 	TTL string
-	// Stream is what the table's stream shows, "" for no stream.
+	// Stream is the view type of the table's stream, "" if there is no stream.
 	Stream             string
 	PointInTime        bool
 	DeletionProtection bool
 	Encrypted          bool
-	// DeletionPolicy and UpdateReplacePolicy say what becomes of the table when the stack is
+	// DeletionPolicy and UpdateReplacePolicy say what happens to the table when the stack is
 	// deleted or the table is replaced.
 	DeletionPolicy, UpdateReplacePolicy string
 }
@@ -50,7 +51,8 @@ type KeyElement struct {
 type Index struct {
 	Name string
 	Key  []KeyElement
-	// Projection is ALL, KEYS_ONLY or INCLUDE, which holds the attributes Included beside the keys.
+	// Projection is ALL, KEYS_ONLY or INCLUDE, which contains the attributes Included beside
+	// the keys.
 	Projection string
 	Included   []string
 }

@@ -12,7 +12,7 @@ import (
 // integrationTimeout is how long API Gateway waits unless an event says otherwise.
 const integrationTimeout = 29 * time.Second
 
-// event is an event of a function, as SAM has it.
+// event is an event of a function in SAM's form.
 type event struct {
 	Type       string
 	Properties struct {
@@ -64,7 +64,7 @@ func readFunction(resource Resource, properties map[string]any) (Function, error
 	return f, err
 }
 
-// listen adds what an event of the function means.
+// listen adds the route, schedule or pattern of an event to the function.
 func (f *Function) listen(e event) error {
 	switch e.Type {
 	case "Api":
@@ -90,7 +90,7 @@ func (f *Function) listen(e event) error {
 	return nil
 }
 
-// rate is the interval of an expression like rate(1 minute).
+// rate returns the interval of an expression like rate(1 minute).
 func rate(expression string) (time.Duration, error) {
 	text, _ := strings.CutPrefix(expression, "rate(")
 	number, unit, _ := strings.Cut(strings.TrimSuffix(text, ")"), " ")
@@ -102,7 +102,7 @@ func rate(expression string) (time.Duration, error) {
 	return time.Duration(n) * each, nil
 }
 
-// readPolicies reads what SAM takes as Policies: names of managed policies, and documents.
+// readPolicies reads SAM's property Policies: names of managed policies, and documents.
 func readPolicies(policies []any) (statements []Statement, managed []string, err error) {
 	for _, policy := range policies {
 		if name, ok := policy.(string); ok {

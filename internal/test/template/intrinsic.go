@@ -25,12 +25,13 @@ func (r *resolver) attribute(argument any) (any, error) {
 	return r.reference(scalar(parts[0]), scalar(parts[1]))
 }
 
-// reference is what a reference to a resource or, with an attribute, to something of it gives.
+// reference returns the value of a reference to a resource or, with an attribute, to an
+// attribute of the resource.
 func (r *resolver) reference(name, attribute string) (any, error) {
 	resource, ok := r.template.Resources[name]
 	if !ok {
 		if api, _, found := strings.Cut(name, "."); found && r.template.Resources[api].Type == typeAPI {
-			return r.reference(api, "Stage") // SAM names what it makes of the API: ${Api.Stage}
+			return r.reference(api, "Stage") // SAM names the resources that it makes of the API: ${Api.Stage}
 		}
 		return nil, fmt.Errorf("there is no resource %s", name)
 	}
@@ -188,7 +189,7 @@ func (r *resolver) not(argument any) (any, error) {
 	return !holds, err
 }
 
-// quantify is Fn::Or when decided by the first true, Fn::And when decided by the first false.
+// quantify is Fn::Or if the first true decides, Fn::And if the first false decides.
 func (r *resolver) quantify(argument any, decided bool) (any, error) {
 	parts, err := r.list(argument, -1)
 	if err != nil {
@@ -202,7 +203,8 @@ func (r *resolver) quantify(argument any, decided bool) (any, error) {
 	return !decided, nil
 }
 
-// list resolves an argument that is a list of n values, of any number when n is negative.
+// list resolves an argument that is a list of n values, or of any number of values if n is
+// negative.
 func (r *resolver) list(argument any, n int) ([]any, error) {
 	resolved, err := r.resolve(argument)
 	if err != nil {
@@ -215,7 +217,7 @@ func (r *resolver) list(argument any, n int) ([]any, error) {
 	return items, nil
 }
 
-// scalar is a scalar as text.
+// scalar returns a scalar as text.
 func scalar(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// sample has one of everything that the package understands.
+// sample has one example of every feature that the package understands.
 const sample = `
 Transform: AWS::Serverless-2016-10-31
 Parameters:

@@ -26,9 +26,10 @@ var arns = map[string]string{
 	"AWS::IAM::Role":          "iam::{account}:role/{name}",
 }
 
-// Dependencies returns for each resource those that CloudFormation has to make before it: what its
-// properties refer to and, for what SAM makes of it, what its integrations and authorizers are. A
-// function does not wait for the API whose routes it serves; the API waits for it.
+// Dependencies returns for each resource the resources that CloudFormation has to make before
+// it: the resources to which its properties refer and, for the resources that SAM makes of it,
+// its integrations and authorizers. A function does not wait for the API whose routes it
+// serves; the API waits for the function.
 func (t *Template) Dependencies() map[string][]string {
 	all := map[string]map[string]bool{}
 	for name := range t.Resources {
@@ -83,7 +84,8 @@ func (t *Template) collect(value any, found map[string]bool) {
 	}
 }
 
-// named are the names that an intrinsic function asks for, with the attribute after a dot.
+// named returns the names to which an intrinsic function refers, with the attribute after a
+// dot.
 func named(v map[string]any) []string {
 	name, argument, ok := call(v)
 	text, _ := argument.(string)

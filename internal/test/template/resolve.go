@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// Values are what a template cannot know by itself. All are optional, except for parameters without
-// a default.
+// Values are the values that a template cannot know by itself. All are optional, except for
+// parameters without a default.
 type Values struct {
 	// StackName, Region, Account and Partition are the pseudo parameters; defaults "slipway",
 	// "us-east-1", "000000000000", "aws".
 	StackName, Region, Account, Partition string
 	// Parameters replace the defaults of the template's parameters.
 	Parameters map[string]string
-	// References are what a reference to a resource gives, by "Table" (Ref) or "Key.Arn" (GetAtt).
-	// A resource that is not named here has its own name where the template gives it one, else its
-	// logical id; ARNs of functions, state machines, tables and keys are made of that.
+	// References are the values of references to resources, by "Table" (Ref) or "Key.Arn"
+	// (GetAtt). A reference to another resource gives the resource's name if the template
+	// names it, else its logical id; ARNs of functions, state machines, tables and keys are
+	// made of that.
 	References map[string]string
 }
 
-// absent is the value of AWS::NoValue: whatever has it is left out.
+// absent is the value of AWS::NoValue: a member with this value is left out.
 type absent struct{}
 
 // resolver replaces intrinsic functions.
@@ -73,7 +74,7 @@ func newResolver(t *Template, values Values) (*resolver, error) {
 	return r, nil
 }
 
-// typed is a parameter's value as a reference to it gives it.
+// typed returns the value of a reference to a parameter.
 func typed(kind, value string) any {
 	switch {
 	case kind == "Number":
@@ -92,7 +93,7 @@ func typed(kind, value string) any {
 	return value
 }
 
-// condition tells whether a named condition holds.
+// condition reports whether a named condition holds.
 func (r *resolver) condition(name string) (bool, error) {
 	if holds, known := r.conditions[name]; known {
 		return holds, nil
@@ -156,7 +157,7 @@ func (r *resolver) resolve(value any) (any, error) {
 	}
 }
 
-// call tells whether a map is a call of an intrinsic function.
+// call reports whether a map is a call of an intrinsic function.
 func call(v map[string]any) (name string, argument any, ok bool) {
 	if len(v) != 1 {
 		return "", nil, false

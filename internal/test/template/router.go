@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// anyMethod is the method of routes that take all methods.
+// anyMethod is the method of routes that accept all methods.
 const anyMethod = "ANY"
 
 // Router finds the route of a request as API Gateway does: the closest match of the whole path
 // wins, a literal segment before a variable, and a variable before {proxy+}.
 type Router struct{ root node }
 
-// NewRouter makes a router. It refuses what API Gateway refuses: an authorizer that does not exist,
-// a route that is declared twice, and two variables in one place of the path.
+// NewRouter makes a router. It refuses the same errors as API Gateway: an authorizer that does
+// not exist, a route that is declared twice, and two variables in one place of the path.
 func NewRouter(routes []Route, authorizers map[string]Authorizer) (*Router, error) {
 	r := &Router{}
 	for _, route := range routes {
@@ -36,27 +36,28 @@ func (r *Router) Find(method, path string) (Route, map[string]string, bool) {
 	return route, parameters, ok
 }
 
-// Has reports whether the API has a resource of that path, whatever its methods.
+// Has reports whether the API has a resource of that path, with any methods.
 func (r *Router) Has(path string) bool {
 	methods, _ := r.root.find(segments(path))
 	return methods != nil
 }
 
-// node is a resource of the API: one segment of a path, and what is below it.
+// node is a resource of the API: one segment of a path, and the resources below it.
 type node struct {
 	// fixed are the resources below literal segments.
 	fixed map[string]*node
-	// variable is the resource below a segment like {name}, which matches any one segment.
+	// variable is the resource below a segment like {name}, which matches exactly one segment
+	// of any text.
 	variable *node
 	name     string
-	// rest is the resource of a segment like {proxy+}, which matches one segment or more.
+	// rest is the resource of a segment like {proxy+}, which matches one or more segments.
 	rest     *node
 	restName string
 	// methods are the routes of the path that ends here.
 	methods map[string]Route
 }
 
-// segments splits a path; a slash at its end means nothing.
+// segments splits a path; a slash at its end is ignored.
 func segments(path string) []string {
 	path = strings.Trim(path, "/")
 	if path == "" {
@@ -119,7 +120,7 @@ func (n *node) child(segment string) (*node, error) {
 	return n.fixed[segment], nil
 }
 
-// sameName refuses what API Gateway refuses: one variable with two names.
+// sameName refuses one variable with two names, as API Gateway does.
 func sameName(one, other string) error {
 	if one != other {
 		return fmt.Errorf("the variable {%s} is called {%s} by another route", other, one)

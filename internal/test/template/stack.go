@@ -18,23 +18,23 @@ const (
 	typePolicy   = "AWS::IAM::ManagedPolicy"
 )
 
-// Stack is what a template makes for given values.
+// Stack is the stack that a template makes for given values.
 type Stack struct {
-	// API is the one REST API.
+	// API is the only REST API.
 	API API
-	// Functions, Machines, Tables and Roles are by logical id.
+	// Functions, Machines, Tables and Roles are maps by logical id.
 	Functions map[string]Function
 	Machines  map[string]Machine
 	Tables    map[string]Table
 	Roles     map[string]Role
-	// Routes are those of all functions, by path and method.
+	// Routes are the routes of all functions, sorted by path and method.
 	Routes []Route
-	// Schedules are those of all functions.
+	// Schedules are the schedules of all functions.
 	Schedules []Schedule
-	// Resources are all resources, with resolved properties, as they are written otherwise: before
-	// the SAM transform, without Globals.
+	// Resources are all resources, with resolved properties, but otherwise as they are
+	// written: before the SAM transform, without Globals.
 	Resources map[string]Resource
-	// Outputs are by name.
+	// Outputs is a map by name.
 	Outputs map[string]string
 
 	// policies are the statements of the stack's own managed policies, by logical id.
@@ -53,21 +53,22 @@ type Function struct {
 	Timeout             time.Duration
 	MemoryMB            int
 	Environment         map[string]string
-	ReservedConcurrency int // 0: none
+	ReservedConcurrency int // 0: no reserved concurrency
 	Tracing             bool
-	// Comment is what stands above it in the template.
+	// Comment is the comment above it in the template.
 	Comment   string
 	Routes    []Route
 	Schedules []Schedule
-	// Patterns are those of the events of EventBridge that invoke it.
+	// Patterns are the patterns of the EventBridge events that invoke it.
 	Patterns []map[string]any
-	// Statements are those of its own policies and of the stack's managed ones that it names.
+	// Statements are the statements of its own policies and of the stack's managed policies
+	// that it names.
 	Statements []Statement
 	// Managed are the ARNs of other managed policies.
 	Managed []string
 	// InVPC says whether it has an interface in a VPC.
 	InVPC bool
-	// LogGroup is the name of its log group, "" for that which Lambda makes by itself.
+	// LogGroup is the name of its log group, "" for the log group that Lambda makes by itself.
 	LogGroup string
 }
 
@@ -76,9 +77,9 @@ type Route struct {
 	// Function is the logical id.
 	Function string
 	Path     string
-	// Method is in capitals; "ANY" are all.
+	// Method is in capitals; "ANY" means all methods.
 	Method string
-	// Authorizer is the name of an authorizer of the API, "" when everybody may call.
+	// Authorizer is the name of an authorizer of the API, "" if every client may call.
 	Authorizer string
 	// Streaming says that the function answers with a streaming response (ResponseTransferMode:
 	// RESPONSE_STREAM).
@@ -90,11 +91,11 @@ type Route struct {
 // Schedule is a timer that invokes a function.
 type Schedule struct {
 	Function string
-	// Expression is as EventBridge takes it: rate(1 minute).
+	// Expression is in EventBridge's form: rate(1 minute).
 	Expression string
 	// Every is the interval of a rate expression.
 	Every time.Duration
-	// Input is the event as JSON, "" for EventBridge's own.
+	// Input is the event as JSON, "" for EventBridge's own event.
 	Input string
 }
 
@@ -111,7 +112,7 @@ type Role struct {
 	Name       string
 	Statements []Statement
 	Managed    []string
-	// Services are those that may assume it.
+	// Services are the services that may assume it.
 	Services []string
 }
 
@@ -153,7 +154,7 @@ func (t *Template) Resolve(values Values) (*Stack, error) {
 	return s, nil
 }
 
-// keep tells whether something with a condition is there.
+// keep reports whether an object with a condition exists.
 func (r *resolver) keep(condition string) (bool, error) {
 	if condition == "" {
 		return true, nil
@@ -211,7 +212,7 @@ func (s *Stack) add(resource Resource, globals map[string]map[string]any) (err e
 	return err
 }
 
-// finish fills in what is known only when all resources are.
+// finish fills in the values that are known only when all resources are known.
 func (s *Stack) finish() {
 	for _, name := range slices.Sorted(maps.Keys(s.Functions)) {
 		f := s.Functions[name]
@@ -235,7 +236,7 @@ func (s *Stack) finish() {
 	slices.SortFunc(s.Routes, compareRoutes)
 }
 
-// expand puts the statements of the stack's own managed policies in the place of their names.
+// expand replaces the names of the stack's own managed policies by their statements.
 func (s *Stack) expand(statements []Statement, names []string) ([]Statement, []string) {
 	var foreign []string
 	for _, name := range names {

@@ -58,7 +58,8 @@ func TestFunctions(t *testing.T) {
 			Environment: map[string]string{
 				"TABLE": "Table", "SHARED": "b", "PREFIX": "arn:aws:000000000000:slipway-", "OWN": "y", "LIST": "", "NUMBER": "0",
 			},
-			// As in the file, by the names of the events; the stack's are by path.
+			// They are in the file's order, by the names of the events; the stack's routes are
+			// in the order of paths.
 			Routes: []template.Route{routes[0], routes[1], routes[2]}, Schedules: schedules,
 			Statements: []template.Statement{
 				{Effect: "Allow", Actions: []string{"s:A", "s:B"}, Resources: []string{"slipway/" + table + "/${literal}"}}, shared,

@@ -10,11 +10,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Template is a template as it is written: with its parameters open, and intrinsic functions in
-// their long form ({"Ref": "Table"}).
+// Template is a template as it is written: with unresolved parameters, and intrinsic functions
+// in their long form ({"Ref": "Table"}).
 type Template struct {
 	Parameters map[string]Parameter
-	// Resources are all resources, those with a condition too.
+	// Resources are all resources, also the resources with a condition.
 	Resources map[string]Resource
 
 	conditions map[string]any
@@ -26,10 +26,10 @@ type Template struct {
 // Parameter is a parameter of the template.
 type Parameter struct {
 	Type string
-	// Default is nil when a value must be given.
+	// Default is nil if a value must be given.
 	Default *string
 	Allowed []string
-	// Pattern is what a value must match wholly, "" for no rule.
+	// Pattern is the pattern that the whole value must match, "" if there is no rule.
 	Pattern string
 }
 
@@ -37,13 +37,13 @@ type Parameter struct {
 type Resource struct {
 	// Name is the logical id.
 	Name, Type string
-	// Condition is the name of the condition under which it exists; "" is always.
+	// Condition is the name of the condition under which it exists; "" if it always exists.
 	Condition                           string
 	DeletionPolicy, UpdateReplacePolicy string
 	DependsOn                           []string
 	Metadata                            map[string]any
 	Properties                          map[string]any
-	// Comment is what stands above the resource, without the "#".
+	// Comment is the comment above the resource, without the "#".
 	Comment string
 }
 
@@ -116,7 +116,7 @@ func Parse(text []byte) (*Template, error) {
 	return t, nil
 }
 
-// oneOrMany is a list of texts, of which one may stand without a list around it.
+// oneOrMany is a list of texts. A single text may be written without a list.
 type oneOrMany []string
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -14,7 +14,7 @@ func decode(node *yaml.Node) (any, error) {
 		plain := *node
 		plain.Tag = ""
 		if plain.Kind == yaml.ScalarNode {
-			plain.Tag = "!!str" // a function's argument is text, also where it looks like a number
+			plain.Tag = "!!str" // a function's argument is text, also if it looks like a number
 		}
 		argument, err := decode(&plain)
 		if err != nil {
@@ -69,7 +69,7 @@ func decodeMap(node *yaml.Node) (any, error) {
 	return members, nil
 }
 
-// longName is the long form of a short intrinsic function's name.
+// longName returns the long form of a short intrinsic function's name.
 func longName(short string) string {
 	if short == "Ref" || short == "Condition" {
 		return short
@@ -77,7 +77,7 @@ func longName(short string) string {
 	return "Fn::" + short
 }
 
-// commentsOf returns what is written above each member of a section.
+// commentsOf returns the comment above each member of a section.
 func commentsOf(document *yaml.Node, section string) map[string]string {
 	comments := map[string]string{}
 	for i := 0; i+1 < len(document.Content); i += 2 {
@@ -92,7 +92,7 @@ func commentsOf(document *yaml.Node, section string) map[string]string {
 	return comments
 }
 
-// uncomment is the paragraph that stands right above; others are headings.
+// uncomment returns the paragraph right above; other paragraphs are headings.
 func uncomment(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	lines := strings.Split(paragraphs[len(paragraphs)-1], "\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Audience is whom the tokens are for.
+// Audience is the audience of the tokens.
 const Audience = "https://slipway.test"
 
 // Issuer is an issuer.
@@ -27,7 +27,8 @@ type Issuer struct {
 	t *testing.T
 
 	mu sync.Mutex
-	// keys are those that it has had, the newest last. Published are those from here on.
+	// keys are all keys of the issuer, the newest last. The keys from the index first on are
+	// published.
 	keys  []*ecdsa.PrivateKey
 	first int
 }
@@ -64,7 +65,7 @@ func (i *Issuer) published() jose.JSONWebKeySet {
 	return set
 }
 
-// Rotate signs with a new key from now on, and publishes it beside those before.
+// Rotate signs with a new key from now on, and publishes it beside the earlier keys.
 func (i *Issuer) Rotate() {
 	i.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,8 +84,8 @@ func (i *Issuer) Withdraw() {
 	i.first = len(i.keys) - 1
 }
 
-// Token is a bearer token that is good for some minutes from a time on. The claims are added to
-// those that every token has.
+// Token is a bearer token that is valid for some minutes from a time on. The claims are added
+// to the claims that every token has.
 func (i *Issuer) Token(now time.Time, claims map[string]any) string {
 	i.t.Helper()
 	all := map[string]any{"iss": i.URL, "aud": Audience, "sub": "subject", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}

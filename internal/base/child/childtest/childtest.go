@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Open lets everybody enter a directory below that for temporary files, as the testing package
-// makes directories for its own user only.
+// Open lets every user enter a directory below the directory for temporary files, because the
+// testing package makes directories for its own user only.
 func Open(dir string) error {
 	below, err := filepath.Rel(os.TempDir(), dir)
 	if err != nil || !filepath.IsLocal(below) {

@@ -51,7 +51,7 @@ func (s *Server) handler(t testing.TB) http.Handler {
 		if intercept != nil && intercept(w, r) {
 			return
 		}
-		// What git asks for, of a URL with or without .git.
+		// The requests of git, for a URL with or without .git.
 		if parts := strings.SplitN(r.URL.Path, "/", 4); len(parts) == 4 && (parts[3] == "info/refs" || parts[3] == "git-upload-pack") {
 			r.URL.Path = "/git/" + parts[1] + "/" + strings.TrimSuffix(parts[2], ".git") + ".git/" + parts[3]
 		}
@@ -59,8 +59,8 @@ func (s *Server) handler(t testing.TB) http.Handler {
 	})
 }
 
-// asApp checks the App's JWT as GitHub does: signed with its key, issued by it, and good for ten
-// minutes at most.
+// asApp checks the App's JWT as GitHub does: signed with the App's key, issued by the App, and
+// valid for ten minutes at most.
 func (s *Server) asApp(next func(http.ResponseWriter, *http.Request, *Installation)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		text, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -148,7 +148,8 @@ func (s *Server) show(r Repository) map[string]any {
 	}
 }
 
-// reach returns the repositories that a token may reach; false when it is none that is good now.
+// reach returns the repositories that a token may reach; false when the token is not valid
+// now.
 func (s *Server) reach(value string) ([]Repository, bool) {
 	held, ok := s.tokens[value]
 	installation := s.installations[held.installation]
@@ -259,7 +260,7 @@ func (s *Server) asUser(next func(http.ResponseWriter, *http.Request, User)) htt
 	}
 }
 
-// git serves clones to who has a token for the repository.
+// git serves clones to callers with a token for the repository.
 func (s *Server) git(t testing.TB) http.Handler {
 	libexec, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {

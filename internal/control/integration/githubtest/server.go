@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
-// What the App is registered as.
+// The registration of the App.
 const (
 	AppID        = 4711
 	Slug         = "slipway"
@@ -31,7 +31,7 @@ const (
 	ClientSecret = "client-secret-of-the-app"
 )
 
-// rootKey is the App's key; making one takes long.
+// rootKey is the App's key; generating a key takes long.
 var rootKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -55,17 +55,17 @@ type Repository struct {
 // Installation is an installation of the App.
 type Installation struct {
 	ID int64
-	// Account is a user when User is set, an organization otherwise.
+	// Account is a user when User is set, otherwise an organization.
 	Account   string
 	AccountID int64
 	User      bool
 	Suspended bool
-	// Repositories are those that the installation may reach.
+	// Repositories are the repositories that the installation may reach.
 	Repositories []Repository
 }
 
-// User is somebody who has consented: the code that GitHub sent along with the browser stands for
-// them.
+// User is a person who has consented. The code that GitHub sends with the browser identifies
+// the user.
 type User struct {
 	ID    int64
 	Login string
@@ -76,7 +76,8 @@ type User struct {
 // token is an access token of an installation.
 type token struct {
 	installation int64
-	// repositories are the ids that it is for; nil is all of the installation's.
+	// repositories are the ids of the repositories that the token is for; nil means all
+	// repositories of the installation.
 	repositories []int64
 	permissions  map[string]string
 	expires      time.Time
@@ -85,7 +86,7 @@ type token struct {
 // Server is GitHub.
 type Server struct {
 	*httptest.Server
-	// Repos is the folder that clones are served from: owner/name.git.
+	// Repos is the folder from which clones are served: owner/name.git.
 	Repos string
 
 	now           func() time.Time
@@ -99,7 +100,7 @@ type Server struct {
 	intercept     func(http.ResponseWriter, *http.Request) bool
 }
 
-// New starts a server. now is the clock that it checks and grants times by.
+// New starts a server. now is the clock by which it checks and grants times.
 func New(t testing.TB, now func() time.Time) *Server {
 	t.Helper()
 	s := &Server{
@@ -111,7 +112,7 @@ func New(t testing.TB, now func() time.Time) *Server {
 	return s
 }
 
-// APIURL is where the API is, as on GitHub Enterprise.
+// APIURL is the address of the API, as on GitHub Enterprise.
 func (s *Server) APIURL() string { return s.URL + "/api/v3/" }
 
 // Trust writes the server's certificate to a file.
@@ -119,7 +120,7 @@ func (s *Server) Trust(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	// Users of workspaces read it, whose git speaks to the server.
+	// Users of workspaces read it, because their git connects to the server.
 	if err := errors.Join(os.WriteFile(path, text, 0o644), childtest.Open(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func (s *Server) Install(i Installation) {
 	s.installations[i.ID] = &i
 }
 
-// Installed tells whether there is an installation.
+// Installed reports whether there is an installation.
 func (s *Server) Installed(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +155,7 @@ func (s *Server) Renamed(from string, to int64) {
 	s.renamed[from] = to
 }
 
-// Consent returns the code that stands for a user, once.
+// Consent returns a code that stands for a user and is valid once.
 func (s *Server) Consent(u User) (code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,15 +164,16 @@ func (s *Server) Consent(u User) (code string) {
 	return code
 }
 
-// Intercept answers requests in the server's place while f returns true; nil ends that.
+// Intercept answers requests in place of the server while f returns true; nil ends the
+// interception.
 func (s *Server) Intercept(f func(http.ResponseWriter, *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = f
 }
 
-// Asked are the requests so far, as "METHOD /path?query", without those that contain one of the
-// texts.
+// Asked returns the requests so far, as "METHOD /path?query", without the requests that
+// contain one of the texts.
 func (s *Server) Asked(without ...string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +182,8 @@ func (s *Server) Asked(without ...string) []string {
 	})
 }
 
-// Secrets are all tokens and codes that the server has given, and what it was configured with.
+// Secrets returns all tokens and codes that the server has given, and the secrets that it was
+// configured with.
 func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,13 +200,13 @@ func (s *Server) Secrets() []string {
 	return secrets
 }
 
-// Grant is what a token may do.
+// Grant is the set of rights of a token.
 type Grant struct {
 	Repositories []int64
 	Permissions  map[string]string
 }
 
-// Granted is what a token was made for.
+// Granted returns the grant with which a token was made.
 func (s *Server) Granted(value string) Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,11 +24,12 @@ type Agents struct {
 // Of returns the agents of a stack.
 func Of(s *stack.Stack) *Agents { return &Agents{Stack: s} }
 
-// IsHosted tells that agents are processes of the machine that the functions run on.
+// IsHosted reports whether agents are processes of the machine that the functions run on.
 func (a *Agents) IsHosted() bool { return a.Get(VariableHost) != "" }
 
-// Target is where agents run: in the stack's own place, if it has one, or at a listener. Their
-// tokens are derived from the stack's key, so the first call reads that, or when it fails the next.
+// Target is the place where agents run: the stack's own place, if it has a place, or a
+// listener. The agents' tokens are derived from the stack's key, so the first call reads that
+// key; if the first call fails, the next call reads it.
 func (a *Agents) Target(ctx context.Context) (compute.Target, error) {
 	target, err := a.Place(ctx)
 	if err != nil {
@@ -37,7 +38,7 @@ func (a *Agents) Target(ctx context.Context) (compute.Target, error) {
 	return a.Listeners().Target(target), nil
 }
 
-// Place is the stack's own place for agents, nil where there is none.
+// Place is the stack's own place for agents, nil if it has no place.
 func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 	hasher, err := a.Key(ctx)
 	if err != nil {
@@ -78,7 +79,7 @@ func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 	return target, nil
 }
 
-// Ends tells of the agents that have ended, where agents run that do not tell by themselves.
+// Ends reports the agents that have ended, on targets that do not report ends by themselves.
 func (a *Agents) Ends(ctx context.Context) error {
 	target, err := a.Place(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *Agents) Ends(ctx context.Context) error {
 	return nil
 }
 
-// Ended tells of the agent that an event of the type ecs.TaskStateChange is about, if it has ended.
+// Ended reports the end of the agent of an ecs.TaskStateChange event, if the agent has ended.
 func (a *Agents) Ended(ctx context.Context, detail json.RawMessage) error {
 	target, err := a.Place(ctx)
 	if err != nil {
@@ -106,7 +107,7 @@ func (a *Agents) Ended(ctx context.Context, detail json.RawMessage) error {
 	return nil
 }
 
-// Sweep erases what removed releases left behind where that can only be done later.
+// Sweep erases the remains of removed releases, on targets that can erase them only later.
 func (a *Agents) Sweep(ctx context.Context) error {
 	target, err := a.Place(ctx)
 	if err != nil {

@@ -2,8 +2,8 @@ package agents
 
 import "github.com/slipway-run/slipway/internal/host/stack"
 
-// Names of the variables: what says that agents run on the machine of the functions, and what the
-// names of everything that is made for agents begin with.
+// Names of the variables: the variable that says that agents run on the machine of the
+// functions, and the variable with the prefix of all names that are made for agents.
 const (
 	VariableHost       = "SLIPWAY_AGENT_HOST"
 	VariableHostToken  = "SLIPWAY_AGENT_HOST_TOKEN"
@@ -28,13 +28,13 @@ const (
 	computeExpress = "express"
 )
 
-// hasPlace tells that agents can run somewhere. A stack without a network for them serves
-// everything else, and rollouts end in words.
+// hasPlace reports whether the stack has a place for agents. A stack without a network for
+// agents serves everything else, and rollouts end with a message.
 func hasPlace(env stack.Environment) bool {
 	return env.Get(VariableHost) != "" || env.Get(variableSubnets) != ""
 }
 
-// NeedTarget is the need of functions that invoke agents.
+// NeedTarget names the needs of functions that invoke agents.
 func NeedTarget(env stack.Environment) []string {
 	switch {
 	case env.Get(VariableHost) != "" || !hasPlace(env):
@@ -46,7 +46,7 @@ func NeedTarget(env stack.Environment) []string {
 	}
 }
 
-// NeedPlace is the need of functions that release agents.
+// NeedPlace names the needs of functions that release agents.
 func NeedPlace(env stack.Environment) []string {
 	if env.Get(VariableHost) != "" || !hasPlace(env) {
 		return nil

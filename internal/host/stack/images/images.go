@@ -1,5 +1,5 @@
-// Package images is the registry that clients push images to. It is apart from package stack, so
-// that only those functions link it that let clients push, or remove images.
+// Package images is the registry that clients push images to. It is apart from package stack,
+// so that only functions that accept pushes, or remove images, link it.
 package images
 
 import (
@@ -16,8 +16,8 @@ const (
 	variableRole       = "SLIPWAY_PUSH_ROLE"
 )
 
-// Of returns the registry of a stack, nil where agents are processes of a machine, which runs no
-// images.
+// Of returns the registry of a stack. It is nil if agents are processes of a machine, because
+// such a machine runs no images.
 func Of(s *stack.Stack) (registry.Registry, error) {
 	if s.Get(variableHost) != "" {
 		return nil, nil
@@ -25,7 +25,7 @@ func Of(s *stack.Stack) (registry.Registry, error) {
 	return ecr.New(ecr.Config{AWS: s.AWS, Prefix: s.Get(variableRepository), Role: s.Get(variableRole), Now: clock.System})
 }
 
-// Need is the need of functions that use it.
+// Need names the needs of functions that use the registry.
 func Need(env stack.Environment) []string {
 	if env.Get(variableHost) != "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package issuers adds to a stack the issuers whose bearer tokens its authorizer takes beside API
-// keys, so that the other functions need not carry it.
+// Package issuers adds to a stack the issuers whose bearer tokens its authorizer accepts
+// besides API keys, so that the other functions need not contain it.
 package issuers
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Names of the variables, which list issuers as URL=AUDIENCE with commas: those whose tokens trust
-// rules may admit, and those of people.
+// Names of the variables that list issuers as URL=AUDIENCE with commas: issuers whose tokens
+// trust rules may admit, and issuers of people's tokens.
 const (
 	variablePrograms = "SLIPWAY_ISSUERS"
 	variablePeople   = "SLIPWAY_MEMBER_ISSUERS"
 )
 
-// Of returns what a stack asks about bearer tokens, nil when the environment names no issuers.
+// Of returns the check of a stack's bearer tokens, nil if the environment names no issuers.
 func Of(s *stack.Stack) (auth.Tokens, error) {
 	programs, err := oidc.ParseIssuers(s.List(variablePrograms), false)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package logs is what functions read the output of builds and agents with, and add to it what
-// listeners hand in. It is apart from package stack, so that only those link it who do.
+// Package logs gives functions the output of builds and agents, and lets them add the output
+// that listeners send. It is apart from package stack, so that only functions that use it link
+// it.
 package logs
 
 import (
@@ -18,8 +19,8 @@ const (
 	variableBuildLog  = "SLIPWAY_CODEBUILD_LOG_GROUP"
 )
 
-// Of returns the logs of a stack's deployments: in CloudWatch, or at the machine whose processes
-// the agents are.
+// Of returns the logs of a stack's deployments: in CloudWatch, or on the machine that runs the
+// agents as processes.
 func Of(s *stack.Stack) *deployment.Logs {
 	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
 	if host := s.Get(variableHost); host != "" {
@@ -32,7 +33,7 @@ func Of(s *stack.Stack) *deployment.Logs {
 	return logs
 }
 
-// Need is the need of functions that use logs.
+// Need names the needs of functions that use logs.
 func Need(env stack.Environment) []string {
 	if env.Get(variableHost) != "" {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// Names of the variables with what the operator keeps in Secrets Manager.
+// Names of the variables for the operator's secrets in Secrets Manager.
 const (
 	variableGitHubApp     = "SLIPWAY_GITHUB_APP"
 	variableGitHubWebhook = "SLIPWAY_GITHUB_WEBHOOK"
 )
 
-// Integrations is what repositories that are not public are cloned with. The GitHub App is read by
-// the first request that needs it.
+// Integrations is the service that clones private repositories. The first request that needs
+// the GitHub App reads it.
 func Integrations(s *stack.Stack) (*integration.Service, error) {
 	config := s.IntegrationConfig()
 	if name := s.Get(variableGitHubApp); name != "" {
@@ -38,8 +38,8 @@ func Integrations(s *stack.Stack) (*integration.Service, error) {
 	return integration.New(config)
 }
 
-// Pushes receives what hosts of repositories tell of pushes, which make revisions. builder may be
-// nil where none is received.
+// Pushes receives the messages of repository hosts about pushes, which make revisions. builder
+// may be nil if no message is received.
 func Pushes(s *stack.Stack, builder *deployment.Store) (*push.Receiver, error) {
 	installations, err := integration.New(s.IntegrationConfig())
 	if err != nil {
@@ -55,8 +55,8 @@ func Pushes(s *stack.Stack, builder *deployment.Store) (*push.Receiver, error) {
 	return push.NewReceiver(config), nil
 }
 
-// secretTime is how long the webhook secrets are used before they are read again: whoever changes
-// them waits no longer than that.
+// secretTime is how long the webhook secrets are used before they are read again: a changed
+// secret is in use after this time at the latest.
 const secretTime = time.Minute
 
 // webhookSecrets reads the secrets at the first delivery, and again when they are old.

@@ -22,8 +22,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/repositories"
 )
 
-// secrets is Secrets Manager: secrets by name, and how often each was read. One that is not there
-// is refused.
+// secrets is Secrets Manager: secrets by name, and how often each was read. A request for an
+// unknown secret is refused.
 type secrets struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -77,7 +77,7 @@ func (s *secrets) open(t *testing.T) *stack.Stack {
 	return opened
 }
 
-// TestTheGitHubAppIsReadWhenItIsNeeded lets the first request that needs it fail.
+// TestTheGitHubAppIsReadWhenItIsNeeded lets the first request that needs the App fail.
 func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSecrets(t)

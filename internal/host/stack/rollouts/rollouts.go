@@ -30,7 +30,7 @@ const (
 	variableRepository    = "SLIPWAY_ECR_REPOSITORY"
 )
 
-// Need is the need of functions that build and release agents.
+// Need names the needs of functions that build and release agents.
 func Need(env stack.Environment) []string {
 	if env.Get(agents.VariableHost) != "" {
 		return nil
@@ -116,8 +116,8 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	})
 }
 
-// kept is the rollout.Forgetter of logs that are not this program's to erase: CloudWatch keeps them
-// as long as the log group says.
+// kept is the rollout.Forgetter of logs that this program may not erase: CloudWatch keeps them
+// for the time that the log group says.
 type kept struct{}
 
 func (kept) Remove(string) error { return nil }

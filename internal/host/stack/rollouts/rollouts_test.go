@@ -54,7 +54,7 @@ func open(environment map[string]string, needs ...stack.Need) (*rollouts.Rollout
 	return rollouts.Of(s), err
 }
 
-// TestWhatIsMissingIsNamed takes away what each kind of stack needs.
+// TestWhatIsMissingIsNamed removes the variables that each kind of stack needs.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,7 +87,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhereAgentsRun opens what each kind of stack has.
+// TestWhereAgentsRun opens the place for agents of each kind of stack.
 func TestWhereAgentsRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -145,8 +145,8 @@ func TestWhereAgentsRun(t *testing.T) {
 	}
 }
 
-// TestWithoutANetworkThereIsNoPlaceForAgents checks that such a stack still takes rollouts, to end
-// them in words, and sweeps.
+// TestWithoutANetworkThereIsNoPlaceForAgents checks that such a stack still accepts rollouts,
+// ends them with a message, and sweeps.
 func TestWithoutANetworkThereIsNoPlaceForAgents(t *testing.T) {
 	t.Parallel()
 	environment := account(t)
@@ -169,7 +169,8 @@ func TestWithoutANetworkThereIsNoPlaceForAgents(t *testing.T) {
 	}
 }
 
-// TestABadSettingIsAnError checks that what the adapters refuse reaches the task that needed them.
+// TestABadSettingIsAnError checks that an error of the adapters reaches the task that needed
+// them.
 func TestABadSettingIsAnError(t *testing.T) {
 	t.Parallel()
 	environment := account(t)

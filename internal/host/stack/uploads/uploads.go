@@ -1,5 +1,5 @@
-// Package uploads is where clients upload sources. It is apart from package stack, so that only
-// those functions link it that grant uploads, or erase them.
+// Package uploads is the storage for uploaded sources. It is apart from package stack, so that
+// only functions that grant uploads, or erase them, link it.
 package uploads
 
 import (
@@ -27,7 +27,7 @@ func Of(s *stack.Stack) upload.Store {
 // Bucket has the uploads that CodeBuild builds.
 func Bucket(s *stack.Stack) *s3.Store { return s3.New(s.AWS, s.Get(variableBucket)) }
 
-// Need is the need of functions that use it.
+// Need names the needs of functions that use uploads.
 func Need(env stack.Environment) []string {
 	if env.Get(variableHost) != "" {
 		return nil

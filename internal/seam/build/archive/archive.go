@@ -1,6 +1,6 @@
-// Package archive unpacks what clients have uploaded to be built. A tarball is a stranger's:
-// nothing in it may lead out of the directory that it is unpacked into, then or later, and it may
-// not be a small one that becomes a large one.
+// Package archive unpacks the tarballs that clients have uploaded for a build. A tarball comes
+// from a stranger: nothing in it may lead out of the directory that it is unpacked into,
+// neither during the unpacking nor later, and a small tarball must not become a large tree.
 package archive
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// Limits bound what a tarball may unpack to.
+// Limits bound the content that a tarball may unpack to.
 type Limits struct {
-	// Bytes is the size of all files together, Entries how many files, directories and links there
-	// may be.
+	// Bytes is the limit for the total size of all files. Entries is the limit for the number
+	// of files, directories and links.
 	Bytes   int64
 	Entries int
 }
@@ -33,17 +33,17 @@ type Limits struct {
 // Default are the limits of a build.
 var Default = Limits{Bytes: 2 << 30, Entries: 100_000}
 
-// Missing is why nothing can be built of what was not uploaded.
+// Missing is the failure of a build whose tarball was not uploaded.
 var Missing = build.Fail(build.ReasonSourceNotFound,
 	"nothing was uploaded to the source_tarball_path, or it is not kept any more. PUT the tarball to the upload_url first, or upload it again.")
 
-// Unpack puts the files of a gzip tarball into an empty directory, and returns the digest of the
-// tarball. What is wrong with the tarball is a build.Failure.
+// Unpack puts the files of a gzip tarball into an empty directory, and returns the digest of
+// the tarball. If something is wrong with the tarball, the error is a build.Failure.
 func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits) (digest string, err error) {
 	hash := sha256.New()
 	raw := &source{ctx: ctx, tarball: io.TeeReader(tarball, hash)}
 	u := unpacking{tree: tree, left: limits, limits: limits, links: map[string]bool{}}
-	// The reader of gzip takes what it needs of one that has ReadByte, and no more.
+	// The gzip reader reads no more than it needs from a reader that has ReadByte.
 	buffered := bufio.NewReaderSize(raw, 1<<16)
 	if err := u.all(buffered); err != nil {
 		if raw.err != nil {
@@ -57,7 +57,7 @@ func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// source tells trouble with reading from trouble with what was read.
+// source separates the errors of reading from the errors in the data that was read.
 type source struct {
 	ctx     context.Context
 	tarball io.Reader
@@ -182,7 +182,7 @@ func (u *unpacking) file(name string, header *tar.Header, content io.Reader) err
 	return invalid("it is not a whole tarball (%v).", err)
 }
 
-// sink tells trouble with writing from trouble with what is written.
+// sink separates the errors of writing from the errors in the data that is written.
 type sink struct {
 	io.Writer
 	err error
@@ -194,9 +194,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// staysInside tells whether a link leads to somewhere in the tree, whatever other links are there.
-// As nothing is behind a link, the steps up are those that they seem to be; a step up further on
-// could be one from where another link leads.
+// staysInside reports whether a link leads to a place in the tree, whatever other links are
+// there. No entry is behind a link, so the ".." steps at the beginning lead where they seem to
+// lead. A later ".." could start from the place to which another link leads.
 func staysInside(name, target string) bool {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return false

@@ -123,7 +123,7 @@ func TestProgramsStayPrograms(t *testing.T) {
 	}
 }
 
-// umask is what new files lack.
+// umask returns the permissions that new files lack.
 func umask(t *testing.T) fs.FileMode {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -139,7 +139,8 @@ func umask(t *testing.T) fs.FileMode {
 	return 0o777 &^ info.Mode()
 }
 
-// TestAttackHostileTarballs sends each with a file that must stay as it is beside the tree.
+// TestAttackHostileTarballs unpacks each tarball with a file beside the tree. The file must
+// not change.
 func TestAttackHostileTarballs(t *testing.T) {
 	t.Parallel()
 	whole := pack(t, file("a", strings.Repeat(rand.Text(), 1000)))
@@ -197,7 +198,7 @@ func TestAttackHostileTarballs(t *testing.T) {
 	}
 }
 
-// TestTroubleWithReadingIsNoFailure breaks the connection, and ends the build.
+// TestTroubleWithReadingIsNoFailure breaks the connection, and cancels the build.
 func TestTroubleWithReadingIsNoFailure(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is broken")

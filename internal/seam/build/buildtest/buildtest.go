@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// Run proves that the builders that open makes keep the promises of package build. A builder lives
-// as long as its test.
+// Run checks that the builders that open returns keep the promises of package build. A builder
+// lives as long as its test.
 func Run(t *testing.T, open func(t *testing.T) build.Builder) {
 	for name, promise := range map[string]func(fixture){
 		"a build makes an artifact":                      builds,
@@ -41,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) build.Builder) {
 	}
 }
 
-// NewSpec builds the branch main of the repository.
+// NewSpec returns the Spec of a build of the repository's branch main.
 func NewSpec(url string) build.Spec {
 	now := time.Now()
 	return build.Spec{
@@ -90,7 +90,8 @@ func (f fixture) want(spec build.Spec, state build.State, reason string, words .
 	return result
 }
 
-// gate is what a build command waits at, with `read go <gate`, until the test opens it.
+// gate is a FIFO at which a build command waits, with `read go <gate`, until the test opens
+// it.
 type gate string
 
 func (f fixture) newGate() gate {
@@ -121,7 +122,7 @@ func builds(f fixture) {
 		},
 		Record: build.Record{Builder: build.Version(), Rules: build.Rules, Base: got.Record.Base, Image: got.Artifact.Image},
 	}
-	if got.Artifact.Image != "" { // which has all the rest in it
+	if got.Artifact.Image != "" { // the image contains all the rest
 		want.Artifact = build.Artifact{Image: got.Artifact.Image, Graphs: want.Artifact.Graphs}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -189,7 +190,7 @@ func doneOnce(f fixture) {
 	if diff := cmp.Diff(first, f.await(spec)); diff != "" {
 		f.Errorf("second build (-first +second):\n%s", diff)
 	}
-	// The next build of the workspace sees what is in the home that they share.
+	// The next build of the workspace sees the files in the home that the builds share.
 	next := NewSpec(NewRepo(f.T, map[string]string{"framework.json": Framework(`test "$(cat ~/count)" = built`)}).URL())
 	next.Workspace = spec.Workspace
 	must(f.T, f.builder.Start(f.context(), next))

@@ -3,16 +3,16 @@ package buildtest
 // Locked is a repository with the lock file of a package manager.
 type Locked struct {
 	Files map[string]string
-	// ConfigPath is that of build.Spec, Installs the package that the lock file names, by the
-	// beginning of its URL.
+	// ConfigPath is the ConfigPath of build.Spec. Installs is the beginning of the URL of the
+	// package that the lock file names.
 	ConfigPath, Installs string
 }
 
 // isNumber is the digest of the only package of the JavaScript repositories.
 const isNumber = "sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng=="
 
-// Locks are repositories by the name of their package manager. Those in JavaScript have their agent
-// in a subdirectory.
+// Locks are repositories by the name of their package manager. The JavaScript repositories
+// have their agent in a subdirectory.
 var Locks = map[string]Locked{
 	"pnpm": javaScript("pnpm-lock.yaml", `lockfileVersion: '9.0'
 

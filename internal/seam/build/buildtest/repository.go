@@ -14,11 +14,12 @@ import (
 // Repo is a git repository of a test.
 type Repo struct {
 	t *testing.T
-	// Dir is where it is.
+	// Dir is the directory of the repository.
 	Dir string
 }
 
-// Git is the git that the tests make repositories with, whatever they put in front of it later.
+// Git is the path of the git that the tests make repositories with, whatever program they put
+// in front of it later.
 var Git = func() string {
 	path, err := exec.LookPath("git")
 	if err != nil {
@@ -27,8 +28,8 @@ var Git = func() string {
 	return path
 }()
 
-// NewRepo makes a repository with one commit on the branch main that has the files, and that users
-// of workspaces may read.
+// NewRepo makes a repository with one commit on the branch main. The commit has the files.
+// Users of workspaces may read the repository.
 func NewRepo(t *testing.T, files map[string]string) Repo {
 	t.Helper()
 	r := OpenRepo(t, filepath.Join(t.TempDir(), "repo.git"))
@@ -42,7 +43,7 @@ func NewRepo(t *testing.T, files map[string]string) Repo {
 // OpenRepo returns the repository in a directory.
 func OpenRepo(t *testing.T, dir string) Repo { return Repo{t, dir} }
 
-// URL is what git can clone from.
+// URL returns the URL that git can clone the repository from.
 func (r Repo) URL() string { return "file://" + r.Dir }
 
 // Git runs git in the repository, with an author of its own and no other configuration.
@@ -79,7 +80,7 @@ func (r Repo) Commit(files map[string]string) string {
 	return r.Git("rev-parse", "HEAD")
 }
 
-// Framework is a configuration file with a build command.
+// Framework returns a configuration file with a build command.
 func Framework(command string) string {
 	data, err := json.Marshal(map[string]any{
 		"graphs": map[string]string{"agent": "agent.go:agent"}, "build": command, "start": []string{"./agent"},

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Tarball packs files as clients do that have them built elsewhere.
+// Tarball packs files in the same way as clients that upload files for a build.
 func Tarball(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer

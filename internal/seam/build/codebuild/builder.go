@@ -20,39 +20,40 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Config is what a Builder needs. Those values that have a default, which is named at each, may be
-// zero.
+// Config is the configuration of a Builder. A value may be zero if it has a default; the
+// default is named at the value.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
-	// Table knows which build belongs to a revision.
+	// Table stores which build belongs to a revision.
 	Table table.Table
-	// NamePrefix begins the names of secrets.
+	// NamePrefix is the prefix of the names of secrets.
 	NamePrefix string
-	// Project is the name of the CodeBuild project, ECRRepository the URI of the repository that it
-	// may push to.
+	// Project is the name of the CodeBuild project. ECRRepository is the URI of the image
+	// repository that the project may push to.
 	Project, ECRRepository string
-	// Uploads says where the tarballs are that are built in place of repositories; nil has none.
+	// Uploads knows the addresses of the tarballs that are built in place of repositories; nil
+	// if there are no uploads.
 	Uploads Uploads
-	// LogGroup is where builds write what they print, each to streams that begin with its revision;
-	// "" leaves that to the project.
+	// LogGroup is the log group for the output of builds. Each build writes to streams whose
+	// names begin with its revision. "" leaves the log group to the project.
 	LogGroup string
 	// Tools is the ARN of the Lambda layer with the program that the script needs
 	// (cmd/slipway-recipe).
 	Tools string
-	// Registry has the images that Python and Node agents' are made from (the copies of Docker's
-	// official ones in ECR's public gallery), BaseImage is that of all others (Amazon Linux 2023,
-	// as the images of CodeBuild are).
+	// Registry has the base images of Python and Node agents (the copies of Docker's official
+	// images in ECR's public gallery). BaseImage is the base image of all other agents (Amazon
+	// Linux 2023, like the images of CodeBuild).
 	Registry, BaseImage string
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
-	// After is for the time between two polls (time.After).
+	// After makes the timer for the time between two polls (time.After).
 	After func(time.Duration) <-chan time.Time
 }
 
-// Uploads knows where uploads are. Package upload/s3 has one.
+// Uploads knows the addresses of uploads. Package upload/s3 has an implementation.
 type Uploads interface {
-	// URI is the s3:// address of an upload.
+	// URI returns the s3:// address of an upload.
 	URI(ref upload.Ref) string
 }
 
@@ -69,20 +70,20 @@ var _ build.Builder = (*Builder)(nil)
 const (
 	defaultRegistry  = "public.ecr.aws/docker/library"
 	defaultBaseImage = "public.ecr.aws/amazonlinux/amazonlinux:2023"
-	// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the
-	// service.
+	// maxAttempts is how many times the SDK sends a request that is throttled or fails because
+	// of a fault of the service.
 	maxAttempts = 6
 	// firstPoll and lastPoll bound the time between two looks at a build.
 	firstPoll, lastPoll = time.Second, 8 * time.Second
-	// stopLimit is how long Remove waits for a build to stop. After that it ends with an error, and
-	// is to be repeated.
+	// stopLimit is how long Remove waits for a build to stop. After that Remove returns an
+	// error, and the caller must repeat it.
 	stopLimit = 20 * time.Second
-	// margin is what CodeBuild gives the script on top of Timeout, for what is not the repository's
-	// work; queueLimit is how long a build may wait.
+	// margin is the time that CodeBuild gives the script in addition to Timeout, for work that
+	// is not the repository's. queueLimit is how long a build may wait.
 	margin, queueLimit = 15 * time.Minute, time.Hour
 )
 
-// New returns a builder. It sends nothing.
+// New returns a builder. It sends no request.
 func New(cfg Config) (*Builder, error) {
 	for name, missing := range map[string]bool{
 		"table": cfg.Table == nil, "name prefix": cfg.NamePrefix == "", "project": cfg.Project == "", "image repository": cfg.ECRRepository == "",
@@ -104,8 +105,8 @@ func New(cfg Config) (*Builder, error) {
 	}, nil
 }
 
-// Start starts the build of a revision, unless one runs or has succeeded. One that is in
-// CodeBuild's queue gets the credentials anew.
+// Start starts the build of a revision, unless such a build runs or has succeeded. A build
+// that is in CodeBuild's queue gets the credentials anew.
 func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("start build: revision %q is not an id", spec.Revision)
@@ -160,8 +161,8 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 	return b.started(ctx, spec.Revision, note, aws.ToString(started.Build.Id))
 }
 
-// sources are where a build gets what it builds: a repository, or the address of a tarball and when
-// that was begun to be uploaded.
+// sources are the place that a build gets its files from: a repository, or the address of a
+// tarball and the time at which its upload began.
 type sources struct {
 	repo     repository.Repository
 	tarball  string
@@ -180,7 +181,7 @@ func (b *Builder) sources(spec build.Spec) (sources, error) {
 	return sources{tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil
 }
 
-// find returns the build of a note; nil when CodeBuild does not know it any more.
+// find returns the build of a note; nil if CodeBuild does not know the build any more.
 func (b *Builder) find(ctx context.Context, note note) (*types.Build, error) {
 	found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: []string{note.build}})
 	if err != nil || len(found.Builds) == 0 {
@@ -191,7 +192,7 @@ func (b *Builder) find(ctx context.Context, note note) (*types.Build, error) {
 
 func inProgress(b *types.Build) bool { return b != nil && b.BuildStatus == types.StatusTypeInProgress }
 
-// succeeded tells whether the build has made an image.
+// succeeded reports whether the build has made an image.
 func (b *Builder) succeeded(ended *types.Build) bool {
 	result, err := b.resultOf(ended)
 	return err == nil && result.State == build.Succeeded
@@ -220,14 +221,15 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 	}
 }
 
-// isOver tells whether the caller's time has ended, which is also what an error means that comes at
-// the very end: connections know the deadline too, and may notice it first.
+// isOver reports whether the caller's time has ended. An error shortly before the deadline
+// means the same: connections know the deadline too, and may notice it first.
 func isOver(ctx context.Context, err error) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
 }
 
-// look returns the build's result as it is now. One that has ended needs its secret no more.
+// look returns the build's result as it is now. It deletes the secret of a build that has
+// ended.
 func (b *Builder) look(ctx context.Context, revision string) (build.Result, error) {
 	note, err := b.read(ctx, revision)
 	if err != nil {
@@ -251,7 +253,7 @@ func (b *Builder) look(ctx context.Context, revision string) (build.Result, erro
 	return b.resultOf(found)
 }
 
-// Remove stops the build if it still runs and deletes its image, its secret and the note of it.
+// Remove stops the build if it still runs, and deletes its image, its secret and its note.
 func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if !id.Valid(revision) {
 		return fmt.Errorf("remove build: revision %q is not an id", revision)
@@ -281,8 +283,8 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	return b.erase(ctx, revision)
 }
 
-// stop ends the build and waits for it: one that still stops might push its image after that was
-// deleted.
+// stop ends the build and waits until it has stopped: a build that is still stopping might
+// push its image after Remove has deleted the image.
 func (b *Builder) stop(ctx context.Context, note note) error {
 	if note.build == "" {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// wantState checks what Await says at once.
+// wantState checks the state that Await returns.
 func wantState(t *testing.T, b *codebuild.Builder, revision string, want build.State) build.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -60,8 +60,8 @@ func TestABuildIsDoneOnce(t *testing.T) {
 	}
 }
 
-// TestBuildsPrintToTheirRevision looks at where CodeBuild is asked to write what a build prints:
-// its streams begin with the id of the revision.
+// TestBuildsPrintToTheirRevision checks where CodeBuild is asked to write the output of a
+// build: the names of its streams begin with the id of the revision.
 func TestBuildsPrintToTheirRevision(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -95,7 +95,7 @@ func TestAFailedBuildIsTriedAnew(t *testing.T) {
 	}
 }
 
-// slow is a repository whose build lasts until a file is there.
+// slow returns the Spec of a repository whose build lasts until release writes a file.
 func slow(t *testing.T) (spec build.Spec, release func()) {
 	t.Helper()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -154,7 +154,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestABuildInTheQueueGetsItsCredentialsAnew starts one again while it waits, and while it runs.
+// TestABuildInTheQueueGetsItsCredentialsAnew starts a build again while it waits, and while it
+// runs.
 func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -187,7 +188,7 @@ func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
 	wantState(t, b, spec.Revision, build.Succeeded)
 }
 
-// TestAStartThatWasCutOff loses the answer of StartBuild, then what was written after it.
+// TestAStartThatWasCutOff loses the answer of StartBuild, and then the write after it.
 func TestAStartThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -207,7 +208,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	}
 }
 
-// failing is a table that takes so many transactions and no more.
+// failing is a table that accepts so many transactions and no more.
 type failing struct {
 	table.Table
 	writes int
@@ -220,7 +221,8 @@ func (f *failing) Transact(ctx context.Context, writes ...table.Write) error {
 	return f.Table.Transact(ctx, writes...)
 }
 
-// TestAStartThatIsOvertakenByRemove removes the build between StartBuild and the note of it.
+// TestAStartThatIsOvertakenByRemove removes the build between StartBuild and the update of its
+// note.
 func TestAStartThatIsOvertakenByRemove(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -249,7 +251,7 @@ func TestRefusals(t *testing.T) {
 	const full = "Cannot have more than 1 builds in queue for the account"
 	for name, c := range map[string]struct {
 		operation, code, words string
-		// want is what the error says, the service's own words if it is "".
+		// want is the text of the error; "" stands for the service's own words.
 		want string
 	}{
 		"start":  {"StartBuild", "AccessDeniedException", "is not authorized to perform: codebuild:StartBuild", ""},
@@ -284,7 +286,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestThrottlingPasses lets each operation be refused once.
+// TestThrottlingPasses refuses each operation once.
 func TestThrottlingPasses(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -310,7 +312,8 @@ func TestThrottlingPasses(t *testing.T) {
 	must(t, b.Remove(t.Context(), spec.Revision))
 }
 
-// TestAFullQueueIsNoFault: a build that CodeBuild has no place for is begun when there is one.
+// TestAFullQueueIsNoFault: a build that CodeBuild has no place for is begun when there is a
+// place.
 func TestAFullQueueIsNoFault(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -377,7 +380,7 @@ func TestEndsThatCodeBuildDecides(t *testing.T) {
 	}
 }
 
-// TestABrokenScriptIsAFault lets docker fail, which no repository is to blame for.
+// TestABrokenScriptIsAFault lets docker fail, which is not the fault of a repository.
 func TestABrokenScriptIsAFault(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

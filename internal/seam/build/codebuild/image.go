@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr/types"
 )
 
-// tagOf is the image tag of an attempt. Tags of the repository are immutable, so one that may have
-// been pushed is not used again.
+// tagOf returns the image tag of an attempt. Tags of the repository are immutable, so a tag
+// that may have been pushed is not used again.
 func tagOf(revision string, attempt int64) string {
 	if attempt == 1 {
 		return revision
@@ -21,10 +21,10 @@ func tagOf(revision string, attempt int64) string {
 	return fmt.Sprintf("%s-%d", revision, attempt)
 }
 
-// imagesPage is how many images ECR deletes at a time.
+// imagesPage is how many images ECR deletes with one request.
 const imagesPage = 100
 
-// deleteImages deletes what the attempts have pushed, if anything.
+// deleteImages deletes the images that the attempts have pushed, if there are any.
 func (b *Builder) deleteImages(ctx context.Context, revision string, attempts int64) error {
 	_, name, _ := strings.Cut(b.cfg.ECRRepository, "/")
 	var ids []types.ImageIdentifier

@@ -37,13 +37,13 @@ const (
 	prefix     = "slipway-test"
 	project    = "slipway-test-build"
 	repository = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-test"
-	// uploadBucket is where uploads are: in the directory of images.
+	// uploadBucket is the bucket of uploads. Its objects are in the directory of images.
 	uploadBucket = "slipway-uploads"
 
 	layer = "arn:aws:lambda:eu-central-1:123456789012:layer:slipway-test-build-tools:1"
 )
 
-// tools is the archive that the layer is.
+// tools is the path of the layer's archive.
 var tools string
 
 func TestMain(m *testing.M) {
@@ -86,14 +86,14 @@ func packTools(dir string) error {
 	return errors.Join(err, archive.Close(), os.WriteFile(tools, packed.Bytes(), 0o644))
 }
 
-// account is an AWS account as far as the builder needs one: a CodeBuild that runs build
-// specifications with bash, a Secrets Manager, and a registry. It speaks the protocols of the real
-// services, whose words of refusal are in the tests.
+// account is an AWS account as far as the builder needs it: a CodeBuild that runs build
+// specifications with bash, a Secrets Manager, and a registry. It speaks the protocols of the
+// real services. The tests contain the error texts of the real services.
 type account struct {
 	t   *testing.T
 	url string
-	// bin holds a docker and an aws; calls is what docker was called with, images what it has
-	// built.
+	// bin holds the programs docker and aws. calls is the file with the command lines of
+	// docker, images the directory of the images that docker has built.
 	bin, calls, images string
 
 	mu      sync.Mutex
@@ -101,17 +101,18 @@ type account struct {
 	tokens  map[string]string
 	secrets map[string]string
 	pushed  map[string]bool
-	// called are the names of all operations, requests the bodies of StartBuild.
+	// called are the names of all operations that were called, requests the bodies of
+	// StartBuild.
 	called   []string
 	requests []string
-	// refuse answers an operation in place of the account, when it returns a status.
+	// refuse answers an operation in place of the account, if it returns a status.
 	refuse func(operation string) (status int, code, message string)
 }
 
 // run is one build.
 type run struct {
 	cancel context.CancelFunc
-	// phase is what the account says that it is in.
+	// phase is the phase of the build that the account reports.
 	phase string
 	// ended is closed at the end.
 	ended     chan struct{}
@@ -161,7 +162,7 @@ esac
 	return a
 }
 
-// awsConfig is how to reach services that answer at the URL.
+// awsConfig returns the configuration for services that answer at the URL.
 func awsConfig(url string) aws.Config {
 	return aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String(url),
@@ -196,7 +197,7 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var body json.RawMessage
 	if err := json.NewDecoder(r.Body).Decode(&body); errors.Is(err, io.ErrUnexpectedEOF) || r.Context().Err() != nil {
-		return // a caller whose time is over leaves in the middle of its request
+		return // a caller whose time is over ends the connection in the middle of its request
 	} else if err != nil {
 		a.t.Error(err)
 	}
@@ -266,7 +267,8 @@ func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
 	a.answer(w, map[string]any{"build": map[string]any{"id": buildID, "buildStatus": "IN_PROGRESS"}})
 }
 
-// open lets other users pass through a test's directory and its parent, as they may through /tmp.
+// open lets other users pass through a test's directory and its parent, as they may pass
+// through /tmp.
 func open(t *testing.T, dir string) {
 	t.Helper()
 	must(t, os.Chmod(dir, 0o711))
@@ -402,7 +404,7 @@ func (a *account) operations() string {
 	return strings.Join(a.called, " ")
 }
 
-// serveGit serves a repository over HTTP, to whoever knows the credentials if there are any.
+// serveGit serves a repository over HTTP. If credentials is not "", a client must send them.
 func serveGit(t *testing.T, repo buildtest.Repo, credentials string) string {
 	t.Helper()
 	backend := &cgi.Handler{
@@ -426,7 +428,7 @@ func newSpec(url string) build.Spec {
 	return build.Spec{Workspace: id.New(time.Now()), Deployment: id.New(time.Now()), Revision: id.New(time.Now()), RepoURL: url, Ref: "main"}
 }
 
-// build starts a build and waits for its end.
+// end starts a build and waits for its end.
 func end(t *testing.T, b *codebuild.Builder, spec build.Spec) build.Result {
 	t.Helper()
 	must(t, b.Start(t.Context(), spec))
@@ -449,7 +451,7 @@ func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason str
 	}
 }
 
-// framework is a configuration file with a build command.
+// framework returns a configuration file with a build command.
 func framework(command string) string {
 	command = cmp.Or(command, "true")
 	return fmt.Sprintf(`{"graphs": {"agent": "agent.go:graph", "b": {"path": "b.go:b"}}, "build": %q, "start": "./agent --fast"}`, command)

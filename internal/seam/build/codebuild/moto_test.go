@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
-// numbers makes numbers of the times in answers, as those of CodeBuild are; moto writes texts,
-// which the SDK refuses.
+// numbers turns the times in answers into numbers, because CodeBuild sends numbers. moto sends
+// texts, which the SDK refuses.
 type numbers struct{}
 
 var textTime = regexp.MustCompile(`("(?:start|end)Time": ?)"[^"]*"`)
@@ -39,8 +39,8 @@ func (numbers) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestMotoLifeOfABuild goes as far as a CodeBuild can that runs nothing: its builds succeed at the
-// first look, without variables.
+// TestMotoLifeOfABuild tests everything that is possible with a CodeBuild that runs no
+// commands: its builds succeed at the first look, without variables.
 func TestMotoLifeOfABuild(t *testing.T) {
 	t.Parallel()
 	cfg := awsConfig(mototest.Start(t))

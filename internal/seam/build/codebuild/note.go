@@ -9,18 +9,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// note is what the table holds about a revision's build.
+// note is the data that the table holds about a revision's build.
 type note struct {
 	// attempt counts from 1; 0 means that there is no note.
 	attempt int64
-	// token lets CodeBuild know a StartBuild that is sent again. It is not made of the revision,
-	// which may be built again after Remove.
+	// token lets CodeBuild recognize a StartBuild that is sent again. It is not derived from
+	// the revision, because the revision may be built again after Remove.
 	token string
 	// build is CodeBuild's id of the attempt's build, "" until StartBuild has answered.
 	build string
-	// secret tells that there may be a secret with credentials.
+	// secret reports whether there may be a secret with credentials.
 	secret bool
-	// failure is why no build was started at all.
+	// failure is the reason why no build was started at all.
 	failure string
 }
 
@@ -58,8 +58,9 @@ func decode(item *table.Item) note {
 	}
 }
 
-// begin notes an attempt that follows what was read: the first, the next one after a failure, or
-// again the one that was cut off. Whoever begins at the same time gets the same.
+// begin notes an attempt that follows the note that was read: the first attempt, the next
+// attempt after a failure, or again the attempt that was cut off. Callers that begin at the
+// same time get the same attempt.
 func (b *Builder) begin(ctx context.Context, revision string, read note, secret bool, failure string) (note, error) {
 	if read.attempt > 0 && read.build == "" && read.secret == secret && read.failure == failure {
 		return read, nil
@@ -79,8 +80,8 @@ func (b *Builder) begin(ctx context.Context, revision string, read note, secret 
 	return next, err
 }
 
-// started completes the note of an attempt. A note that is gone was removed meanwhile: the caller
-// is told, so that the build is not forgotten.
+// started completes the note of an attempt. If the note is gone, it was removed meanwhile:
+// started returns an error, so that the build is not forgotten.
 func (b *Builder) started(ctx context.Context, revision string, n note, id string) error {
 	err := b.cfg.Table.Transact(ctx, table.Update{
 		Key: keys.Build(revision), Set: table.Attrs{attrBuild: id}, If: table.Equals(attrToken, n.token),

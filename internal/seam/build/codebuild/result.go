@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// exported are the variables that the script has set.
+// exported returns the variables that the script has set.
 func exported(b *types.Build) map[string]string {
 	variables := map[string]string{}
 	for _, v := range b.ExportedEnvironmentVariables {
@@ -20,8 +20,8 @@ func exported(b *types.Build) map[string]string {
 	return variables
 }
 
-// resultOf reads what a build has ended with. One that was stopped, or that CodeBuild does not know
-// any more, is absent.
+// resultOf returns the result of a build that has ended. A build that was stopped, or that
+// CodeBuild does not know any more, is absent.
 func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if ended == nil {
 		return build.Result{State: build.Absent}, nil
@@ -46,7 +46,7 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if err := json.Unmarshal([]byte(variables[varGraphs]), &result.Artifact.Graphs); err != nil || result.Artifact.Image == "" || result.CommitSHA == "" {
 		return build.Result{}, fmt.Errorf("build %s has exported no image, commit or graphs", aws.ToString(ended.Id))
 	}
-	// A build that was begun by a version before this one has neither.
+	// A build that an earlier version has begun has neither descriptions nor a record.
 	if text := variables[varDescriptions]; text != "" {
 		if err := json.Unmarshal([]byte(text), &result.Artifact.Descriptions); err != nil {
 			return build.Result{}, fmt.Errorf("build %s has exported no descriptions: %w", aws.ToString(ended.Id), err)
@@ -70,7 +70,7 @@ func messageOf(text string) string {
 	return message
 }
 
-// phasesOf says which phases did not succeed, and why.
+// phasesOf names the phases that did not succeed, and the reasons.
 func phasesOf(ended *types.Build) string {
 	var said []string
 	for _, phase := range ended.Phases {

@@ -68,14 +68,15 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(context, "app", ".git")); err == nil {
 		t.Error(".git is in the image")
 	}
-	// The start script sets what the agent is not given at run time.
+	// The start script sets the variables that the agent does not get at run time.
 	out := output(t, []string{"A=given"}, "sh", filepath.Join(context, "start"), "sh", "-c", `printf '%s|%s|%s' "$A" "$QUOTE" "${PORT-none}"`)
 	if want := "given|it's \"so\"\n$HOME|none"; out != want {
 		t.Errorf("environment of the agent: got %q, want %q", out, want)
 	}
 }
 
-// TestACommitIsBuiltThatNoRefNames has a branch that was moved away from it, and is gone.
+// TestACommitIsBuiltThatNoRefNames builds a commit whose branch was moved away from it and is
+// gone.
 func TestACommitIsBuiltThatNoRefNames(t *testing.T) {
 	t.Parallel()
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("")})
@@ -105,8 +106,8 @@ func TestAnAgentWithoutEnvironmentIsTheEntrypoint(t *testing.T) {
 	}
 }
 
-// TestAPythonRepositoryNeedsNoCommands builds what says neither how it is built nor how it is
-// started. Nothing of it runs outside of the image.
+// TestAPythonRepositoryNeedsNoCommands builds a repository that names neither a build command
+// nor a start command. Nothing of the repository runs outside of the image.
 func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -138,8 +139,8 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	}
 }
 
-// TestAStepOfTheImageFails reads what docker says of a step that is the repository's, and of one
-// that is the platform's.
+// TestAStepOfTheImageFails reads docker's messages about a step of the repository, and about a
+// step of the platform.
 func TestAStepOfTheImageFails(t *testing.T) {
 	t.Parallel()
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "./a.mjs:a"}}`, "package.json": "{}"})
@@ -170,8 +171,8 @@ The command '/bin/sh -c' returned a non-zero code: 3
 	}
 }
 
-// The build command must see nothing of the platform: no credentials, no variables of the script,
-// and not what other processes have in theirs.
+// The build command must see nothing of the platform: no credentials, no variables of the
+// script, and no variables of other processes.
 func TestTheBuildCommandIsAStranger(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -185,7 +186,7 @@ func TestTheBuildCommandIsAStranger(t *testing.T) {
 	}
 	app := filepath.Join(a.images, "context", "app")
 	names := []string{"env"}
-	if os.Getuid() == 0 { // as in CodeBuild; else there is no other user to be
+	if os.Getuid() == 0 { // as in CodeBuild; without root the script cannot switch to another user
 		names = append(names, "parent")
 	}
 	for _, name := range names {
@@ -242,7 +243,7 @@ func TestFailures(t *testing.T) {
 		"text.json": "{\n oops", "list.json": "[]", "two.json": "{}{}", "away": "-> /etc", "odd name/framework.json": framework(""),
 		"all.json": `{"build": 5, "env": {"A": 1}}`, "large.json": strings.Repeat(" ", 1<<20+1),
 	})
-	repo.Git("branch", "refs/heads/odd") // which git lists for whoever asks for refs/heads/odd
+	repo.Git("branch", "refs/heads/odd") // git lists it for refs/heads/odd, too
 	url := serveGit(t, repo, "")
 	for name, c := range map[string]struct {
 		url, ref, path string

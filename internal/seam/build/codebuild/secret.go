@@ -15,7 +15,7 @@ import (
 
 func (b *Builder) secretName(revision string) string { return b.cfg.NamePrefix + "-build-" + revision }
 
-// storeCredentials makes the secret of a build, or gives it its value again.
+// storeCredentials makes the secret of a build, or sets the value of the secret again.
 func (b *Builder) storeCredentials(ctx context.Context, spec build.Spec, credentials string) error {
 	name := aws.String(b.secretName(spec.Revision))
 	var tags []types.Tag
@@ -34,7 +34,7 @@ func (b *Builder) storeCredentials(ctx context.Context, spec build.Spec, credent
 	return err
 }
 
-// renewCredentials gives the secret of a build its value anew before CodeBuild reads it.
+// renewCredentials sets the value of a build's secret anew before CodeBuild reads the secret.
 func (b *Builder) renewCredentials(ctx context.Context, spec build.Spec, note note, begun *cb.Build) error {
 	if !note.secret || aws.ToString(begun.CurrentPhase) != string(cb.BuildPhaseTypeQueued) {
 		return nil

@@ -35,7 +35,7 @@ const (
 
 const varCredentials = "SLIPWAY_GIT_CREDENTIALS"
 
-// specification is a buildspec, which is YAML, and so may be JSON.
+// specification returns a buildspec. A buildspec is YAML, so it may be JSON.
 func specification() (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -63,7 +63,7 @@ func specification() (string, error) {
 	return string(text), err
 }
 
-// input is the request that starts an attempt.
+// input returns the request that starts an attempt.
 func (b *Builder) input(spec build.Spec, from sources, n note) (*codebuild.StartBuildInput, error) {
 	repo := from.repo
 	text, err := specification()

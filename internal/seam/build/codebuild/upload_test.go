@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 )
 
-// uploaded is the build of a tarball, which is in the bucket unless it is nil.
+// uploaded returns the Spec of a tarball's build. The tarball is in the bucket, unless it is
+// nil.
 func (a *account) uploaded(tarball []byte) build.Spec {
 	a.t.Helper()
 	spec := newSpec("")
@@ -56,7 +57,7 @@ func TestATarballBecomesAnImage(t *testing.T) {
 	}
 }
 
-// TestATarballThatCannotBeBuilt says why, in the same words as on one machine.
+// TestATarballThatCannotBeBuilt checks that the messages are the same as on one machine.
 func TestATarballThatCannotBeBuilt(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -73,8 +74,8 @@ func TestATarballThatCannotBeBuilt(t *testing.T) {
 	}
 }
 
-// TestATarballOfSomebodyElse names one of another deployment, which the domain does not let
-// through.
+// TestATarballOfSomebodyElse names a tarball of another deployment, which the domain does not
+// let through.
 func TestATarballOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

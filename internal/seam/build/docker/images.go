@@ -23,31 +23,33 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 )
 
-// Config is what Images need. Values that are zero get the default named at each.
+// Config is the configuration of Images. A value that is zero gets the default that is named
+// at it.
 type Config struct {
-	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the
-	// engine's usual one.
+	// Host is the engine's address. "" takes the address of DOCKER_HOST and its related
+	// variables, or else the engine's usual address.
 	Host string
 	// Memory is how many bytes each step of a build may use (4 GiB).
 	Memory int64
-	// Network is that of the steps ("default", the engine's own).
+	// Network is the network of the steps ("default", the engine's own network).
 	Network string
 	// EngineLimit is how long Open waits for the engine (10 s).
 	EngineLimit time.Duration
 }
 
 const (
-	// forgetLimit bounds the removal of what a failed build has made.
+	// forgetLimit bounds the removal of the images that a failed build has made.
 	forgetLimit = time.Minute
-	// useLimit is how long the containers of an image are waited for that is to be removed, and
-	// useRetry the time between two looks.
+	// useLimit is how long the removal of an image waits for the containers that use the
+	// image. useRetry is the time between two tries.
 	useLimit, useRetry = 30 * time.Second, 500 * time.Millisecond
-	// buildTries is how often an image is built from layers that are gone before it is.
+	// buildTries is how many times an image is built if layers that it is built from are
+	// removed meanwhile.
 	buildTries = 3
 )
 
-// errLayerGone tells that an image was removed while a build, which had found layers of it, went on
-// from them.
+// errLayerGone is the error of a build that had found the layers of an image and went on from
+// them, while the image was removed.
 var errLayerGone = errors.New("a layer of another image is gone")
 
 // Images makes images.
@@ -56,10 +58,10 @@ type Images struct {
 	engine *client.Client
 }
 
-// ErrNoEngine tells that nothing here can make images.
+// ErrNoEngine is the error of Open if no container engine here can make images.
 var ErrNoEngine = errors.New("images cannot be built, because no container engine answers")
 
-// Open looks for the engine, which must answer.
+// Open connects to the engine, which must answer.
 func Open(ctx context.Context, cfg Config) (*Images, error) {
 	cfg.Memory = cmp.Or(cfg.Memory, 4<<30)
 	cfg.EngineLimit = cmp.Or(cfg.EngineLimit, 10*time.Second)
@@ -79,14 +81,14 @@ func Open(ctx context.Context, cfg Config) (*Images, error) {
 	return &Images{cfg: cfg, engine: engine}, nil
 }
 
-// Close lets go of the engine.
+// Close closes the connection to the engine.
 func (i *Images) Close() error { return i.engine.Close() }
 
-// tagOf keeps the image of a revision.
+// tagOf returns the tag that keeps the image of a revision.
 func tagOf(revision string) string { return "slipway/agent:" + revision }
 
-// Build makes the image of a tree, writes what is printed to log, and returns the image's id. When
-// ctx ends the engine stops what it does.
+// Build makes the image of a tree, writes the output to log, and returns the image's id. When
+// ctx ends, the engine stops the build.
 func (i *Images) Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (string, error) {
 	if err := i.haveBase(ctx, recipe.Base); err != nil {
 		return "", err
@@ -128,8 +130,8 @@ func (i *Images) build(ctx context.Context, revision string, recipe dockerfile.R
 	return id, err
 }
 
-// forget erases what a build has made that did not end, except what others have in common with it.
-// It is not an error of the build when that fails.
+// forget erases the layers that an unfinished build has made, except the layers that other
+// images have in common with it. If this fails, it is not an error of the build.
 func (i *Images) forget(ctx context.Context, last string) {
 	if last == "" {
 		return
@@ -139,8 +141,9 @@ func (i *Images) forget(ctx context.Context, last string) {
 	_ = i.remove(ctx, last)
 }
 
-// remove removes an image, and what no other has in common with it. It waits a while for containers
-// that still use it, as that of a step does that is being stopped.
+// remove removes an image, and the layers that no other image has in common with it. It waits
+// a while for containers that still use the image, as the container of a step does while it is
+// being stopped.
 func (i *Images) remove(ctx context.Context, image string) error {
 	for giveUp := time.Now().Add(useLimit); ; {
 		_, err := i.engine.ImageRemove(ctx, image, client.ImageRemoveOptions{PruneChildren: true})
@@ -155,14 +158,14 @@ func (i *Images) remove(ctx context.Context, image string) error {
 	}
 }
 
-// inUse tells that a container is why an image cannot be removed. Images that were made from it are
-// a conflict too, and stay.
+// inUse reports whether an image cannot be removed because of a container. Images that were
+// made from it are a conflict too, and stay.
 func inUse(err error) bool {
 	return errdefs.IsConflict(err) && strings.Contains(err.Error(), "container")
 }
 
-// haveBase makes the base image be there. One that is there is not looked for anew, so that a
-// machine can be without its registry.
+// haveBase makes sure that the base image is there. It does not look in the registry for an
+// image that is already there, so that a machine can work without the registry.
 func (i *Images) haveBase(ctx context.Context, image string) error {
 	_, err := i.engine.ImageInspect(ctx, image)
 	if err == nil || !errdefs.IsNotFound(err) {
@@ -178,8 +181,8 @@ func (i *Images) haveBase(ctx context.Context, image string) error {
 	return err
 }
 
-// proxies are the variables that engines hand to the steps of a build without keeping them in the
-// image. The steps are a tenant's, so they get no credentials.
+// proxies returns the variables that engines hand to the steps of a build without keeping them
+// in the image. The steps belong to a tenant, so they get no credentials.
 func proxies() map[string]*string {
 	given := map[string]*string{}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
@@ -191,7 +194,7 @@ func proxies() map[string]*string {
 	return given
 }
 
-// message is one of what the engine says about a build.
+// message is a message of the engine about a build.
 type message struct {
 	Stream string `json:"stream"`
 	Aux    struct {
@@ -200,7 +203,8 @@ type message struct {
 	Error *engineError `json:"errorDetail"`
 }
 
-// engineError is why the engine ends a build: a step's exit code, or a trouble of its own.
+// engineError is the reason why the engine ends a build: a step's exit code, or an error of
+// the engine itself.
 type engineError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -208,19 +212,20 @@ type engineError struct {
 
 func (e *engineError) Error() string { return e.Message }
 
-// Is tells the troubles for which the engine has no type.
+// Is recognizes the errors for which the engine has no type.
 func (e *engineError) Is(target error) bool {
 	return target == errLayerGone && strings.Contains(e.Message, "unknown parent image ID")
 }
 
-// stepLine is how the engine begins a step, madeLine how it names what a step has made.
+// stepLine matches the line with which the engine begins a step. madeLine matches the line
+// that names the image that a step has made.
 var (
 	stepLine = regexp.MustCompile(`^Step (\d+)/\d+ : `)
 	madeLine = regexp.MustCompile(`^ ---> ([0-9a-f]{12,64})\n?$`)
 )
 
-// follow reads the engine's messages to their end.
-// It returns the image's id, and before there is one that of what the last step has made.
+// follow reads the engine's messages to their end. It returns the image's id and, as last, the
+// id of the image that the last step has made.
 func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last string, err error) {
 	step, said := 0, output{to: log}
 	for decoder := json.NewDecoder(body); ; {
@@ -239,7 +244,7 @@ func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last s
 		if found := stepLine.FindStringSubmatch(m.Stream); found != nil {
 			step, _ = strconv.Atoi(found[1])
 		}
-		if made := madeLine.FindStringSubmatch(m.Stream); made != nil && step > 1 { // the first one is the base image
+		if made := madeLine.FindStringSubmatch(m.Stream); made != nil && step > 1 { // step 1 is the base image
 			last = made[1]
 		}
 		if m.Aux.ID != "" {
@@ -255,17 +260,17 @@ func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last s
 	return id, last, nil
 }
 
-// output makes lines of what the engine says, without what it says about itself.
+// output writes the engine's messages as lines, without the messages about the engine itself.
 type output struct {
 	to io.Writer
-	// open tells that the last line has not ended.
+	// open reports whether the last line has not ended yet.
 	open bool
 }
 
 var (
-	// colors mark what a step has printed as an error.
+	// colors are the marks of text that a step has printed as an error.
 	colors = strings.NewReplacer("\x1b[91m", "", "\x1b[0m", "")
-	// ownWords begin what the engine says about its own work.
+	// ownWords are the beginnings of the engine's messages about its own work.
 	ownWords = []string{" ---> ", "Removing intermediate container ", "Successfully built ", "Successfully tagged "}
 )
 
@@ -285,7 +290,7 @@ func (o *output) write(text string) error {
 	return err
 }
 
-// Remove forgets the image of a revision.
+// Remove removes the image of a revision.
 func (i *Images) Remove(ctx context.Context, revision string) error {
 	if err := i.remove(ctx, tagOf(revision)); err != nil {
 		return fmt.Errorf("remove image: %w", err)

@@ -61,9 +61,10 @@ func example(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// TestExamplesBecomeAgents builds an example and runs it in a container, and then a second revision
-// in which only its code has changed: its image has all layers of the first, but for the last ones.
-// No other test makes the same layers at that time, of which the engine would take the newest.
+// TestExamplesBecomeAgents builds an example and runs it in a container. Then it builds a
+// second revision in which only the code has changed: the second image has all layers of the
+// first image, except the last layers. No other test may make the same layers at that time,
+// because the engine would take the newest layers.
 func TestExamplesBecomeAgents(t *testing.T) { //nolint:paralleltest,tparallel // as above
 	for name, c := range map[string]struct{ changed, installed string }{
 		"python-react": {"agent.py", "pkg:pypi/pydantic@"}, "node-react": {"agent.ts", "pkg:npm/zod@"},
@@ -98,8 +99,8 @@ func TestExamplesBecomeAgents(t *testing.T) { //nolint:paralleltest,tparallel //
 	}
 }
 
-// TestPackageManagersInImages has each install one package in an image, with a lock file of its
-// own.
+// TestPackageManagersInImages lets each package manager install one package in an image, with
+// a lock file of its own.
 func TestPackageManagersInImages(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -120,7 +121,7 @@ func layers(t *testing.T, built build.Result) []string {
 	return image.RootFS.Layers
 }
 
-// wantImage checks what is said about an image, and what is in it.
+// wantImage checks the result of a build that makes an image, and the content of the image.
 func wantImage(t *testing.T, built build.Result, spec build.Spec, installed string) {
 	t.Helper()
 	image, err := engine.ImageInspect(t.Context(), built.Artifact.Image)
@@ -153,7 +154,7 @@ func wantImage(t *testing.T, built build.Result, spec build.Spec, installed stri
 	}
 }
 
-// fileOf is the content of a file of an image, nil when there is none.
+// fileOf returns the content of a file of an image, nil if there is no such file.
 func fileOf(t *testing.T, image, path string) []byte {
 	t.Helper()
 	made, err := engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: image, Cmd: []string{"nothing"}}})
@@ -180,7 +181,7 @@ func fileOf(t *testing.T, image, path string) []byte {
 	return content.Bytes()
 }
 
-// wantAgent runs what was built as a release, which must become healthy.
+// wantAgent runs the artifact as a release, which must become healthy.
 func wantAgent(t *testing.T, m machine, artifact build.Artifact) {
 	t.Helper()
 	target, err := computedocker.New(computedocker.Config{Dir: filepath.Join(t.TempDir(), "containers"), Logs: m.logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -195,7 +196,7 @@ func wantAgent(t *testing.T, m machine, artifact build.Artifact) {
 	}
 }
 
-// TestWhatIsWrongIsSaid is about what fails in an image.
+// TestWhatIsWrongIsSaid checks the messages of builds that fail in an image.
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(images *docker.Config, _ *local.Config) { images.Memory = 96 << 20 })
@@ -233,7 +234,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// TestNobodyIsRoot looks at whom the repository's commands run as, and what they can see.
+// TestNobodyIsRoot checks which user the repository's commands run as, and which things they
+// can see.
 func TestNobodyIsRoot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -251,8 +253,8 @@ func TestNobodyIsRoot(t *testing.T) {
 	}
 }
 
-// TestABuildEnds cuts one off by its time, and one by removing it. Nothing of them runs on, and the
-// engine keeps nothing of them.
+// TestABuildEnds ends one build by its time limit, and one build by its removal. No process of
+// these builds runs on, and the engine keeps nothing of them.
 func TestABuildEnds(t *testing.T) {
 	t.Parallel()
 	repository := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`})
@@ -307,8 +309,8 @@ func eventually(t *testing.T, complaint string, holds func() bool) {
 	}
 }
 
-// TestRemoveForgetsTheImage builds one commit twice: the layers are there for as long as one of the
-// two is.
+// TestRemoveForgetsTheImage builds one commit twice: the layers are there for as long as one
+// of the two images is there.
 func TestRemoveForgetsTheImage(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -329,8 +331,8 @@ func TestRemoveForgetsTheImage(t *testing.T) {
 	}
 }
 
-// TestALayerIsGone has the engine say once what it says when another build's image, of which it was
-// to take a layer, is removed at that moment.
+// TestALayerIsGone lets the engine return an error once: the error that it returns if it wants
+// to take a layer of another build's image, and this image is removed at that moment.
 func TestALayerIsGone(t *testing.T) {
 	t.Parallel()
 	at, err := url.Parse(engine.DaemonHost())

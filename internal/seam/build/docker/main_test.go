@@ -26,7 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// registry has the base images of the tests, which are all the same one.
+// registry has the base images of the tests, which are all the same image.
 const registry = "slipway.test"
 
 var (
@@ -133,7 +133,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience bounds what a test waits for: packages come over the network.
+// patience bounds the time that a test waits: packages come over the network.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -141,7 +141,8 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// end builds and returns the result. What it has made is removed with the test.
+// end builds and returns the result. Everything that the build has made is removed with the
+// test.
 func (m machine) end(t *testing.T, spec build.Spec) build.Result {
 	t.Helper()
 	must(t, m.Start(t.Context(), spec))
@@ -161,7 +162,7 @@ func (m machine) build(t *testing.T, spec build.Spec) build.Result {
 	return result
 }
 
-// wantFailure runs a build that must fail and checks what it says.
+// wantFailure runs a build that must fail, and checks its message.
 func (m machine) wantFailure(t *testing.T, spec build.Spec, reason string, words ...string) {
 	t.Helper()
 	result := m.end(t, spec)

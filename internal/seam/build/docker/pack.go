@@ -30,7 +30,7 @@ func pack(to io.Writer, recipe dockerfile.Recipe, tree *os.Root) error {
 	return errors.Join(packTree(archive, tree), archive.Close())
 }
 
-// packTree adds the tree, but for what is git's.
+// packTree adds the tree, except the files of git.
 func packTree(archive *tar.Writer, root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {

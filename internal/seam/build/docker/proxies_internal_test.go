@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAttackThatReadsAProxysPassword looks at what the steps of a tenant's image are told of
-// proxies.
+// TestAttackThatReadsAProxysPassword checks which variables about proxies the steps of a
+// tenant's image get.
 func TestAttackThatReadsAProxysPassword(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://company:open-sesame@proxy.example:3128")
 	t.Setenv("https_proxy", "http://token-sesame@proxy.example:3128")

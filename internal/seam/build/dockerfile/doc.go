@@ -1,16 +1,17 @@
-// Package dockerfile says how a repository becomes an image: it makes the Dockerfile, and the files
-// that go into the build beside the repository's own. The builder of one machine and CodeBuild
-// build the same file.
+// Package dockerfile says how a repository becomes an image: it makes the Dockerfile, and the
+// other files that the build needs beside the repository's own files. The builder of one
+// machine and CodeBuild build the same Dockerfile.
 //
-// The Dockerfile needs nothing of its builder but what every Docker engine has, so that the classic
-// builder, which can bound a build's memory, takes it too. Its layers are in the order in which
-// things change: the platform's runtime, what the repository depends on, the repository, the
-// commit's labels. What is installed follows from manifests and lock files alone in most
-// repositories (framework.Environment.Manifests, framework.Installation.Manifests); these are
-// copied first then, so that a commit that leaves them as they are installs nothing. In the others
-// the whole repository is copied first.
+// The Dockerfile uses only features that every Docker engine has. So the classic builder,
+// which can bound a build's memory, accepts it too. The layers are in the order of how often
+// they change: the platform's runtime, the dependencies of the repository, the repository, the
+// commit's labels. In most repositories the manifests and lock files alone determine the
+// packages to install (framework.Environment.Manifests, framework.Installation.Manifests).
+// Then these files are copied first, so that a commit that does not change them installs
+// nothing. In other repositories the whole repository is copied first.
 //
-// The repository's own code runs as the user that the agent will be, never as root, and so does
-// what its packages do when they are installed. There are no secrets in an image: neither the
-// deployment's, which the agent is given when it starts, nor those of the repository's address.
+// The repository's own code runs as the agent's user, never as root. The same is true for the
+// code that its packages run when they are installed. An image contains no secrets: neither
+// the secrets of the deployment, which the agent gets when it starts, nor the secrets in the
+// repository's address.
 package dockerfile

@@ -29,8 +29,8 @@ var update = flag.Bool("update", false, "write the recipes into testdata")
 
 const lock = `{"name": "a", "lockfileVersion": 3, "packages": {"": {"name": "a"}}}`
 
-// repositories are those of testdata, where each has its recipe. A file "install" or "build" is the
-// deployment's command.
+// repositories are the repositories of testdata, where each repository has its recipe. A file
+// "install" or "build" is the deployment's command.
 var repositories = map[string]map[string]string{
 	"other": {
 		"sub/framework.json": `{"graphs": {"a": "a.go:a"}, "build": "go build -o agent .", "start": "./agent --port $PORT", "env": {"B": "it's \"so\"\n$HOME", "A": "b", "PORT": "9"}}`,
@@ -44,16 +44,16 @@ var repositories = map[string]map[string]string{
 		"agents/one/pyproject.toml": "[project]\nname = 'one'\nversion = '1'\ndependencies = ['idna>=3']\n",
 		"agents/one/uv.lock":        "version = 1\n\n[[package]]\nname = \"one\"\nsource = { editable = \".\" }\n",
 	},
-	"python-workspace": { // whose lock file pins the versions of several packages
+	"python-workspace": { // its lock file pins the versions of several packages
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "source": {"kind": "uv", "root": "../..", "package": "one"}}`,
 		"agents/one/pyproject.toml": "[project]\nname = 'One'\nversion = '1'\n", "uv.lock": "",
 		"pyproject.toml": "[project]\nname = 'all'\nversion = '1'\n[tool.uv]\nworkspace = { members = ['agents/*', 'lib'] }\n", "lib/pyproject.toml": "[project]\nname = 'lib'\n",
 	},
-	"python-unlocked": { // whose lock file nobody asks for
+	"python-unlocked": { // its configuration file does not ask for the lock file
 		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "./lib", "./libs/common"]}`, "libs/common/__init__.py": "",
 		"pyproject.toml": "[project]\nname = 'one'\nversion = '1'\ndependencies = ['idna>=3']\n", "uv.lock": "version = 1\n", "lib/words.py": "",
 	},
-	"python-whole": { // whose metadata is made by its own code
+	"python-whole": { // its own code makes its metadata
 		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "build": ["make", "words", "it's"]}`, "setup.py": "",
 	},
 	"node": {
@@ -62,10 +62,10 @@ var repositories = map[string]map[string]string{
 	"node-pnpm": {
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}, "node_version": "24"}`, "package.json": `{"packageManager": "pnpm@9.1.0+sha512.0"}`, "pnpm-lock.yaml": "",
 	},
-	"node-unlocked": { // whose package manager is named, for a directory above
+	"node-unlocked": { // a package.json in a directory above names the package manager
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "agents/one/package.json": "{}", "package.json": `{"packageManager": "pnpm@9.15.0"}`,
 	},
-	"node-whole": { // whose packages run the repository's own code when they are installed
+	"node-whole": { // its packages run the repository's own code when they are installed
 		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": `{"scripts": {"postinstall": "make"}}`, "yarn.lock": "",
 	},
 	"node-command": {
@@ -91,7 +91,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// source is a commit with the files.
+// source returns a commit with the files.
 func source(t *testing.T, files map[string]string) dockerfile.Source {
 	t.Helper()
 	tree, config := write(t, files), "framework.json"
@@ -111,7 +111,7 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 	}
 }
 
-// TestRecipes compares recipes with those of testdata, except the runtimes.
+// TestRecipes compares recipes with the recipes of testdata, except the runtimes.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	for name, files := range repositories {
@@ -141,7 +141,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestARecipeHasARecord looks at what is known of images before they are made.
+// TestARecipeHasARecord checks the record of images before they are made.
 func TestARecipeHasARecord(t *testing.T) {
 	t.Parallel()
 	digest := sha256.Sum256([]byte(lock))
@@ -176,11 +176,12 @@ func TestARecipeHasARecord(t *testing.T) {
 	}
 }
 
-// instruction matches the beginning of one.
+// instruction matches the beginning of an instruction.
 var instruction = regexp.MustCompile(`(?m)^[A-Z]+ `)
 
-// TestWhatDependenciesFollowFrom changes one file after the other: what is copied before the
-// dependencies are installed must change with all that they follow from, and with nothing else.
+// TestWhatDependenciesFollowFrom changes one file after the other: the files that are copied
+// before the dependencies are installed must change with every file that the dependencies
+// follow from, and with no other file.
 func TestWhatDependenciesFollowFrom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -273,7 +274,7 @@ func TestNoTextOfTheRepositoryBecomesAnInstruction(t *testing.T) {
 	}
 }
 
-// TestPathsThatCannotBeBuilt has them where they would be in an instruction.
+// TestPathsThatCannotBeBuilt uses such paths in places where they would be in an instruction.
 func TestPathsThatCannotBeBuilt(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string]map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// node installs a JavaScript repository, as the builder of one machine does it, and returns how it
-// is started.
+// node installs a JavaScript repository in the same way as the builder of one machine, and
+// returns the argument list that starts the agent.
 func (r *recipe) node() ([]string, error) {
 	config := r.source.Config
 	if err := r.prepare(); err != nil {
@@ -28,7 +28,7 @@ func (r *recipe) node() ([]string, error) {
 	return []string{"node", runtime + "/main.mjs", "--config", inAgent(config.Dir) + "/" + config.File}, nil
 }
 
-// packages installs what the repository depends on, and leaves the repository beside it.
+// packages installs the dependencies of the repository, and leaves the repository beside them.
 func (r *recipe) packages() error {
 	config := r.source.Config
 	whole := func() {

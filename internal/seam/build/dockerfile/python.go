@@ -14,8 +14,8 @@ const (
 	interpreter = venv + "/bin/python"
 )
 
-// python installs a Python repository, as the builder of one machine does it, and returns how it is
-// started.
+// python installs a Python repository in the same way as the builder of one machine, and
+// returns the argument list that starts the agent.
 func (r *recipe) python() ([]string, error) {
 	config := r.source.Config
 	environment, err := config.Environment(r.source.Tree)
@@ -67,7 +67,7 @@ func (r *recipe) python() ([]string, error) {
 	return []string{interpreter, "-m", "slipway_runtime", "--config", inAgent(config.Dir) + "/" + config.File}, nil
 }
 
-// plainNames refuses names that a Dockerfile would read otherwise.
+// plainNames refuses names that a Dockerfile would misread.
 func plainNames(environment framework.Environment) error {
 	names := slices.Concat(environment.Inputs, environment.Packages, environment.Path, []string{environment.Dir})
 	if environment.Locked != nil {
@@ -88,8 +88,8 @@ func (r *recipe) ownPackages(dirs []string) {
 	r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
 }
 
-// installation are the commands that make the environment. Without the whole repository there are
-// no settings of uv either.
+// installation returns the commands that make the environment. If alone is true, the whole
+// repository is not there, and so there are no settings of uv either.
 func installation(environment framework.Environment, alone bool) []string {
 	dir := environment.Dir
 	if alone && environment.Locked == nil {
@@ -110,7 +110,7 @@ func installation(environment framework.Environment, alone bool) []string {
 	compile := "uv pip compile --quiet --no-header --no-annotate --python " + interpreter + " -o " + lock + " " + strings.Join(inputs, " ")
 	const runtime, conflict = slipwayDir + "/runtime/pyproject.toml", "/tmp/build/conflict"
 	return append(commands,
-		// The status of a resolution that fails without the runtime, too, stays what it is.
+		// If a resolution fails without the runtime, too, its exit status does not change.
 		fmt.Sprintf(`{ %s %s 2>%s || { %[1]s && { { echo "%[4]s:"; cat %[3]s; } >&2; exit 1; }; }; }`, compile, runtime, conflict, framework.RuntimeConflict),
 		"uv pip install --quiet --python "+interpreter+" --no-deps -r "+lock,
 	)

@@ -23,17 +23,18 @@ import (
 type Bases struct {
 	// Registry has the official images of the languages (docker.io/library).
 	Registry string
-	// Other is for agents in any other language (debian:13-slim of the registry).
+	// Other is the base image of agents in any other language (debian:13-slim of the
+	// registry).
 	Other string
 }
 
 const (
 	defaultRegistry = "docker.io/library"
-	// What a repository gets that names no version.
+	// The versions for a repository that names no version.
 	defaultPython, defaultNode = "3.13", "22"
 )
 
-// of is the image for a configuration.
+// of returns the base image for a configuration.
 func (b Bases) of(config framework.Config) string {
 	registry := strings.TrimSuffix(cmp.Or(b.Registry, defaultRegistry), "/")
 	switch config.Language {
@@ -45,7 +46,8 @@ func (b Bases) of(config framework.Config) string {
 	return cmp.Or(b.Other, registry+"/debian:13-slim")
 }
 
-// recordOf is what is known of an image before its dependencies are.
+// recordOf returns the record of an image as far as it is known before the dependencies are
+// known.
 func recordOf(config framework.Config, base string) build.Record {
 	record := build.NewRecord(string(config.Language))
 	record.Base = base
@@ -58,7 +60,7 @@ func recordOf(config framework.Config, base string) build.Record {
 	return record
 }
 
-// pinnedBy notes that the dependencies are those of a lock file of the tree.
+// pinnedBy notes in the record that a lock file of the tree pins the dependencies.
 func (r *recipe) pinnedBy(lock string) error {
 	text, err := r.source.Tree.ReadFile(lock)
 	if err != nil {
@@ -68,9 +70,9 @@ func (r *recipe) pinnedBy(lock string) error {
 	return nil
 }
 
-// Source is a commit to make an image of.
+// Source is a commit from which an image is made.
 type Source struct {
-	// Tree is where the commit is checked out. It is only read.
+	// Tree is the directory where the commit is checked out. It is only read.
 	Tree   *os.Root
 	Config framework.Config
 	// URL is the repository's address; credentials in it are left out.
@@ -78,13 +80,13 @@ type Source struct {
 	Committed   time.Time
 	// Workspace, Deployment and Revision are for labels.
 	Workspace, Deployment, Revision string
-	// InstallCommand and BuildCommand are those of build.Spec.
+	// InstallCommand and BuildCommand are the commands of build.Spec.
 	InstallCommand, BuildCommand string
 }
 
-// Recipe is a Dockerfile and what it needs.
+// Recipe is a Dockerfile and everything that its build needs.
 type Recipe struct {
-	// Base is the image that it starts from.
+	// Base is the image that the Dockerfile starts from.
 	Base string
 	// Dockerfile is the text. Steps has one entry for each instruction in it, as builders count
 	// them.
@@ -93,23 +95,25 @@ type Recipe struct {
 	// Files are the files of the build's context, by their paths. The context also has the tree,
 	// without .git, as the directory Tree.
 	Files map[string]string
-	// Record is what the image is made with, apart from the image.
+	// Record is the record of the image, without the image itself.
 	Record build.Record
 }
 
-// Tree is where a recipe's context has the repository. As it is a directory of the context, no
-// .dockerignore of the repository has a say in what is copied.
+// Tree is the directory of the repository in a recipe's context. Because it is a subdirectory
+// of the context, a .dockerignore of the repository has no effect on the files that are
+// copied.
 const Tree = "app"
 
-// Step is an instruction whose failure the repository is to blame for; the zero Step is one of the
-// platform.
+// Step describes an instruction whose failure is the repository's fault. The zero Step is an
+// instruction of the platform.
 type Step struct {
-	// What it does ("the install command"), and the reason of its failure.
+	// What names the work of the step ("the install command"). Reason is the reason of its
+	// failure.
 	What   string `json:"what"`
 	Reason string `json:"reason"`
 }
 
-// StepError is the failure of a step that is not the platform's.
+// StepError is the failure of a step that is not a step of the platform.
 type StepError struct {
 	Step
 	// Code is the exit code.
@@ -118,11 +122,11 @@ type StepError struct {
 
 func (e *StepError) Error() string { return e.What + fmt.Sprintf(" exited with code %d", e.Code) }
 
-// killed is the exit code of a step that was killed, which engines do when it uses more memory than
-// it may.
+// killed is the exit code of a step that was killed. Engines kill a step that uses more memory
+// than its limit.
 const killed = 137
 
-// Failure is the end of the build, with what the step has printed last.
+// Failure returns the failure of the build, with the last output of the step.
 func (e *StepError) Failure(said string) *build.Failure {
 	if e.Code == killed {
 		return build.Fail(build.ReasonOutOfMemory, "%s was killed, as is done with what uses more memory than a build may. %s", e.What, said)
@@ -134,9 +138,9 @@ func (e *StepError) Failure(said string) *build.Failure {
 const (
 	agentDir   = "/opt/agent"
 	slipwayDir = "/opt/slipway"
-	// owner is whom the agent runs as, and all that it has belongs to.
+	// owner is the user that runs the agent and owns all of the agent's files.
 	owner = "10001:10001"
-	// SBOM is where the list of what was installed is, in CycloneDX's JSON.
+	// SBOM is the path of the list of installed packages, in CycloneDX's JSON.
 	SBOM = slipwayDir + "/sbom.cdx.json"
 )
 
@@ -147,7 +151,8 @@ type recipe struct {
 	Recipe
 }
 
-// Make makes the recipe of a commit. What is wrong with the repository is a build.Failure.
+// Make makes the recipe of a commit. If something is wrong with the repository, the error is a
+// build.Failure.
 func Make(source Source, bases Bases) (Recipe, error) {
 	base := bases.of(source.Config)
 	r := &recipe{source: source, Recipe: Recipe{Base: base, Files: map[string]string{}, Record: recordOf(source.Config, base)}}
@@ -189,17 +194,17 @@ func (r *recipe) step(step Step, instruction string) {
 	r.Steps = append(r.Steps, step)
 }
 
-// copy gives a part of the context to the agent's user.
+// copy copies a part of the context into the image. The copy belongs to the agent's user.
 func (r *recipe) copy(from, to string) { r.add("COPY --chown=" + owner + " " + from + " " + to) }
 
-// run runs commands one after the other, with a home that is gone afterwards.
+// run runs commands one after the other, with a home directory that is deleted afterwards.
 func (r *recipe) run(step Step, commands ...string) {
 	commands = slices.Concat([]string{"export HOME=/tmp/build CI=true", "mkdir -p /tmp/build"}, commands, []string{"rm -rf /tmp/build"})
 	r.step(step, "RUN "+strings.Join(commands, " \\\n && "))
 }
 
-// prepare makes the directories of the agent's user, runs the platform's commands as root, and is
-// that user from then on.
+// prepare makes the directories of the agent's user, runs the platform's commands as root, and
+// then switches to the agent's user.
 func (r *recipe) prepare(commands ...string) error {
 	directories := fmt.Sprintf("mkdir -p %s %s && chown %s %[1]s %[2]s", agentDir, slipwayDir, owner)
 	r.step(Step{"the preparation of the base image", build.ReasonRuntimeMissing}, "RUN "+strings.Join(append([]string{directories}, commands...), " \\\n && "))
@@ -220,7 +225,7 @@ func (r *recipe) prepare(commands ...string) error {
 	})
 }
 
-// manifests copies files of the tree to where the tree will be.
+// manifests copies files of the tree to the directory where the tree will be.
 func (r *recipe) manifests(files []string) error {
 	for _, file := range files {
 		text, err := r.source.Tree.ReadFile(file)
@@ -235,8 +240,8 @@ func (r *recipe) manifests(files []string) error {
 	return nil
 }
 
-// command runs a shell command of the repository, which is copied, because no text of theirs
-// becomes an instruction.
+// command runs a shell command of the repository. It copies the command as a file, so that no
+// text of the repository becomes an instruction.
 func (r *recipe) command(step Step, name, dir, text string) {
 	r.Files["commands/"+name] = text + "\n"
 	r.copy("commands/"+name, slipwayDir+"/commands/"+name)
@@ -257,7 +262,7 @@ func (r *recipe) buildCommand() {
 	r.command(Step{"the build command " + config.BuildText, build.ReasonBuildCommandFailed}, "build", config.Dir, text)
 }
 
-// finish says how the agent is started, and whose it is.
+// finish writes the instructions that start the agent, and the labels of the image.
 func (r *recipe) finish(start []string) error {
 	config := r.source.Config
 	if len(config.Env) > 0 {
@@ -289,8 +294,9 @@ func (r *recipe) finish(start []string) error {
 	return nil
 }
 
-// startScript sets what the configuration file wants in the agent's environment, except what the
-// agent is given anyway, and becomes the agent. The port is the container's.
+// startScript returns a script that sets the environment variables of the configuration file,
+// except the variables that the agent already has, and then becomes the agent. It does not set
+// PORT: the port is the container's.
 func startScript(env map[string]string) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
@@ -303,12 +309,12 @@ func startScript(env map[string]string) string {
 	return script.String()
 }
 
-// quote makes one word for a shell.
+// quote makes one shell word of a text.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", " ", "\r", " ")
 
-// withoutCredentials takes user and password out of an address.
+// withoutCredentials removes user and password from an address.
 func withoutCredentials(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -321,7 +327,8 @@ func withoutCredentials(address string) string {
 // plainPath matches the paths that mean the same to a Dockerfile and to a shell.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9._/@+-]*$`)
 
-// plain wants paths of the repository that can be written into a Dockerfile.
+// plain returns a build.Failure if a path of the repository cannot be written into a
+// Dockerfile.
 func plain(paths ...string) error {
 	for _, p := range paths {
 		if !plainPath.MatchString(p) {
@@ -331,5 +338,5 @@ func plain(paths ...string) error {
 	return nil
 }
 
-// inAgent is where a path of the repository is in the image.
+// inAgent returns the path in the image for a path of the repository.
 func inAgent(dir string) string { return path.Join(agentDir, dir) }

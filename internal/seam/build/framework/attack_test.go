@@ -25,7 +25,8 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// wantRefused reads a configuration, which every builder does first, and wants it to be refused.
+// wantRefused reads a configuration, which every builder does first, and checks that it is
+// refused.
 func wantRefused(t *testing.T, files map[string]string, words ...string) {
 	t.Helper()
 	config, err := framework.Read(tree(t, files), "")
@@ -40,8 +41,9 @@ func wantRefused(t *testing.T, files map[string]string, words ...string) {
 	}
 }
 
-// TestAttackARepositoryWithAuthIsNotBuilt has repositories that ask for their own authentication in
-// every way that the public server understands. None of them is built without it.
+// TestAttackARepositoryWithAuthIsNotBuilt reads repositories that ask for their own
+// authentication in every way that the public server understands. No repository is built
+// without its authentication.
 func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 	t.Parallel()
 	public, variable := publicname.ConfigurationFile(), strings.ToUpper(publicname.Public("framework_auth"))
@@ -75,8 +77,8 @@ func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAttackAuthWhereItIsOffered: only what the Python runtime runs is built, and only as it is
-// written.
+// TestAttackAuthWhereItIsOffered checks that only authentication that the Python runtime runs
+// is accepted, and only if every member of it is supported.
 func TestAttackAuthWhereItIsOffered(t *testing.T) {
 	t.Parallel()
 	for auth, words := range map[string]string{

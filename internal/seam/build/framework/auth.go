@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// authKeys are the members of auth. Those with a text are refused for that reason.
+// authKeys are the members of auth. A member with a text is refused, and the text is the
+// reason.
 var authKeys = map[string]string{
 	"path":                "",
 	"disable_studio_auth": "",
@@ -15,7 +16,7 @@ var authKeys = map[string]string{
 	"cache":               "answers of the repository's own authentication are never kept",
 }
 
-// auth reads where the repository's own authentication is, if the platform runs it.
+// auth reads the path of the repository's own authentication, if the platform runs it.
 func (p *parser) auth() {
 	if !slices.Contains(p.offers, OfferAuth) {
 		return
@@ -28,7 +29,8 @@ func (p *parser) auth() {
 	p.studio(fields["disable_studio_auth"])
 }
 
-// authPath wants a file of the repository that the Python runtime can import.
+// authPath checks that the path is a file of the repository that the Python runtime can
+// import.
 func (p *parser) authPath(value json.RawMessage) {
 	var path string
 	if json.Unmarshal(value, &path) != nil {
@@ -47,7 +49,8 @@ func (p *parser) authPath(value json.RawMessage) {
 	}
 }
 
-// studio says that no key of the platform gets past the repository's own authentication.
+// studio adds the remark that no key of the platform gets past the repository's own
+// authentication.
 func (p *parser) studio(value json.RawMessage) {
 	var disabled bool
 	switch {

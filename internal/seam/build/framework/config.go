@@ -1,7 +1,7 @@
-// Package framework reads the framework configuration file of a repository (framework.json) and
-// says what an agent of it needs: which language, which dependencies, which commands. It only
-// looks; what it says is done by the builders, on the machine (package local) or in an image
-// (package dockerfile).
+// Package framework reads the framework configuration file of a repository (framework.json)
+// and reports the needs of the repository's agent: the language, the dependencies, the
+// commands. It only reads. The builders do the work, on the machine (package local) or in an
+// image (package dockerfile).
 package framework
 
 import (
@@ -20,49 +20,54 @@ import (
 )
 
 const (
-	// DefaultPath is where the configuration file is when nothing else is said; the public name of
-	// the file is looked for after it.
+	// DefaultPath is the path of the configuration file if no path is given. The public name
+	// of the file is tried after it.
 	DefaultPath = "framework.json"
-	// fileLimit bounds the files that are read from the repository.
+	// fileLimit bounds the size of each file that is read from the repository, in bytes.
 	fileLimit = 1 << 20
 )
 
 // Config is a framework configuration file that can be used.
 type Config struct {
-	// Dir is the file's directory from the repository's root, where the commands run; File is the
-	// file in it.
+	// Dir is the directory of the file, relative to the repository's root. The commands run
+	// there. File is the name of the file in Dir.
 	Dir, File string
 	Graphs    []string
-	// Descriptions say what graphs are for.
+	// Descriptions describe the purpose of graphs.
 	Descriptions map[string]string
-	// Build is the argument list of the build command, or nil, and BuildText what to call it.
+	// Build is the argument list of the build command, or nil. BuildText is the command's name
+	// in messages.
 	Build     []string
 	BuildText string
 	Start     []string
-	// Language is that of the runtime that hosts the graphs of a repository without a start
-	// command, else "".
+	// Language is the language of the runtime that hosts the graphs of a repository without a
+	// start command, else "".
 	Language Language
-	// Version is of the language, "" for any; Dependencies are those of a Python repository.
+	// Version is the version of the language, "" for any version. Dependencies are the
+	// dependencies of a Python repository.
 	Version      string
 	Dependencies []string
-	// Source is the uv project that a Python repository is installed from, nil for Dependencies.
+	// Source is the uv project that a Python repository is installed from, nil if Dependencies
+	// are installed.
 	Source *Source
 	Env    map[string]string
-	// Auth is the repository's own authentication, "path:variable", "" for none.
+	// Auth is the repository's own authentication, "path:variable", or "" if the repository
+	// has no authentication of its own.
 	Auth string
-	// Settings are what the file asks of the agent server.
+	// Settings are the settings of the agent server that the file asks for.
 	Settings build.Settings
 	// Remarks go to the build log.
 	Remarks []string
 
-	// files are those of the graphs, from the directory.
+	// files are the files of the graphs, relative to Dir.
 	files []string
 }
 
-// Read reads and checks the configuration file of a tree. All its problems are in the Failure's
-// message. A key that only some platforms serve is refused unless it is among the offers.
+// Read reads and checks the configuration file of a tree. The message of the Failure contains
+// all problems of the file. A key that only some platforms serve is refused unless it is among
+// the offers.
 func Read(tree, path string, offers ...Offer) (Config, error) {
-	root, err := os.OpenRoot(tree) // nothing outside the tree can be opened through it, by no symbolic link either
+	root, err := os.OpenRoot(tree) // it opens no file outside the tree, not through a symbolic link either
 	if err != nil {
 		return Config{}, err
 	}
@@ -70,7 +75,7 @@ func Read(tree, path string, offers ...Offer) (Config, error) {
 	return c, errors.Join(err, root.Close())
 }
 
-// readAt reads the file at a path, or the one with a usual name in the root.
+// readAt reads the file at a path, or the file with a usual name in the root.
 func readAt(root *os.Root, path string, offers []Offer) (Config, error) {
 	if path != "" {
 		return read(root, path, offers)
@@ -85,8 +90,8 @@ func readAt(root *os.Root, path string, offers []Offer) (Config, error) {
 	return read(root, name, offers)
 }
 
-// sameFiles refuses a repository in which another file with a usual name says something else: what
-// only that one asks for would be missing.
+// sameFiles refuses a repository in which another file with a usual name has different
+// content: the agent would miss everything that only the other file asks for.
 func sameFiles(root *os.Root, name string) error {
 	text, err := readFile(root, name)
 	if err != nil {
@@ -148,7 +153,7 @@ func (p *parser) has(field string) bool {
 	return len(value) > 0 && string(value) != "null"
 }
 
-// graphs wants {id: "path:variable"}, or {id: {"path": "path:variable"}}.
+// graphs reads {id: "path:variable"}, or {id: {"path": "path:variable"}}.
 func (p *parser) graphs() {
 	if !p.has("graphs") {
 		p.problem(`graphs: is missing; it must name at least one graph, as {"agent": "path/to/file:variable"}`)
@@ -187,7 +192,8 @@ func graphPath(value json.RawMessage) (string, bool) {
 	return graph.Path, json.Unmarshal(value, &graph) == nil
 }
 
-// commands wants start or graphs in the language of a runtime, and takes build.
+// commands reads start and build. Without start, the graphs must be in the language of a
+// runtime.
 func (p *parser) commands() {
 	if p.has("build") {
 		p.config.Build, p.config.BuildText = p.command("build")
@@ -201,9 +207,9 @@ func (p *parser) commands() {
 	p.wantedLanguage()
 }
 
-// replaceShell lets the shell become the agent where the text is one simple command. The agent then
-// is the process that the target started, and is told when it is to stop or when the server has
-// died.
+// replaceShell lets the shell become the agent if the text is one simple command. Then the
+// agent is the process that the target started, and it is told when it must stop or when the
+// server has died.
 func replaceShell(args []string) []string {
 	if len(args) != 3 || args[0] != "sh" || args[1] != "-c" {
 		return args

@@ -16,8 +16,8 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment takes an object of strings, or the path of a .env file from the configuration file's
-// directory.
+// environment reads env: an object of strings, or the path of a .env file, relative to the
+// configuration file's directory.
 func (p *parser) environment() {
 	if !p.has("env") {
 		return
@@ -44,8 +44,8 @@ func (p *parser) environment() {
 	p.checkEnvironment(env)
 }
 
-// environmentFile reads the .env file. One that is not in the repository is not a problem: it is
-// often kept out of it on purpose.
+// environmentFile reads the .env file. It is not a problem if the file is not in the
+// repository: authors often keep it out on purpose.
 func (p *parser) environmentFile(path string) {
 	data, err := readFile(p.root, filepath.Join(p.config.Dir, path))
 	switch {
@@ -66,7 +66,7 @@ func (p *parser) environmentFile(path string) {
 	p.checkEnvironment(env)
 }
 
-// checkEnvironment keeps the variables that an agent may have.
+// checkEnvironment checks that an agent may have the variables, and keeps them.
 func (p *parser) checkEnvironment(env map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
@@ -117,7 +117,7 @@ func parseDotenv(text string) (env map[string]string, wrong []int) {
 
 var escapes = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `\$`, `$`)
 
-// unquote takes a value out of its quotes, and a comment off its end.
+// unquote removes the quotes around a value, and a comment at its end.
 func unquote(value string) (string, bool) {
 	if value == "" || value[0] != '"' && value[0] != '\'' {
 		if at := strings.Index(value, " #"); at >= 0 {

@@ -2,7 +2,7 @@ package framework
 
 import "slices"
 
-// RuntimeKeys are those that a runtime does not refuse.
+// RuntimeKeys returns the keys that a runtime does not refuse.
 func RuntimeKeys() []string {
 	var served []string
 	for name, key := range keys {
@@ -14,5 +14,5 @@ func RuntimeKeys() []string {
 	return served
 }
 
-// GraphKeys are those of a graph.
+// GraphKeys returns the keys of a graph.
 func GraphKeys() []string { return graphKeys }

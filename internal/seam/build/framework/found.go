@@ -11,16 +11,17 @@ import (
 	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
-// configNames are what a configuration file is called, in the order in which they are looked for.
+// configNames are the names of a configuration file, in the order in which they are tried.
 var configNames = []string{DefaultPath, publicname.ConfigurationFile()}
 
 const (
-	// mostNamed is how many files a message names, mostLooked how many a search looks at.
+	// mostNamed is how many files a message names at most. mostLooked is how many files and
+	// directories a search looks at.
 	mostNamed, mostLooked = 8, 5000
 )
 
-// whatThereIs says which configuration files a repository has elsewhere, or else what it has where
-// the file was expected.
+// whatThereIs names the configuration files that a repository has elsewhere, or else the files
+// that it has where the configuration file was expected.
 func whatThereIs(root *os.Root, path string) string {
 	if found := configFiles(root); len(found) > 0 {
 		return "; it has " + quoted(found) + ": name the file in framework_config_path"
@@ -37,7 +38,7 @@ func whatThereIs(root *os.Root, path string) string {
 	return ""
 }
 
-// listing names what lies in a directory.
+// listing names the entries of a directory.
 func listing(dir string, entries []fs.DirEntry) string {
 	place := "its root"
 	if dir != "." {
@@ -63,7 +64,7 @@ func listing(dir string, entries []fs.DirEntry) string {
 func configFiles(root *os.Root) []string {
 	var found []string
 	looked := 0
-	// An unreadable directory hides what it has, and nothing else.
+	// An unreadable directory hides its own entries, and nothing else.
 	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if looked++; looked > mostLooked {
 			return fs.SkipAll
@@ -83,7 +84,8 @@ func configFiles(root *os.Root) []string {
 	return found
 }
 
-// quoted lists names, of which there may be many.
+// quoted lists names. If there are many names, it lists the first and the number of the
+// others.
 func quoted(names []string) string {
 	more := ""
 	if len(names) > mostNamed {

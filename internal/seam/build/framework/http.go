@@ -31,10 +31,10 @@ var (
 	headerKeys = map[string]string{"include": "", "includes": "", "exclude": "", "excludes": ""}
 )
 
-// mountPrefix is what a prefix of all paths may be.
+// mountPrefix matches the prefixes that all paths may have.
 var mountPrefix = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
-// http reads what the repository asks of the server's HTTP interface, if the platform serves that.
+// http reads the settings of the server's HTTP interface, if the platform serves them.
 func (p *parser) http() {
 	if !slices.Contains(p.offers, OfferHTTP) {
 		return
@@ -61,7 +61,7 @@ func (p *parser) http() {
 	p.config.Settings.HTTP = asked
 }
 
-// app is the repository's own application.
+// app reads the path of the repository's own application.
 func (p *parser) app(value json.RawMessage) string {
 	if len(value) == 0 || !asks(value) {
 		return ""
@@ -130,7 +130,7 @@ func (p *parser) headers(http map[string]json.RawMessage, asked *build.HTTP) {
 	}
 }
 
-// httpRemarks say what of http has nothing to apply to.
+// httpRemarks adds remarks about the members of http that have no effect here.
 func (p *parser) httpRemarks(fields map[string]json.RawMessage) {
 	if asks(orNull(fields["logging_headers"])) {
 		p.remark("http.logging_headers", "the server logs no headers at all")
@@ -146,7 +146,7 @@ func (p *parser) httpRemarks(fields map[string]json.RawMessage) {
 	}
 }
 
-// orNull is a value, or null where there is none.
+// orNull returns a value, or null if there is no value.
 func orNull(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return json.RawMessage("null")

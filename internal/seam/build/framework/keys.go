@@ -8,26 +8,30 @@ import (
 	"strings"
 )
 
-// key is what the platform does with a key of the configuration file. Each key either works or is
-// refused by its name: an agent is never served without something that its repository asks for.
+// key describes the platform's treatment of a key of the configuration file. Each key either
+// works or is refused by its name: an agent is never served without something that its
+// repository asks for.
 type key struct {
-	// refused says why a file with the key cannot be deployed, "" for a key that works.
+	// refused is the reason why a file with the key cannot be deployed, "" for a key that
+	// works.
 	refused string
-	// except are values, as JSON, that are accepted all the same, each with what the build log says
-	// of it, "" for nothing. A value that is null, false or empty asks for nothing under any key.
+	// except are values, as JSON, that are accepted although the key is refused, each with its
+	// text in the build log, "" for no text. A value that is null, false or empty asks for
+	// nothing under any key.
 	except map[string]string
-	// remark is what the build log says of a key that has nothing to apply to here.
+	// remark is the text in the build log about a key that has no effect here.
 	remark string
-	// language is the only one whose graphs the key is for, "" for all agents.
+	// language is the only language whose graphs the key is for, "" for all agents.
 	language Language
-	// offer is what the platform must offer for the key to work; elsewhere the key is refused.
+	// offer is the Offer that the platform must have for the key to work. Elsewhere the key is
+	// refused.
 	offer Offer
 	// built keys are for the builder alone: a runtime in an image that was built elsewhere has
 	// nothing to do with them.
 	built bool
 }
 
-// Offer is a key of the configuration file that works where the platform offers it.
+// Offer is a key of the configuration file that works if the platform offers it.
 type Offer string
 
 const (
@@ -39,11 +43,11 @@ const (
 	OfferTTL Offer = "ttl"
 )
 
-// ownDistribution is what there is to say of a distribution that an image is not made of.
+// ownDistribution is the remark about a distribution that images are not made from.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
 
-// keys are those of the public format and of ours. A key that begins to work loses its refusal
-// here, and begins to be in the runtimes' own lists.
+// keys are the keys of the public format and of the platform's own format. When a key begins
+// to work, its refusal is removed here, and the key is added to the runtimes' own lists.
 var keys = map[string]key{
 	"$schema":        {},
 	"graphs":         {},
@@ -74,14 +78,14 @@ var keys = map[string]key{
 	"ui_config":    {refused: "components of a user interface are not built yet"},
 }
 
-// graphKeys are those of a graph that is an object.
+// graphKeys are the keys of a graph that is an object.
 var graphKeys = []string{"description", "path"}
 
 // maxDescriptions is how many bytes the descriptions of all graphs may take: each request reads
 // them.
 const maxDescriptions = 16 << 10
 
-// keys refuses what the platform does not do, by name.
+// keys refuses, by name, the keys that the platform does not support.
 func (p *parser) keys() {
 	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
 		known, ok := keys[name]
@@ -102,20 +106,21 @@ func (p *parser) keys() {
 	}
 }
 
-// offered tells whether the platform offers a key that is refused elsewhere.
+// offered reports whether the platform offers a key that is refused elsewhere.
 func (p *parser) offered(known key) bool {
 	return known.offer != "" && slices.Contains(p.offers, known.offer)
 }
 
-// remark has the build log say something of a key.
+// remark adds a remark about a key to the build log.
 func (p *parser) remark(name, text string) {
 	if text != "" {
 		p.config.Remarks = append(p.config.Remarks, name+": "+text)
 	}
 }
 
-// ownDirectory refuses the dependencies of a repository whose packages the configuration file does
-// not name: those of JavaScript are in package.json, and a start command brings its own.
+// ownDirectory refuses the dependencies of a repository whose packages the configuration file
+// does not name: JavaScript packages are named in package.json, and a repository with a start
+// command brings its own packages.
 func (p *parser) ownDirectory() {
 	if !p.has("dependencies") {
 		return
@@ -126,7 +131,7 @@ func (p *parser) ownDirectory() {
 	}
 }
 
-// graphKeys refuses what the platform does not know of a graph that is an object.
+// graphKeys refuses the keys that the platform does not know in a graph that is an object.
 func (p *parser) graphKeys(id string, value json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
@@ -140,7 +145,7 @@ func (p *parser) graphKeys(id string, value json.RawMessage) {
 	p.description(id, fields["description"])
 }
 
-// description takes what a graph is for, which its assistant tells.
+// description reads the description of a graph, which the graph's assistant shows.
 func (p *parser) description(id string, value json.RawMessage) {
 	var text string
 	if len(value) == 0 || !asks(value) {

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
-// TestWhatHasNothingToApplyToIsRemarked has the keys of the public templates for new projects.
+// TestWhatHasNothingToApplyToIsRemarked uses the keys of the public templates for new
+// projects.
 func TestWhatHasNothingToApplyToIsRemarked(t *testing.T) {
 	t.Parallel()
 	for value, remarks := range map[string]int{`"wolfi"`: 2, `"bookworm"`: 2, `"debian"`: 1} {
@@ -34,14 +35,14 @@ func TestBothFilesMayBeTheSame(t *testing.T) {
 	if _, err := framework.Read(tree(t, map[string]string{"framework.json": text, publicname.ConfigurationFile(): text}), ""); err != nil {
 		t.Error(err)
 	}
-	// Whoever names a file has decided.
+	// A caller that names a file has decided.
 	if _, err := framework.Read(tree(t, map[string]string{"framework.json": text, publicname.ConfigurationFile(): auth}), "framework.json"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestDependenciesThatNothingInstalls are refused: of JavaScript, and of an agent with a start
-// command.
+// TestDependenciesThatNothingInstalls checks that such dependencies are refused: dependencies
+// of a JavaScript agent, and of an agent with a start command.
 func TestDependenciesThatNothingInstalls(t *testing.T) {
 	t.Parallel()
 	for _, head := range []string{`{"graphs": {"a": "a.ts:a"}`, `{"graphs": {"a": "a.py:a"}, "start": "./agent"`} {
@@ -56,7 +57,8 @@ func TestDependenciesThatNothingInstalls(t *testing.T) {
 	}
 }
 
-// TestAModuleOfAProjectIsPython though its file has no suffix.
+// TestAModuleOfAProjectIsPython checks that the language is Python although the file has no
+// suffix.
 func TestAModuleOfAProjectIsPython(t *testing.T) {
 	t.Parallel()
 	config, err := framework.Read(tree(t, map[string]string{
@@ -67,8 +69,8 @@ func TestAModuleOfAProjectIsPython(t *testing.T) {
 	}
 }
 
-// TestTheRuntimesKnowTheSameKeys reads the runtimes' lists: what a build refuses, an image that was
-// built elsewhere is not served without either.
+// TestTheRuntimesKnowTheSameKeys reads the runtimes' lists: if a build refuses a key, a
+// runtime in an image that was built elsewhere refuses it, too.
 func TestTheRuntimesKnowTheSameKeys(t *testing.T) {
 	t.Parallel()
 	for file, names := range map[string][3]string{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Language is one whose graphs a runtime of the platform can host; its name is that of the
-// runtime's directory.
+// Language is a language whose graphs a runtime of the platform can host. It has the name of
+// the runtime's directory.
 type Language string
 
 // The languages that have a runtime.
@@ -18,7 +18,7 @@ const (
 	Node   Language = "node"
 )
 
-// suffixes are those of files that a runtime can load.
+// suffixes are the suffixes of files that a runtime can load.
 var suffixes = map[string]Language{
 	".py": Python,
 	".js": Node, ".mjs": Node, ".cjs": Node, ".jsx": Node, ".ts": Node, ".mts": Node, ".cts": Node, ".tsx": Node,
@@ -43,8 +43,8 @@ func checkNodeVersion(version string) error {
 	return nil
 }
 
-// wantedLanguage says which runtime a repository without a start command relies on: the one of all
-// its graphs' files.
+// wantedLanguage finds the runtime that a repository without a start command relies on: the
+// runtime for the files of all its graphs.
 func (p *parser) wantedLanguage() {
 	found := map[Language]bool{}
 	for _, file := range p.config.files {

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// object reads a key whose value is an object with members that are known. A member with a text is
-// refused for that reason. The fields are nil for a key that asks for nothing, or is no object.
+// object reads a key whose value is an object with known members. A known member with a text
+// is refused, and the text is the reason. The fields are nil if the key asks for nothing or is
+// not an object.
 func (p *parser) object(name, example string, known map[string]string) map[string]json.RawMessage {
 	return p.objectIn(p.fields, name, name, example, known)
 }
 
-// objectIn is object for a member of an object; path is what problems call it.
+// objectIn is object for a member of an object. path is the name of the member in problems.
 func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example string, known map[string]string) map[string]json.RawMessage {
 	value := of[name]
 	if len(value) == 0 || !asks(value) {
@@ -34,7 +35,7 @@ func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example str
 	return fields
 }
 
-// kindOf is how problems name the type of a member.
+// kindOf returns the name of a member's type in problems.
 func kindOf(value any) string {
 	switch value.(type) {
 	case *bool:
@@ -53,7 +54,8 @@ func kindOf(value any) string {
 	return "of another type"
 }
 
-// member reads a member of an object into a value, which is left alone where there is none.
+// member reads a member of an object into a value. If there is no such member, the value stays
+// as it is.
 func (p *parser) member(fields map[string]json.RawMessage, path, name string, into any) {
 	value := fields[name]
 	if len(value) == 0 || string(value) == "null" {

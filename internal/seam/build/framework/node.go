@@ -15,19 +15,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// packageTool is a package manager of JavaScript: its lock files, how it installs exactly what they
-// say, and its version where the repository names none.
+// packageTool is a package manager of JavaScript: its lock files, the arguments that install
+// exactly the locked versions, and its version if the repository names no version.
 type packageTool struct {
 	name    string
 	locks   []string
 	install []string
 	version string
-	// loose are the arguments where there is no lock file.
+	// loose are the arguments if there is no lock file.
 	loose []string
 }
 
-// packageTools are in the order in which their lock files are looked for. A repository without any
-// is installed by the last.
+// packageTools are in the order in which their lock files are looked for. The last tool
+// installs a repository that has no lock file and names no tool.
 var packageTools = []packageTool{
 	{"pnpm", []string{"pnpm-lock.yaml"}, []string{"install", "--frozen-lockfile"}, "10.34.8", []string{"install", "--no-frozen-lockfile"}},
 	{"yarn", []string{"yarn.lock"}, []string{"install", "--frozen-lockfile"}, "1.22.22", []string{"install"}},
@@ -37,22 +37,22 @@ var packageTools = []packageTool{
 
 // Installation is how the packages of a JavaScript repository are installed.
 type Installation struct {
-	// Dir is where, from the repository's root.
+	// Dir is the directory in which they are installed, relative to the repository's root.
 	Dir string
-	// Tool is the package manager, Version the one that package.json names, or ""; Package is what
-	// to get it as, with a version.
+	// Tool is the package manager. Version is the version that package.json names, or "".
+	// Package is the package that contains the tool, with a version if there is one to name.
 	Tool, Version, Package string
 	// Args are the arguments of the package manager.
 	Args []string
-	// Lock is its lock file in Dir, "" when there is none.
+	// Lock is the package manager's lock file in Dir, "" if there is no lock file.
 	Lock string
 }
 
-// Text is what to call the command.
+// Text returns the name of the command in messages.
 func (i Installation) Text() string { return i.Tool + " " + strings.Join(i.Args, " ") }
 
-// Installation is that of the package manager whose lock file is nearest above the configuration
-// file.
+// Installation returns the installation by the package manager whose lock file is nearest to
+// the configuration file, beside it or above it.
 func (c Config) Installation(root *os.Root) (Installation, error) {
 	manifest := ""
 	for dir := c.Dir; ; dir = filepath.Dir(dir) {
@@ -74,8 +74,8 @@ func (c Config) Installation(root *os.Root) (Installation, error) {
 	return c.unlocked(root, manifest)
 }
 
-// unlocked is the installation of a repository without a lock file: by the package manager that the
-// nearest package.json names, or else by the last.
+// unlocked returns the installation of a repository without a lock file. It uses the package
+// manager that the nearest package.json names, or else the last package manager of the list.
 func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
 	for dir := manifest; ; dir = filepath.Dir(dir) {
 		name, _, err := packageManager(root, dir)
@@ -93,7 +93,7 @@ func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
 	return last.in(root, manifest, "", last.loose)
 }
 
-// in is the tool's work in a directory of the tree.
+// in returns the tool's installation in a directory of the tree.
 func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Installation, error) {
 	named, err := namedVersion(root, dir, t.name)
 	if err != nil {
@@ -112,7 +112,8 @@ func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Install
 	return i, nil
 }
 
-// namedVersion is the version of a tool that package.json names, "" when it names none.
+// namedVersion returns the version of a tool that package.json names, "" if it names no
+// version.
 func namedVersion(root *os.Root, dir, tool string) (string, error) {
 	name, version, err := packageManager(root, dir)
 	if err != nil || name != tool {
@@ -121,8 +122,8 @@ func namedVersion(root *os.Root, dir, tool string) (string, error) {
 	return version, nil
 }
 
-// packageManager is what package.json names ("pnpm@9.1.0+sha512..."), "" when there is no such
-// file, or it names nothing.
+// packageManager returns the package manager that package.json names ("pnpm@9.1.0+sha512..."),
+// "" if there is no such file or the file names no package manager.
 func packageManager(root *os.Root, dir string) (name, version string, err error) {
 	if _, ok := firstOf(root, dir, "package.json"); !ok {
 		return "", "", nil
@@ -148,7 +149,7 @@ func packageManager(root *os.Root, dir string) (name, version string, err error)
 	return name, version, nil
 }
 
-// Major is the first number of a version, 0 when there is none.
+// Major returns the first number of a version, 0 if there is no number.
 func Major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	number, err := strconv.Atoi(first)
@@ -158,13 +159,13 @@ func Major(version string) int {
 	return number
 }
 
-// installScripts are those of package.json that run when packages are installed, and whose effects
-// nobody knows.
+// installScripts are the scripts of package.json that run when packages are installed. Their
+// effects are unknown.
 var installScripts = []string{"preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare"}
 
-// Manifests are the files that what is installed follows from. There are none where it may follow
-// from others too: without a lock file, in a repository that is several packages, or that runs
-// commands of its own when it is installed.
+// Manifests returns the files that determine the installed packages. It returns nil if other
+// files may matter, too: without a lock file, in a repository that consists of several
+// packages, or in a repository that runs commands of its own when it is installed.
 func (i Installation) Manifests(root *os.Root) ([]string, error) {
 	if i.Lock == "" {
 		return nil, nil
@@ -193,11 +194,12 @@ func (i Installation) Manifests(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// localSources begin versions that are other directories or files of the repository.
+// localSources matches the beginning of a version that is another directory or file of the
+// repository.
 var localSources = regexp.MustCompile(`^(file:|link:|portal:|patch:|workspace:|\.|/)`)
 
-// alone tells whether what a package.json asks for is in package registries, and nothing else is
-// done to install it.
+// alone reports whether all packages that a package.json asks for are in package registries,
+// and the installation does nothing else.
 func alone(manifest []byte) bool {
 	var contents struct {
 		Workspaces           json.RawMessage            `json:"workspaces"`
@@ -208,7 +210,7 @@ func alone(manifest []byte) bool {
 		PNPM                 json.RawMessage            `json:"pnpm"`
 	}
 	if json.Unmarshal(manifest, &contents) != nil || contents.Workspaces != nil || contents.PNPM != nil {
-		return false // the package manager will say what is wrong with it
+		return false // the package manager will report the error
 	}
 	for _, list := range []map[string]string{contents.Dependencies, contents.DevDependencies, contents.OptionalDependencies} {
 		for _, from := range list {

@@ -6,8 +6,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// pyproject is what a pyproject.toml says of how its package is resolved and installed; see PEP 621
-// for the project, and each tool's manual for its table.
+// pyproject is the part of a pyproject.toml that determines how its package is resolved and
+// installed; see PEP 621 for the project, and each tool's manual for its table.
 type pyproject struct {
 	Project struct {
 		Name    string   `toml:"name"`
@@ -22,26 +22,27 @@ type pyproject struct {
 		} `toml:"hatch"`
 	} `toml:"tool"`
 
-	// valid tells whether it could be read. What is wrong with it, the resolver says better.
+	// valid reports whether the file could be read. The resolver has a better message about an
+	// error in the file.
 	valid bool
-	// files tells whether it may name files of the repository by their URLs.
+	// files reports whether the file may name files of the repository by their URLs.
 	files bool
 }
 
 func readPyproject(text []byte) pyproject {
 	var p pyproject
 	if err := toml.Unmarshal(text, &p); err != nil {
-		return pyproject{} // and not what was read before the error
+		return pyproject{} // without the values that were read before the error
 	}
 	p.valid, p.files = true, bytes.Contains(text, []byte("file:"))
 	return p
 }
 
-// alone tells whether the package's requirements follow from this file only.
+// alone reports whether the package's requirements follow from this file only.
 func (p pyproject) alone() bool {
 	return p.valid && p.Project.Name != "" && len(p.Project.Dynamic) == 0 && !p.files &&
 		p.Tool.UV == nil && p.Tool.Poetry == nil && p.Tool.PDM == nil && p.Tool.Hatch.Metadata == nil
 }
 
-// hasSettings tells whether there may be settings of uv in it.
+// hasSettings reports whether the file may contain settings of uv.
 func (p pyproject) hasSettings() bool { return !p.valid || p.Tool.UV != nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
-// TestTheNameOfAPackageIsRead: however its pyproject.toml is written.
+// TestTheNameOfAPackageIsRead reads the name from different forms of pyproject.toml.
 func TestTheNameOfAPackageIsRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -10,16 +10,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// UVVersion is the version of uv, which resolves and installs packages, where there is none.
+// UVVersion is the version of uv that is used if there is no uv yet. uv resolves and installs
+// packages.
 const UVVersion = "0.13.8"
 
-// RuntimeConflict is what there is to say of dependencies whose resolution fails with those of the
-// runtime and succeeds without. What fails without them, too, is the repository's own fault, and is
-// told without a word about the runtime.
+// RuntimeConflict is the message about dependencies whose resolution fails together with the
+// dependencies of the runtime and succeeds without them. If the resolution fails without them,
+// too, it is the repository's own fault, and the message does not mention the runtime.
 const RuntimeConflict = "the dependencies go together, but not with what Slipway's runtime needs"
 
-// pythonDependencies reads a list of requirements, and of directories of the repository. Without
-// one, it is the directory of the file.
+// pythonDependencies reads a list of requirements and of directories of the repository.
+// Without a list, the only dependency is the directory of the file.
 func (p *parser) pythonDependencies() {
 	if !p.has("dependencies") {
 		p.config.Dependencies = []string{"."}
@@ -42,31 +43,32 @@ func (p *parser) pythonDependencies() {
 	}
 }
 
-// lockThatIsNotAskedFor tells authors who expect that a lock file counts.
+// lockThatIsNotAskedFor adds a remark for authors who expect that a lock file is used.
 func (p *parser) lockThatIsNotAskedFor(dir string) {
 	if lock, ok := firstOf(p.root, dir, "uv.lock"); ok {
 		p.config.Remarks = append(p.config.Remarks, filepath.Join(dir, lock)+` is not used: dependencies are resolved anew, as the configuration file has no "source": {"kind": "uv"}`)
 	}
 }
 
-// isDirectory tells the repository's own directories from requirements, by their dot.
+// isDirectory reports whether a dependency is one of the repository's own directories and not
+// a requirement. Directories begin with a dot.
 func isDirectory(dependency string) bool { return strings.HasPrefix(dependency, ".") }
 
-// Environment is what the Python environment of a repository is made of. Its paths are from the
+// Environment describes the Python environment of a repository. Its paths are relative to the
 // repository's root.
 type Environment struct {
 	// Requirements are the lines of the configuration file itself.
 	Requirements string
-	// Inputs are files for the resolver, in order; Packages are directories to be installed as they
-	// are, Path those that Python finds modules in.
+	// Inputs are files for the resolver, in order. Packages are directories that are installed
+	// as they are. Path are the directories in which Python finds modules.
 	Inputs, Packages, Path []string
-	// Locked is the project whose uv.lock pins the versions, nil where no version is pinned.
+	// Locked is the project whose uv.lock pins the versions, nil if no version is pinned.
 	Locked *Locked
-	// Dir is where the commands run.
+	// Dir is the directory where the commands run.
 	Dir string
 }
 
-// Environment looks at the dependencies of a Python repository.
+// Environment returns the environment for the dependencies of a Python repository.
 func (c Config) Environment(root *os.Root) (Environment, error) {
 	if c.Source != nil {
 		return c.Source.environment(root)
@@ -95,7 +97,7 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 	return e, nil
 }
 
-// isPackage tells whether a directory is a Python package, which nothing installs.
+// isPackage reports whether a directory is a Python package that no installer installs.
 func isPackage(root *os.Root, dir string) bool {
 	_, is := firstOf(root, dir, "__init__.py")
 	_, installed := firstOf(root, dir, "pyproject.toml", "setup.py")
@@ -106,12 +108,12 @@ var (
 	// ownLine matches a line of a requirements file that may name another file or directory of the
 	// repository.
 	ownLine = regexp.MustCompile(`(?m)^\s*(-|\.|/)|file:|\\$|@\s*[./]`)
-	// ownLock matches what in uv.lock names another directory of the repository.
+	// ownLock matches the parts of uv.lock that name another directory of the repository.
 	ownLock = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
 )
 
-// Manifests are the files that the resolution of the environment follows from. There are none where
-// that may follow from others too, as a package's metadata that is made by its own code.
+// Manifests returns the files that determine the resolution of the environment. It returns nil
+// if other files may matter, too: for example, if a package's own code makes its metadata.
 func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	if e.hasSettings(root) {
 		return nil, nil
@@ -141,8 +143,8 @@ func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// Distributions are the normal names of the packages in Packages; known tells whether all of them
-// say it in their pyproject.toml.
+// Distributions returns the normal names of the packages in Packages. known reports whether
+// all packages have their name in their pyproject.toml.
 func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
 	for _, dir := range e.Packages {
 		text, err := readFile(root, filepath.Join(dir, "pyproject.toml"))
@@ -160,10 +162,11 @@ func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
 
 var nameParts = regexp.MustCompile(`[-_.]+`)
 
-// NormalName is how the name of a distribution is compared.
+// NormalName returns the form of a distribution's name that is used for comparing.
 func NormalName(name string) string { return strings.ToLower(nameParts.ReplaceAllString(name, "-")) }
 
-// hasSettings tells whether there are settings of uv where the commands run, or above.
+// hasSettings reports whether there are settings of uv in the directory where the commands
+// run, or above it.
 func (e Environment) hasSettings(root *os.Root) bool {
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		if _, ok := firstOf(root, dir, "uv.toml"); ok {

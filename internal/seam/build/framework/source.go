@@ -14,29 +14,31 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// Source is a uv project whose uv.lock says what is installed. A lock file counts for nothing where
-// the configuration does not ask for it: then the dependencies are resolved anew, as the public
-// builder does.
+// Source is a uv project whose uv.lock determines the installed packages. A lock file has no
+// effect if the configuration does not ask for it: then the dependencies are resolved anew, as
+// the public builder does.
 type Source struct {
-	// Root is the directory of pyproject.toml and uv.lock, from the repository's root; Package is
-	// the member of the workspace there that is the agent, "" for the nearest.
+	// Root is the directory of pyproject.toml and uv.lock, relative to the repository's root.
+	// Package is the member of the workspace there that is the agent, "" for the nearest
+	// member.
 	Root, Package string
 
-	// dir is that of the configuration file.
+	// dir is the directory of the configuration file.
 	dir string
 }
 
 // Locked is a package of a uv project.
 type Locked struct {
-	// Dir is the directory of uv.lock, Package the name of the package, "" for the only one.
+	// Dir is the directory of uv.lock, Package the name of the package, "" for the only
+	// package.
 	Dir, Package string
 }
 
-// File is the lock file.
+// File returns the path of the lock file.
 func (l Locked) File() string { return filepath.Join(l.Dir, "uv.lock") }
 
-// Export are the arguments with which uv writes the locked versions to a file, from Dir. Other
-// members of the workspace are among them.
+// Export returns the arguments with which uv, started in Dir, writes the locked versions to a
+// file. The file contains other members of the workspace, too.
 func (l Locked) Export(file string) []string {
 	args := []string{"export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "-o", file}
 	if l.Package != "" {
@@ -72,7 +74,7 @@ func (p *parser) source() {
 	p.config.Source = source
 }
 
-// environment is that of the package in the lock file.
+// environment returns the environment of the package in the lock file.
 func (s Source) environment(root *os.Root) (Environment, error) {
 	for _, name := range []string{"pyproject.toml", "uv.lock"} {
 		if _, ok := firstOf(root, s.Root, name); !ok {
@@ -90,8 +92,8 @@ func (s Source) environment(root *os.Root) (Environment, error) {
 	return e, nil
 }
 
-// target is the package of the project that is the agent: the one that is named, or else the one
-// that the configuration file lies in.
+// target returns the package of the project that is the agent: the package that the
+// configuration names, or else the package that contains the configuration file.
 func (s Source) target(root *os.Root) (dir string, found pyproject, err error) {
 	if s.Package == "" {
 		for dir = s.dir; dir != s.Root && dir != "."; dir = filepath.Dir(dir) {
@@ -119,7 +121,7 @@ func (s Source) target(root *os.Root) (dir string, found pyproject, err error) {
 	return "", found, build.Fail(build.ReasonConfigInvalid, "source.package: the project in %q has no package %q; it has %q.", s.Root, s.Package, names)
 }
 
-// members are the directories of the packages of the workspace.
+// members returns the directories of the packages of the workspace.
 func (s Source) members(root *os.Root) ([]string, error) {
 	text, err := readFile(root, filepath.Join(s.Root, "pyproject.toml"))
 	if err != nil {
@@ -149,7 +151,7 @@ func (s Source) members(root *os.Root) ([]string, error) {
 	return slices.Compact(dirs), nil
 }
 
-// projectOf reads the pyproject.toml of a directory, which may have none.
+// projectOf reads the pyproject.toml of a directory. The file may be absent.
 func projectOf(root *os.Root, dir string) (pyproject, error) {
 	file := filepath.Join(cmp.Or(dir, "."), "pyproject.toml")
 	text, err := readFile(root, file)

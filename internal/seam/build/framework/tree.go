@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// readFile reads a file of the tree. A pipe that a command has left there is not waited for.
+// readFile reads a file of the tree. It does not wait for a pipe that a command has left
+// there.
 func readFile(root *os.Root, path string) ([]byte, error) {
 	file, err := root.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -37,7 +38,7 @@ func readAll(file *os.File) ([]byte, error) {
 	return data, err
 }
 
-// placeOf says where in the file the syntax is wrong.
+// placeOf returns the line and the column of a syntax error in the file.
 func placeOf(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(data)) {
@@ -50,7 +51,7 @@ func placeOf(data []byte, err error) string {
 // within reports whether a path from the repository's root stays in the repository.
 func within(path string) bool { return path == "." || filepath.IsLocal(path) }
 
-// firstOf returns the first of the names that a directory of the tree has.
+// firstOf returns the first of the names that is a file in a directory of the tree.
 func firstOf(root *os.Root, dir string, names ...string) (string, bool) {
 	i := slices.IndexFunc(names, func(name string) bool {
 		info, err := root.Stat(filepath.Join(dir, name))

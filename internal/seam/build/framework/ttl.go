@@ -25,10 +25,11 @@ var (
 	itemTTLKeys   = map[string]string{"refresh_on_read": "", "default_ttl": "", "sweep_interval_minutes": ""}
 )
 
-// ownSweeps is what there is to say of when what has expired is looked for.
+// ownSweeps is the remark about settings of how the server looks for expired threads and
+// items.
 const ownSweeps = "the platform looks for what has expired by itself, each minute, however often that is"
 
-// ttls reads how long threads and items live, where the platform serves that.
+// ttls reads how long threads and items live, if the platform serves these settings.
 func (p *parser) ttls() {
 	if !slices.Contains(p.offers, OfferTTL) {
 		return
@@ -63,7 +64,8 @@ func (p *parser) itemTTL(store map[string]json.RawMessage) *build.ItemTTL {
 	return &build.ItemTTL{Minutes: p.minutes(fields, path), Still: !refresh}
 }
 
-// minutes reads default_ttl, nil for none, and says what becomes of the sweeps.
+// minutes reads default_ttl, nil if it is not set, and adds remarks about the settings of the
+// sweeps.
 func (p *parser) minutes(fields map[string]json.RawMessage, path string) *float64 {
 	var minutes, sweep *float64
 	p.member(fields, path, "default_ttl", &minutes)

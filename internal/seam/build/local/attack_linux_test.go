@@ -23,7 +23,7 @@ func commandSpec(t *testing.T, command string) build.Spec {
 	return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
 }
 
-// withUsers gives workspaces users of their own, where the test may.
+// withUsers gives workspaces users of their own, if the test may do that.
 func withUsers(t *testing.T) func(*local.Config) {
 	t.Helper()
 	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
@@ -38,8 +38,8 @@ func withUsers(t *testing.T) func(*local.Config) {
 	}
 }
 
-// TestAttackWhereNothingConfines has a machine that cannot keep builds apart, and says why it runs
-// no command of a repository.
+// TestAttackWhereNothingConfines uses a machine that cannot keep builds apart. It must report
+// why it runs no command of a repository.
 func TestAttackWhereNothingConfines(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) {
@@ -49,8 +49,8 @@ func TestAttackWhereNothingConfines(t *testing.T) {
 	m.wantFailure(t, commandSpec(t, "touch "+mark), build.ReasonBuildCommandFailed, "is not run: this machine cannot keep them apart")
 }
 
-// TestAttackOnToolsOfPlatformSteps has a PATH that leads to where agents can write, and builds that
-// plant a program where PATH leads otherwise.
+// TestAttackOnToolsOfPlatformSteps uses a PATH that leads to a program in a directory where
+// agents can write: directly, and by a link in another directory.
 func TestAttackOnToolsOfPlatformSteps(t *testing.T) { //nolint:paralleltest // it changes PATH
 	dir := t.TempDir()
 	planted := filepath.Join(dir, "builds", "revisions", "some", "bin")
@@ -70,8 +70,8 @@ func TestAttackOnToolsOfPlatformSteps(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// TestAttackByABuildThatWrites plants a program in PATH, changes that of the server, and those that
-// start with the user's session.
+// TestAttackByABuildThatWrites plants a program in PATH, changes the program of the server,
+// and changes the programs that start with the user's session.
 func TestAttackByABuildThatWrites(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, withUsers(t))
@@ -86,8 +86,8 @@ func TestAttackByABuildThatWrites(t *testing.T) {
 	m.build(t, commandSpec(t, `mktemp && echo mine >~/file && test "$(cat ~/file)" = mine && chmod 700 ~/file`))
 }
 
-// TestAttackByABuildThatOutlives leaves a process in a session of its own with an empty
-// environment.
+// TestAttackByABuildThatOutlives runs a build that leaves a process in a session of its own
+// with an empty environment.
 func TestAttackByABuildThatOutlives(t *testing.T) {
 	t.Parallel()
 	for _, adjust := range []func(*local.Config){withUsers(t), func(*local.Config) {}} {
@@ -104,12 +104,12 @@ func TestAttackByABuildThatOutlives(t *testing.T) {
 	}
 }
 
-// TestAttackOnAnotherWorkspacesBuild tries what one workspace's user may do to another's files, and
-// to the server's.
+// TestAttackOnAnotherWorkspacesBuild tries what the user of one workspace can do to the files
+// of another workspace, and to the files of the server.
 func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 || !child.Confines() {
-		return // only root gives workspaces users of their own
+		return // only root can give workspaces users of their own
 	}
 	m := newMachine(t, withUsers(t))
 	key := m.plantFile(t, "secret.key", "the key")
@@ -132,8 +132,8 @@ func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 	m.build(t, again)
 }
 
-// TestAttackThatReadsAProxysPassword prints what a command of a tenant is told of proxies and
-// registries.
+// TestAttackThatReadsAProxysPassword prints the variables about proxies and registries that a
+// command of a tenant gets.
 func TestAttackThatReadsAProxysPassword(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://company:open-sesame@127.0.0.1:9")
 	t.Setenv("PIP_EXTRA_INDEX_URL", "https://one.example/simple https://token-sesame@two.example/simple")

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// withEnv is a configuration file of a JavaScript agent with an environment of its own, and with
-// more members.
+// withEnv returns a configuration file of a JavaScript agent with an environment of its own,
+// and with more members.
 func withEnv(more string) string {
 	return `{"graphs": {"agent": "./agent.mjs:graph"}, "env": {"GREETING": "hello"}` + more + `}`
 }
@@ -84,8 +84,8 @@ func (brokenImages) Build(context.Context, string, dockerfile.Recipe, *os.Root, 
 	panic("poison")
 }
 
-// TestAttackABuildThatPanics fails as a fault of the platform, gives its place back, and leaves the
-// server to others.
+// TestAttackABuildThatPanics checks that the build fails as a fault of the platform and gives
+// its place back, and that the server goes on for other builds.
 func TestAttackABuildThatPanics(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Images, c.Places = brokenImages{}, 1 })
@@ -98,8 +98,9 @@ func TestAttackABuildThatPanics(t *testing.T) {
 	}
 }
 
-// TestAttackAWorkspaceThatKeepsAllPlaces has two builds that do not end; the build of another
-// workspace does not wait for them, and a third of its own does.
+// TestAttackAWorkspaceThatKeepsAllPlaces starts two builds of a workspace that do not end. The
+// build of another workspace does not wait for them, and a third build of the same workspace
+// does.
 func TestAttackAWorkspaceThatKeepsAllPlaces(t *testing.T) {
 	t.Parallel()
 	m, calls := newMachine(t), newSwitchboard(t)

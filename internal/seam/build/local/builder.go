@@ -1,22 +1,23 @@
-// Package local is the builder of one machine: it clones a commit with git, or unpacks what was
-// uploaded, checks the framework configuration file and makes what it describes, as a tree for
-// processes or, where it is given something to make images with, as an image.
+// Package local is the builder of one machine: it clones a commit with git, or unpacks an
+// uploaded tarball, checks the framework configuration file and builds the agent that the file
+// describes: as an image if Config.Images is set, else as a tree for processes.
 //
-// A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more
-// of them than others, and end with a result that is kept in a file, so that a finished build is
-// known after a restart of the server. A build that was under way when the server ended is absent
-// afterwards, and starting it again begins from an empty directory.
+// A build is a job. Jobs wait for one of a few places. They get a place in the order of their
+// start, except that jobs of workspaces with fewer places come first. A job ends with a result
+// that is kept in a file, so that a finished build is known after a restart of the server. If
+// a build was running when the server ended, it is absent afterwards, and the next start of it
+// begins with an empty directory.
 //
-// The repository's commands, and git, which reads what strangers wrote, are kept from all but what
-// is their build's, where the system can do that. The server itself is not: what it writes is where
-// no build can write, and what it reads of a build it reads through the directory that it opened
-// before the first command.
+// The repository's commands, and git, which reads files of strangers, are kept from all files
+// that do not belong to their build, if the system can enforce this. The server itself is not
+// restricted: it writes its files where no build can write, and it reads the files of a build
+// through the directory that it opened before the first command.
 //
-// What outlives a build is bounded, too: the home directory that a workspace's builds share is
-// given up when it takes more disk than it may, and erased at the first removal of a build, or
-// start, a day after the last build that has used it is gone; of installed packages and of resolved
-// versions those of the lock states that were used last are kept, and of Python's packages those
-// that a build uses.
+// Files that outlive a build are bounded, too. When the home directory that a workspace's
+// builds share takes more disk than the limit, the next build gets another home. One day after
+// the last build that has used a home is gone, the next removal of a build, or the next start
+// of the server, erases the home. For installed packages and resolved versions, the lock
+// states that were used last are kept. Python packages that a build uses are kept, too.
 package local
 
 import (
@@ -44,58 +45,64 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Config is what a Builder needs. Values that are zero get the default named at each.
+// Config is the configuration of a Builder. A value that is zero gets the default that is
+// named at it.
 type Config struct {
 	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running
 	// commands.
 	Dir string
-	// Logs get the output of builds, Log what the builder itself has to say.
+	// Logs get the output of builds. Log gets the messages of the builder itself.
 	Logs *files.Logs
 	Log  *slog.Logger
-	// Uploads has the tarballs that are built in place of repositories; nil has none.
+	// Uploads has the tarballs that are built in place of repositories; nil if there are no
+	// uploads.
 	Uploads upload.Opener
-	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made
-	// from.
+	// Images makes images of the trees that are built; nil leaves the trees as they are. Bases
+	// are the base images of these images.
 	Images Images
 	Bases  dockerfile.Bases
-	// Private is the server's directory, of which a repository's commands reach only what is their
-	// build's; "" keeps nothing from them.
+	// Private is the server's directory. In it a repository's commands reach only the files of
+	// their build. "" restricts no command.
 	Private string
-	// Users gives each workspace's commands a user of their own; nil leaves them the server's.
+	// Users gives each workspace's commands a user of their own; nil runs them as the server's
+	// user.
 	Users *child.Users
-	// Refuse says why no command of a tenant may run on this machine, "" when commands may; nil
-	// refuses none.
+	// Refuse returns the reason why no command of a tenant may run on this machine, "" if
+	// commands may run; nil refuses no command.
 	Refuse func(ctx context.Context) (string, error)
-	// Networks are those that repositories may have addresses of although these are not public.
+	// Networks are the networks that repositories may have addresses in although these
+	// addresses are not public.
 	Networks outbound.Networks
 	// LocalRepositories lets repositories be directories of this machine; OperatorSSH gives git
 	// over ssh the keys, the agent and the configuration of the user that the server runs as.
 	LocalRepositories, OperatorSSH bool
 	// Connect is a command that gets a host and a port as further arguments and calls
-	// outbound.Connect; ssh makes its connections by it. Without one, nothing is cloned over ssh.
+	// outbound.Connect; ssh makes its connections with this command. Without a command, no
+	// repository is cloned over ssh.
 	Connect []string
-	// Offers are the keys of configuration files that the agents of this builder are served with,
-	// of those that not every platform serves.
+	// Offers are the keys of configuration files that the agents of this builder are served
+	// with, among the keys that not every platform serves.
 	Offers []framework.Offer
-	// Space is the disk that Dir is on; nil has room.
+	// Space is the disk that Dir is on; nil always has room.
 	Space *disk.Space
-	// Room refuses to keep another build of a workspace; nil refuses none.
+	// Room returns an error to refuse another build of a workspace; nil refuses no build.
 	Room func(ctx context.Context, workspace string) error
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
 	ReachLimit time.Duration
-	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system
-	// can limit it.
+	// MemoryMB is how many MB of memory a command and all processes that it starts may use
+	// (4096), if the system can limit it.
 	MemoryMB int
-	// DiskMB is how much disk the files of a build may take (10240), what is installed for it
-	// included. What it leaves in its workspace's home may be as much again.
+	// DiskMB is how many MB of disk the files of a build may take (10240), including the
+	// packages that are installed for it. The files that it leaves in its workspace's home may
+	// take as much again.
 	DiskMB int
-	// HomeMB is how much disk the home of a workspace's builds may take before the next build
-	// begins another (10240).
+	// HomeMB is how many MB of disk the home of a workspace's builds may take before the next
+	// build begins another home (10240).
 	HomeMB int
-	// Places is how many builds run at a time (2). One more runs for a workspace that has none
-	// while another has all.
+	// Places is how many builds run at a time (2). If one workspace has all places, one more
+	// build runs for a workspace that has no place.
 	Places int
 }
 
@@ -106,13 +113,13 @@ type Builder struct {
 	// release lets another server use the directory; calling it again does nothing.
 	release func() error
 	running sync.WaitGroup
-	// installing is held while something is installed that all builds use.
+	// installing is held while the builder installs something that all builds use.
 	installing sync.Mutex
 	tools      tools
 	homes      homes
 	// proxy makes the connections of git.
 	proxy *outbound.Proxy
-	// environments are those that Python builds share.
+	// environments are the environments that Python builds share.
 	environments environments
 	sizes        sizes
 
@@ -121,7 +128,7 @@ type Builder struct {
 	busy    int
 	busyOf  map[string]int  // by workspace
 	waiting []*job          // in the order of Start
-	jobs    map[string]*job // those that wait or run, by revision
+	jobs    map[string]*job // the jobs that wait or run, by revision
 }
 
 var _ build.Builder = (*Builder)(nil)
@@ -157,8 +164,8 @@ func New(cfg Config) (*Builder, error) {
 	return b, nil
 }
 
-// Start queues the build of a revision, unless it is queued, runs or has succeeded. A queued one
-// gets the credentials anew.
+// Start queues the build of a revision, unless the build is queued, runs or has succeeded. A
+// queued build gets the credentials anew.
 func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
 		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)
@@ -201,9 +208,9 @@ func (b *Builder) fillPlaces() {
 	}
 }
 
-// mayUseSpare reports whether the next job runs beside as many as there are places: all of them
-// belong to one workspace, which could keep them for as long as a build may take, and the next job
-// to another. The caller holds b.mu.
+// mayUseSpare reports whether the next job runs although all places are taken: all running
+// jobs belong to one workspace, which could keep the places for as long as a build may take,
+// and the next job belongs to another workspace. The caller holds b.mu.
 func (b *Builder) mayUseSpare() bool {
 	if b.busy != b.cfg.Places || len(b.busyOf) != 1 {
 		return false
@@ -211,8 +218,8 @@ func (b *Builder) mayUseSpare() bool {
 	return slices.ContainsFunc(b.waiting, func(j *job) bool { return b.busyOf[j.spec.Workspace] == 0 })
 }
 
-// takeNext takes the job that has waited longest of the workspaces with the fewest running builds,
-// so that none keeps the places from the others by asking for more.
+// takeNext takes the job that has waited longest among the workspaces with the fewest running
+// builds, so that no workspace keeps the places from the others by asking for more.
 func (b *Builder) takeNext() *job {
 	next := 0
 	for i, j := range b.waiting {
@@ -225,7 +232,7 @@ func (b *Builder) takeNext() *job {
 	return j
 }
 
-// free forgets a job whose result is stored, and gives its place to the next.
+// free forgets a job whose result is stored, and gives its place to the next job.
 func (b *Builder) free(j *job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -238,7 +245,7 @@ func (b *Builder) free(j *job) {
 	b.fillPlaces()
 }
 
-// Await returns the result of a build as soon as it has one.
+// Await returns the result of a build as soon as the build has a result.
 func (b *Builder) Await(ctx context.Context, revision string) (build.Result, error) {
 	if !id.Valid(revision) {
 		return build.Result{}, fmt.Errorf("await build: revision %q is not an id", revision)
@@ -272,7 +279,7 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if err := b.removeImage(ctx, revision); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
-	// The record goes last: it says what is left to erase.
+	// The record is erased last: it says which files are left to erase.
 	defer b.forgetSize(revision)
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
@@ -283,8 +290,8 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	return nil
 }
 
-// cancel ends the job of a revision, if there is one. One that still waits for a place is over at
-// once.
+// cancel ends the job of a revision, if there is one. A job that still waits for a place ends
+// at once.
 func (b *Builder) cancel(revision string) *job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -328,18 +335,20 @@ func (b *Builder) dirOf(revision string) string {
 	return filepath.Join(b.cfg.Dir, "revisions", revision)
 }
 
-// recordOf is what the server itself writes about a revision's build, which the build only reads.
+// recordOf returns the directory that the server itself writes about a revision's build. The
+// build only reads it.
 func (b *Builder) recordOf(revision string) string {
 	return filepath.Join(b.cfg.Dir, "records", revision)
 }
 
-// keptOf is what the server keeps of a workspace's builds for later ones, which no build writes.
+// keptOf returns the directory of the files that the server keeps from a workspace's builds
+// for later builds. No build writes to it.
 func (b *Builder) keptOf(workspace string) string {
 	return filepath.Join(b.cfg.Dir, "kept", workspace)
 }
 
-// makeReadable creates directories whose names and contents everybody may read who may enter the
-// directory that they are in.
+// makeReadable creates directories. Every user who may enter the parent directory may read
+// their names and contents.
 func makeReadable(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -352,7 +361,7 @@ func makeReadable(dirs ...string) error {
 	return nil
 }
 
-// openTree makes all below a directory readable in the same way.
+// openTree makes all files and directories below a directory readable in the same way.
 func openTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -367,7 +376,7 @@ func openTree(dir string) error {
 	})
 }
 
-// openShared makes readable what servers before have left closed.
+// openShared makes the files and directories readable that earlier servers have left closed.
 func (b *Builder) openShared() error {
 	if b.cfg.Users == nil {
 		return nil

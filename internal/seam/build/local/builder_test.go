@@ -93,7 +93,7 @@ func (m machine) build(t *testing.T, spec build.Spec) build.Result {
 	return result
 }
 
-// wantFailure runs a build that must fail and checks what it says.
+// wantFailure runs a build that must fail, and checks its message.
 func (m machine) wantFailure(t *testing.T, spec build.Spec, reason string, words ...string) build.Result {
 	t.Helper()
 	m.start(t, spec)
@@ -246,7 +246,7 @@ func TestBuildsWaitInOrder(t *testing.T) {
 	for range 5 {
 		r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(noteTime)})
 		spec := buildtest.NewSpec(r.URL())
-		spec.Workspace = first.Workspace // another's would not wait
+		spec.Workspace = first.Workspace // a build of another workspace would not wait
 		m.start(t, spec)
 		waiting = append(waiting, spec)
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// network names the variables of the server's environment that commands get too, because without
-// them they may not reach package registries. Nothing else of it is passed on but PATH.
+// network names the variables of the server's environment that commands get too, because
+// without these variables they may not reach package registries. PATH is the only other
+// variable that is passed on.
 var network = []string{
 	"GOPROXY", "GOFLAGS", "GOTOOLCHAIN", "GOSUMDB", "GONOSUMDB", "GOPRIVATE",
 	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_PYTHON_INSTALL_MIRROR",
@@ -26,7 +27,7 @@ var network = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// passOn returns those of the variables that the server has, as NAME=value.
+// passOn returns the variables among names that the server has, as NAME=value.
 func passOn(names []string) []string {
 	var env []string
 	for _, name := range names {
@@ -37,8 +38,8 @@ func passOn(names []string) []string {
 	return env
 }
 
-// filesOf are the files and directories that variables of the server's environment name,
-// certificates for one.
+// filesOf returns the files and directories that variables of the server's environment name,
+// for example certificates.
 func filesOf(names []string) []string {
 	var paths []string
 	for _, name := range names {
@@ -53,29 +54,30 @@ func filesOf(names []string) []string {
 
 // step is a command of a build.
 type step struct {
-	// what the step does ("the build command"), text what to call the command.
+	// what describes the step ("the build command"). text is the name of the command.
 	what, text string
 	args       []string
 	dir        string
-	// env is added to what every command gets.
+	// env is added to the environment that every command gets.
 	env []string
-	// reason is that of a failure.
+	// reason is the reason of a failure.
 	reason string
-	// platform tells that the command is not the repository's and changes what all builds share.
+	// platform reports whether the command is the platform's, not the repository's, and
+	// changes files that all builds share.
 	platform bool
 }
 
-// shared are the directories that all builds read.
+// shared returns the directories that all builds read.
 func (b *Builder) shared() []string {
 	return []string{filepath.Join(b.cfg.Dir, "runtimes"), filepath.Join(b.cfg.Dir, "tools")}
 }
 
-// anyPort lets a command listen only where the system puts it: no command takes the port that an
-// agent is about to get.
+// anyPort lets a command listen only on a port that the system chooses: no command takes the
+// port that an agent is about to get.
 var anyPort = []uint16{0}
 
-// confinement keeps a command of the repository from all that is not its build's. A platform step
-// runs as the server's user and changes nothing but what all builds share.
+// confinement keeps a command of the repository from all files that are not its build's. A
+// platform step runs as the server's user and changes only files that all builds share.
 func (j *job) confinement(s step) child.Confinement {
 	b := j.builder
 	if s.platform {
@@ -87,7 +89,7 @@ func (j *job) confinement(s step) child.Confinement {
 	}
 }
 
-// runStep runs a command to its end. One that fails is the repository's fault.
+// runStep runs a command to its end. If the command fails, it is the repository's fault.
 func (j *job) runStep(ctx context.Context, s step) error {
 	if refuse := j.builder.cfg.Refuse; refuse != nil && !s.platform {
 		why, err := refuse(ctx)
@@ -116,12 +118,12 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	return nil
 }
 
-// temp is the build's directory for temporary files.
+// temp returns the build's directory for temporary files.
 func (j *job) temp() string { return filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp") }
 
-// environment is what every command of a build gets. Platform steps have a home where no build
-// could leave settings for them, and alone get the credentials in the addresses of proxies and
-// registries.
+// environment returns the environment that every command of a build gets. Platform steps have
+// a home where no build could leave settings for them. Only platform steps get the credentials
+// in the addresses of proxies and registries.
 func (j *job) environment(s step) []string {
 	variables := passOn(network)
 	if s.platform {
@@ -134,7 +136,7 @@ func (j *job) environment(s step) []string {
 	return append(variables, "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
-// outcome is how a command ended and what it printed last.
+// outcome is the exit of a command and its last output.
 type outcome struct {
 	exit child.Exit
 	last string
@@ -150,14 +152,14 @@ func (o outcome) lastWords() string {
 	return "Its last output:\n" + o.last
 }
 
-// exec runs a command to its end, or kills it when ctx ends. What it prints goes to the build log,
-// except a Stdout of its own.
+// exec runs a command to its end, or kills it when ctx ends. The output of the command goes to
+// the build log, except a Stdout of its own.
 func (j *job) exec(ctx context.Context, command child.Command) (outcome, error) {
 	return j.execFiltered(ctx, command, func(log io.Writer) io.Writer { return log })
 }
 
-// execFiltered is exec for a command of whose output only what a filter lets through goes to the
-// build log.
+// execFiltered is exec for a command whose output passes a filter before it goes to the build
+// log.
 func (j *job) execFiltered(ctx context.Context, command child.Command, filter func(log io.Writer) io.Writer) (outcome, error) {
 	log, err := j.openLog()
 	if err != nil {
@@ -171,7 +173,7 @@ func (j *job) execFiltered(ctx context.Context, command child.Command, filter fu
 	command.Limits = j.builder.limits()
 	process, err := j.builder.children.Start(command)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		// As a shell puts it: the command is wrong, not the server.
+		// The exit code is the same as in a shell: the command is wrong, not the server.
 		return outcome{exit: child.Exit{Code: 127}, last: err.Error()}, log.Close()
 	}
 	if err != nil {

@@ -69,7 +69,7 @@ func TestConfigInvalid(t *testing.T) {
 	}
 }
 
-// A value that asks for nothing is served, under whatever key it is.
+// A value that asks for nothing is accepted under every key.
 func TestConfigThatAsksForNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -78,7 +78,7 @@ func TestConfigThatAsksForNothing(t *testing.T) {
 	m.build(t, buildtest.NewSpec(r.URL()))
 }
 
-// TestConfigPublicName has repositories with the public name of the file.
+// TestConfigPublicName uses repositories with the public name of the file.
 func TestConfigPublicName(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -163,7 +163,8 @@ func TestEnvFileThatIsNotInTheRepository(t *testing.T) {
 	}
 }
 
-// A process that is not the shell's child is stopped with its server, however that ends.
+// A process that is not a child of the shell is stopped with its server, however the server
+// ends.
 func TestStartCommandReplacesTheShell(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

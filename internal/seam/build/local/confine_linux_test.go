@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 )
 
-// TestABuildReachesWhatIsItsOwn runs a build command that reads the server's key, and one that
-// reads what another workspace's build has left. Where the kernel has no means to keep it from
-// anything, both are built.
+// TestABuildReachesWhatIsItsOwn runs a build command that reads the server's key, and build
+// commands that read the files that another workspace's build has left. If the kernel cannot
+// confine the commands, all these builds succeed.
 func TestABuildReachesWhatIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -18,20 +18,20 @@ import (
 const (
 	// environmentsKept is how many Python environments that no build uses are kept for a workspace.
 	environmentsKept = 3
-	// environmentNote is the file of a build's record that names the environment that it uses, from
-	// the directory of what is kept.
+	// environmentNote is the file of a build's record that names the environment that the
+	// build uses, relative to the directory of kept files.
 	environmentNote = "environment"
-	// staged is where in a build's directory an environment is made.
+	// staged is the subdirectory of a build's directory in which an environment is made.
 	staged = "environment"
 )
 
-// environments are the Python packages of lock states, installed and compiled to bytecode once for
-// all builds of a workspace that have the state. Builds and agents only read them: an agent that
-// was broken into changes nothing that another revision runs. One is there as long as a build uses
-// it.
+// environments are the Python packages of lock states, installed and compiled to bytecode once
+// for all builds of a workspace that have the state. Builds and agents only read them: an
+// agent that an attacker controls cannot change files that another revision runs. An
+// environment is there as long as a build uses it.
 type environments struct {
 	mu sync.Mutex
-	of map[string]string // by revision, from the directory of what is kept
+	of map[string]string // by revision, relative to the directory of kept files
 }
 
 // openEnvironments reads which environments are used.
@@ -40,14 +40,16 @@ func (b *Builder) openEnvironments() (err error) {
 	return err
 }
 
-// sharedEnvironment returns the environment of a lock, which is made if there is none yet.
+// sharedEnvironment returns the environment of a lock. It makes the environment if it is not
+// there yet.
 func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (string, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {
 		return "", err
 	}
 	digest := sha256.New()
-	// A lock is named by all that it follows from, the interpreter included.
+	// The name of a lock depends on everything that the lock follows from, including the
+	// interpreter.
 	addTo(digest, filepath.Base(lock), text)
 	addTo(digest, "runtime", []byte(filepath.Base(p.runtimeDir)))
 	name := filepath.Join(j.spec.Workspace, "environments", hex.EncodeToString(digest.Sum(nil)))
@@ -72,7 +74,7 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 	return kept, errors.Join(err, b.eraseEnvironments(filepath.Dir(kept)))
 }
 
-// enterEnvironment notes that the build uses an environment, if there is one.
+// enterEnvironment notes that the build uses an environment, if the environment is there.
 func (j *job) enterEnvironment(name string) (there bool, err error) {
 	b := j.builder
 	b.environments.mu.Lock()
@@ -88,7 +90,8 @@ func (j *job) enterEnvironment(name string) (there bool, err error) {
 	return true, replaceFile(filepath.Join(b.recordOf(j.spec.Revision), environmentNote), []byte(name))
 }
 
-// leaveEnvironment notes that a build is gone, and erases what is kept for none.
+// leaveEnvironment notes that a build is gone, and erases the environments that are kept for
+// no build.
 func (b *Builder) leaveEnvironment(revision string) error {
 	b.environments.mu.Lock()
 	left, used := b.environments.of[revision]
@@ -100,8 +103,8 @@ func (b *Builder) leaveEnvironment(revision string) error {
 	return b.eraseEnvironments(filepath.Join(b.cfg.Dir, "kept", filepath.Dir(left)))
 }
 
-// eraseEnvironments erases the environments of a workspace that no build uses, but for those that
-// were used last.
+// eraseEnvironments erases the environments of a workspace that no build uses, except the
+// environments that were used last.
 func (b *Builder) eraseEnvironments(all string) error {
 	b.environments.mu.Lock()
 	used := map[string]bool{}
@@ -113,9 +116,9 @@ func (b *Builder) eraseEnvironments(all string) error {
 	return errors.Join(err, child.RemoveFiles(aside))
 }
 
-// makeEnvironment installs and compiles the packages of a lock in the build's directory, with the
-// runtime among them. Its files are nobody else's, uv's cache included, and its programs find their
-// interpreter wherever it is moved to.
+// makeEnvironment installs and compiles the packages of a lock, and the runtime, in the
+// build's directory. The environment shares its files with nothing else, not with uv's cache
+// either. Its programs find their interpreter wherever the environment is moved to.
 func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error {
 	made := filepath.Join(j.builder.dirOf(j.spec.Revision), staged)
 	create := step{
@@ -138,8 +141,8 @@ func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error 
 	})
 }
 
-// addRuntime copies the runtime into an environment in the build's directory, and returns where it
-// is.
+// addRuntime copies the runtime into an environment in the build's directory, and returns its
+// path.
 func (j *job) addRuntime(environment, runtimeDir string) (path string, err error) {
 	packages, err := packagesOf(j.root, environment)
 	if err != nil {
@@ -173,8 +176,8 @@ func packagesOf(root *os.Root, environment string) (string, error) {
 	return found[0], nil
 }
 
-// linkEnvironment puts links to all that an environment has into that of a build, which has what is
-// the build's own besides.
+// linkEnvironment puts links to all entries of an environment into the environment of a build,
+// which also contains the build's own files.
 func (j *job) linkEnvironment(kept, own string) (err error) {
 	from, err := os.OpenRoot(filepath.Join(kept, staged))
 	if err != nil {
@@ -200,8 +203,8 @@ func (j *job) linkEnvironment(kept, own string) (err error) {
 	return j.own()
 }
 
-// moveDir moves a directory that commands have written. What they may have put in its place is
-// refused.
+// moveDir moves a directory that commands have written. It refuses anything else that they may
+// have put in its place.
 func moveDir(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 )
 
-// pythonFiles are an agent with a package of its own, which has one module.
+// pythonFiles returns the files of an agent with a package of its own, which has one module.
 func pythonFiles(name, module string) map[string]string {
 	return map[string]string{
 		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "six==1.16.0"]}`, "agent.py": "graph = None\n",
@@ -30,7 +30,7 @@ func pythonFiles(name, module string) map[string]string {
 	}
 }
 
-// says has the interpreter of what was built print an expression.
+// says lets the interpreter of an artifact print an expression.
 func says(t *testing.T, artifact build.Artifact, program string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), artifact.Start[0], "-c", program)
@@ -41,13 +41,14 @@ func says(t *testing.T, artifact build.Artifact, program string) string {
 	return strings.TrimSpace(string(said))
 }
 
-// sharedEnvironment is the last of what a Python build shares.
+// sharedEnvironment returns the last of the directories that a Python build shares.
 func sharedEnvironment(artifact build.Artifact) string {
 	return artifact.Shared[len(artifact.Shared)-1]
 }
 
-// TestRuntimesShareEnvironments builds revisions with the same dependencies and one with others,
-// and has an agent try to change what the others run.
+// TestRuntimesShareEnvironments builds revisions with the same dependencies and one revision
+// with other dependencies, and lets an agent try to change the files that the other agents
+// run.
 func TestRuntimesShareEnvironments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,7 +72,8 @@ func TestRuntimesShareEnvironments(t *testing.T) {
 	}
 	m.wantReadOnly(t, second, environment)
 
-	// What nobody uses is erased, but for some; what somebody uses is there after a restart, too.
+	// Environments that no build uses are erased, except some of them. Environments that a
+	// build uses are there after a restart, too.
 	unused := m.plantKept(t, specs[0].Workspace, "environments", 4)
 	before := time.Now().Add(-2 * time.Hour)
 	must(t, os.Chtimes(environment, before, before))
@@ -83,8 +85,8 @@ func TestRuntimesShareEnvironments(t *testing.T) {
 	wantThere(t, false, environment)
 }
 
-// wantOwnFiles checks that a revision's files are in no other place, too, where writing them would
-// change what others have.
+// wantOwnFiles checks that a revision's files are not in another place, too, where a write
+// would change the files of others.
 func wantOwnFiles(t *testing.T, artifact build.Artifact) {
 	t.Helper()
 	for _, own := range artifact.Own {
@@ -120,7 +122,8 @@ func wantCompiled(t *testing.T, environment string) {
 	}
 }
 
-// wantReadOnly has a program, confined as the process target confines agents, try to plant code.
+// wantReadOnly lets a program try to plant code. The program is confined in the same way as
+// the process target confines agents.
 func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment string) {
 	t.Helper()
 	registry, err := child.Open(t.TempDir())
@@ -164,9 +167,9 @@ func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment
 	}
 }
 
-// TestRuntimesInstallOwnPackagesOverOthers has a repository whose own package has the name of one
-// that it needs, and one whose dependencies are partly its own directories: their environments are
-// theirs.
+// TestRuntimesInstallOwnPackagesOverOthers builds a repository whose own package has the name
+// of a package that it needs, and a repository whose dependencies are partly its own
+// directories. These repositories do not share their environments.
 func TestRuntimesInstallOwnPackagesOverOthers(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

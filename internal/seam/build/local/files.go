@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// replaceFile writes a file of the server's own whole and durably, or not at all. Users of
-// workspaces that may enter its directory read it.
+// replaceFile writes one of the server's own files completely and durably, or not at all.
+// Users of workspaces that may enter its directory can read it.
 func replaceFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
@@ -31,11 +31,12 @@ func replaceFile(path string, data []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// writtenLimit bounds the files that are read of what commands wrote.
+// writtenLimit bounds the size of each file that commands wrote and the server reads, in
+// bytes.
 const writtenLimit = 16 << 20
 
-// readWritten reads a file that a command may have written: nothing but a regular file, which
-// opening does not wait for, of a size that fits into memory.
+// readWritten reads a file that a command may have written. It reads only a regular file, of a
+// size that fits into memory, and does not wait when it opens the file.
 func readWritten(root *os.Root, name string) ([]byte, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -56,8 +57,8 @@ func readRegular(file *os.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, writtenLimit))
 }
 
-// copyTree fills a directory with the files of another. Both stay what they are whatever is in
-// them: no link is followed, and nothing that is there is overwritten.
+// copyTree fills a directory with the files of another directory. Whatever is in the
+// directories, no link is followed, and no file that is there is overwritten.
 func copyTree(from, to *os.Root) error {
 	return fs.WalkDir(from.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {

@@ -19,11 +19,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// gitConfig is all the configuration that git reads: the system's, the user's and their credential
-// helpers are left out. A repository may belong to another user, because cloning only reads it. A
-// transfer that stalls ends after half a minute. A redirect is followed as the first answer of a
-// host only, and like each connection by way of the proxy. The protocols that git may use are in
-// its environment.
+// gitConfig is the whole configuration that git reads: the configuration of the system and of
+// the user, and their credential helpers, are left out. A repository may belong to another
+// user, because cloning only reads it. A transfer that stalls ends after half a minute. git
+// follows a redirect only as the first answer of a host. It makes each connection through the
+// proxy, also for a redirect. The protocols that git may use are in its environment.
 const gitConfig = `[safe]
 	directory = *
 [core]
@@ -47,12 +47,12 @@ const gitConfig = `[safe]
 	auto = 0
 `
 
-// credentialHelper is what git runs to get the credentials; it prints them from its environment,
-// with the shell's own printf.
+// credentialHelper is the command that git runs to get the credentials. It prints them from
+// its environment, with the shell's own printf.
 const credentialHelper = `!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; fi; }; f`
 
-// noSuchRef is the exit code of git ls-remote --exit-code when the repository answers and has no
-// such ref.
+// noSuchRef is the exit code of git ls-remote --exit-code if the repository answers but does
+// not have the ref.
 const noSuchRef = 2
 
 func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
@@ -74,8 +74,8 @@ type git struct {
 	pass *outbound.Pass
 }
 
-// commit is what was cloned. All that is asked of git about it is asked before a command of the
-// repository could change what git would do.
+// commit is the commit that was cloned. The builder asks git everything about it before a
+// command of the repository could change the behaviour of git.
 type commit struct {
 	id, url string
 	made    time.Time
@@ -113,9 +113,9 @@ func (j *job) clone(ctx context.Context, tree string) (commit, error) {
 	return found, g.checkOut(ctx, found.id)
 }
 
-// refusePrivate keeps a repository of this machine from being one of the server's own files: what
-// it is itself, or what git would take for it. It also says which repositories git cannot read as
-// the workspace's user.
+// refusePrivate refuses a repository of this machine that is one of the server's own files:
+// the path itself, or a path that git would take for it. It also refuses a repository that git
+// cannot read as the workspace's user.
 func (g git) refusePrivate() error {
 	if _, err := os.Stat(g.repo.Path); g.repo.Path != "" && err == nil && g.user() != 0 && !child.Reaches(g.repo.Path) {
 		return build.Fail(build.ReasonRepoUnreachable,
@@ -132,7 +132,7 @@ func (g git) refusePrivate() error {
 	for _, suffix := range []string{"", ".git", "/.git", ".git/.git"} {
 		path, err := filepath.EvalSymlinks(g.repo.Path + suffix)
 		if err != nil {
-			continue // git will say that it is not there
+			continue // git will report that it is not there
 		}
 		if inside, err := filepath.Rel(private, path); err == nil && filepath.IsLocal(inside) {
 			return build.Fail(build.ReasonRepoUnreachable, "the repository %s is in the server's own directory, from which nothing is cloned.", g.repo.URL)
@@ -141,8 +141,9 @@ func (g git) refusePrivate() error {
 	return nil
 }
 
-// findRef checks that the repository can be reached and, but for a commit, which only fetching can
-// tell, has the ref. Both are told by exit codes, so no words of git are parsed.
+// findRef checks that the repository can be reached and that it has the ref. It does not check
+// this for a commit, because only a fetch can find out whether the repository has the commit.
+// git reports both with exit codes, so no messages of git are parsed.
 func (g git) findRef(ctx context.Context, ref string) error {
 	reach, cancel := context.WithTimeout(ctx, g.job.builder.cfg.ReachLimit)
 	defer cancel()
@@ -161,7 +162,7 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	case g.job.spec.Commit != "":
 		return nil
 	}
-	// git also lists refs that end in the one asked for.
+	// git also lists refs that end in the name that was asked for.
 	for line := range strings.Lines(refs.String()) {
 		if _, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref {
 			return nil
@@ -176,8 +177,8 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	return build.Fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.URL, kind, name)
 }
 
-// unreachable is the failure of a clone. What made a connection fail is known better here than to
-// git.
+// unreachable returns the failure of a clone. The builder knows better than git why a
+// connection failed.
 func (g git) unreachable(ran outcome) error {
 	if why := g.trouble(); why != "" {
 		return build.Fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned%s. %s", g.repo.URL, why, ran.lastWords())
@@ -225,7 +226,7 @@ func (g git) fetch(ctx context.Context, ref string) (commit, error) {
 	return found, err
 }
 
-// checkOut writes the commit's files and those of its submodules.
+// checkOut writes the commit's files and the files of its submodules.
 func (g git) checkOut(ctx context.Context, commit string) error {
 	if err := g.mustRun(ctx, "checkout", "-q", "--detach", commit); err != nil {
 		return err
@@ -249,7 +250,8 @@ func (g git) checkOut(ctx context.Context, commit string) error {
 	return nil
 }
 
-// mustRun runs a command that fails only for the server's own trouble, as a full disk.
+// mustRun runs a command that fails only because of a fault of the server, for example a full
+// disk.
 func (g git) mustRun(ctx context.Context, args ...string) error {
 	ran, err := g.run(ctx, nil, args...)
 	switch {
@@ -263,8 +265,9 @@ func (g git) mustRun(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// run runs git in the tree. It reads what strangers wrote, a repository of this machine with its
-// configuration included, and reaches no more of the server's files than the build does.
+// run runs git in the tree. git reads files of strangers, including a repository of this
+// machine with its configuration. It reaches no more of the server's files than the build
+// does.
 func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome, error) {
 	builder := g.job.builder
 	program, err := builder.tools.find("git")
@@ -280,8 +283,8 @@ func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome
 	}, withoutRemote)
 }
 
-// user is whose git runs: the workspace's, but for ssh, which refuses a user that the machine has
-// no name for.
+// user returns the user that runs git: the workspace's user, except for ssh, which refuses a
+// user that has no name on the machine.
 func (g git) user() int {
 	for _, prefix := range []string{"http://", "https://", "git://", "file://", "/"} {
 		if strings.HasPrefix(g.repo.URL, prefix) {

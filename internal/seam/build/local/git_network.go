@@ -11,12 +11,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
 )
 
-// gitNetwork names the variables of the server's environment that git gets. The proxies are not
-// among them: the builder's own proxy goes through them.
+// gitNetwork names the variables of the server's environment that git gets. The variables of
+// proxies are not among them: the builder's own proxy connects through these proxies.
 var gitNetwork = []string{"PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"}
 
-// environment is all that git and the programs it starts get. Credentials travel here because
-// others cannot read it, as they can a command line. Submodules get it, too.
+// environment returns the whole environment of git and of the programs that git starts. It
+// contains the credentials, because others cannot read it, while they can read a command line.
+// Submodules get it, too.
 func (g git) environment() []string {
 	builder := g.job.builder
 	home := builder.gitHome()
@@ -52,7 +53,8 @@ func (g git) environment() []string {
 	)
 }
 
-// protocols are those of a repository without ssh, if nothing makes connections for that.
+// protocols returns the protocols of a repository, without ssh if no command makes connections
+// for ssh.
 func (b *Builder) protocols(all string) string {
 	if len(b.cfg.Connect) > 0 {
 		return all
@@ -60,9 +62,10 @@ func (b *Builder) protocols(all string) string {
 	return strings.ReplaceAll(all, repository.Network, "https:http")
 }
 
-// ssh is the command that git runs for ssh. It never asks, and does not wait long. A host that is
-// seen for the first time is trusted, one that changed its key is not. Connections are made by the
-// proxy, unless every address is permitted: then the operator's own configuration may say how.
+// ssh returns the command that git runs for ssh. It never asks a question, and does not wait
+// long. It trusts a host that it sees for the first time, and does not trust a host that
+// changed its key. The proxy makes the connections, unless every address is permitted: then
+// the operator's own configuration may say how they are made.
 func (g git) ssh() string {
 	cfg := g.job.builder.cfg
 	args := []string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "StrictHostKeyChecking=accept-new"}
@@ -83,11 +86,11 @@ func (g git) ssh() string {
 	return strings.Join(args, " ")
 }
 
-// shellQuote makes one word of a shell of a text.
+// shellQuote makes one shell word of a text.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// trouble continues a sentence with what the proxy knows of the connection that failed, or is
-// empty.
+// trouble returns the rest of a sentence, with the proxy's reason for the failed connection,
+// or "".
 func (g git) trouble() string {
 	if host := g.pass.Refused(); host != "" {
 		return fmt.Sprintf(": the address of %s is not a public one, and this server's --private-addresses do not permit it", host)
@@ -98,17 +101,18 @@ func (g git) trouble() string {
 	return ""
 }
 
-// remoteMark begins the lines of git's that repeat what a server has answered, the body of an error
-// included. That would show a tenant the answers of hosts that only the server reaches.
+// remoteMark is the beginning of the lines in which git repeats the answer of a server,
+// including the body of an error. These lines would show a tenant the answers of hosts that
+// only this server reaches.
 const remoteMark = "remote:"
 
-// withoutRemote passes on all lines but those that repeat a server's answer.
+// withoutRemote passes on all lines except the lines that repeat a server's answer.
 func withoutRemote(to io.Writer) io.Writer { return &remoteFilter{to: to} }
 
 type remoteFilter struct {
 	to io.Writer
-	// start are the first bytes of a line that may become the mark; in is set within a line that
-	// was decided about, drop in one that is left out.
+	// start are the first bytes of a line that may become the mark. in is set within a line
+	// that the filter has decided about, drop within a line that is left out.
 	start    []byte
 	in, drop bool
 }

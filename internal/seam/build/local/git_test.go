@@ -35,7 +35,8 @@ func gitHandler(t *testing.T, dir string) http.Handler {
 	}
 }
 
-// serveGit serves the repositories under dir over HTTP. With private, it wants the credentials.
+// serveGit serves the repositories under dir over HTTP. If private is true, it asks for the
+// credentials.
 func serveGit(t *testing.T, dir string, private bool) (url string) {
 	t.Helper()
 	backend := gitHandler(t, dir)
@@ -90,7 +91,8 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// TestACommitIsBuiltThatNoRefNames has a branch that was moved away from it, and is gone.
+// TestACommitIsBuiltThatNoRefNames builds a commit whose branch was moved away from it and is
+// gone.
 func TestACommitIsBuiltThatNoRefNames(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -191,7 +193,8 @@ func TestCredentialsStaySecret(t *testing.T) {
 	}
 }
 
-// TestABuildThatWaitsGetsItsCredentialsAnew has those expire that it was started with.
+// TestABuildThatWaitsGetsItsCredentialsAnew lets the credentials expire that the build was
+// started with.
 func TestABuildThatWaitsGetsItsCredentialsAnew(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Places = 1 })
@@ -200,7 +203,7 @@ func TestABuildThatWaitsGetsItsCredentialsAnew(t *testing.T) {
 	m.start(t, first)
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
 	spec := buildtest.NewSpec(serveGit(t, filepath.Dir(r.Dir), true) + "/repo.git")
-	spec.Workspace = first.Workspace // another's would not wait
+	spec.Workspace = first.Workspace // a build of another workspace would not wait
 	for _, credentials := range []string{username + ":expired", username + ":" + password} {
 		spec.Credentials = credentials
 		m.start(t, spec)
@@ -241,7 +244,7 @@ func TestSubmodules(t *testing.T) {
 		t.Errorf("log %q has not the submodule's file at its commit", log)
 	}
 
-	// A repository on the network cannot make the server read files of its own.
+	// A repository on the network cannot make the server read the server's own files.
 	url := serveGit(t, filepath.Dir(outer.Dir), false) + "/repo.git"
 	m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "a submodule", "transport 'file' not allowed")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// strict is the builder of a server that others can reach: nothing was permitted.
+// strict configures the builder of a server that others can reach: nothing is permitted.
 func strict(c *local.Config) { c.Networks, c.LocalRepositories, c.OperatorSSH = nil, false, false }
 
 // trap is a listener of this machine that no git may connect to.
@@ -41,8 +41,8 @@ func trap(t *testing.T) (addr string) {
 	return listener.Addr().String()
 }
 
-// TestAttackGitReachesNoPrivateAddress has addresses of this machine and of others' networks, under
-// names and in forms that different programs read differently.
+// TestAttackGitReachesNoPrivateAddress uses addresses of this machine and of other private
+// networks, under names and in forms that different programs read differently.
 func TestAttackGitReachesNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, strict)
@@ -60,8 +60,9 @@ func TestAttackGitReachesNoPrivateAddress(t *testing.T) {
 	m.wantFailure(t, buildtest.NewSpec("git://127.0.0.1:"+port+"/repo.git"), build.ReasonRepoUnreachable, "none that git can clone from here")
 }
 
-// TestAttackGitFollowsNoRedirectToAPrivateAddress has a server that may be reached, and that sends
-// git to one that may not: by a redirect of the first request and of a later one.
+// TestAttackGitFollowsNoRedirectToAPrivateAddress uses a server that git may reach, and that
+// sends git to a server that git may not reach: by a redirect of the first request, and of a
+// later request.
 func TestAttackGitFollowsNoRedirectToAPrivateAddress(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) {
@@ -93,8 +94,8 @@ func serveAt(t *testing.T, host string, handler http.Handler) (url string) {
 	return server.URL
 }
 
-// TestAttackSubmodulesGoNoFurther has a repository that may be cloned, whose submodules are where
-// none may be.
+// TestAttackSubmodulesGoNoFurther uses a repository that may be cloned, with submodules at
+// addresses that are not permitted.
 func TestAttackSubmodulesGoNoFurther(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) {
@@ -119,8 +120,8 @@ func TestAttackSubmodulesGoNoFurther(t *testing.T) {
 	}
 }
 
-// TestAttackARepositoryConfiguresNoGit has one that brings what git, or an extension of it, could
-// read.
+// TestAttackARepositoryConfiguresNoGit uses a repository that contains configuration files
+// that git, or an extension of git, could read.
 func TestAttackARepositoryConfiguresNoGit(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -139,7 +140,8 @@ func TestAttackARepositoryConfiguresNoGit(t *testing.T) {
 	}
 }
 
-// TestAttackDirectoriesOfTheMachine has none cloned where the operator did not say so.
+// TestAttackDirectoriesOfTheMachine checks that no directory of the machine is cloned if the
+// operator did not permit it.
 func TestAttackDirectoriesOfTheMachine(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, strict)
@@ -152,7 +154,8 @@ func TestAttackDirectoriesOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestAttackTheOperatorsIdentityIsNotLent looks at what ssh is started with.
+// TestAttackTheOperatorsIdentityIsNotLent checks the environment and the arguments that ssh is
+// started with.
 func TestAttackTheOperatorsIdentityIsNotLent(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[bool]string{false: "[] ", true: "[" + os.Getenv("SSH_AUTH_SOCK") + "] "} {
@@ -201,8 +204,8 @@ func TestAttackTheOperatorsIdentityIsNotLent(t *testing.T) {
 	}
 }
 
-// TestAttackAnswersAreNotRepeated has a server whose error answers hold what only this server may
-// read.
+// TestAttackAnswersAreNotRepeated uses a server whose error answers contain text that only
+// this server may read.
 func TestAttackAnswersAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -221,8 +224,8 @@ func TestAttackAnswersAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestAttackRefsAndAddressesAreNoOptions has texts that git would take for options, refspecs or
-// further lines.
+// TestAttackRefsAndAddressesAreNoOptions uses texts that git would take for options, refspecs
+// or further lines.
 func TestAttackRefsAndAddressesAreNoOptions(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

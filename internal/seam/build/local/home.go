@@ -15,31 +15,33 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// homeRest is how long a home that no build has used any more is kept for one that comes.
+// homeRest is how long a home is kept for the next build after the last build that used it is
+// gone.
 const homeRest = 24 * time.Hour
 
-// homeNote is the file of a build's record that says which home it has used.
+// homeNote is the file of a build's record that names the home that the build has used.
 const homeNote = "home"
 
-// home is a home directory of builds. Those of a workspace share one, so that a second build finds
-// what the first downloaded and compiled; other workspaces do not, as a build could plant something
-// in it.
+// home is a home directory of builds. The builds of a workspace share a home, so that a second
+// build finds the files that the first build downloaded and compiled. Other workspaces do not
+// share it, because a build could plant something in it.
 //
-// A home is there as long as a build that has used it, since an agent may run what is in it: an
-// interpreter, say. One that takes more disk than it may gets no more builds: the next begins
-// another. With the last home of a workspace goes what is kept for its builds.
+// A home is there as long as a build that has used it, because an agent may run programs from
+// it, for example an interpreter. A home that takes more disk than it may gets no more builds:
+// the next build begins another home. When the last home of a workspace is erased, the files
+// that are kept for its builds are erased, too.
 type home struct {
 	workspace string
 	number    int
 }
 
-// homes tell which home each build has used.
+// homes stores which home each build has used.
 type homes struct {
 	mu sync.Mutex
 	of map[string]home // by revision
 }
 
-// openHomes reads which homes are used, and erases what a server before has left.
+// openHomes reads which homes are used, and erases the files that an earlier server has left.
 func (b *Builder) openHomes() error {
 	b.homes.of = map[string]home{}
 	notes, err := b.notes(homeNote)
@@ -57,7 +59,7 @@ func (b *Builder) openHomes() error {
 	return errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes())
 }
 
-// notes reads a note of the records of all builds that have it, by revision.
+// notes reads a note from the records of all builds that have the note, by revision.
 func (b *Builder) notes(name string) (map[string]string, error) {
 	records, err := listed(filepath.Join(b.cfg.Dir, "records"))
 	if err != nil {
@@ -67,7 +69,7 @@ func (b *Builder) notes(name string) (map[string]string, error) {
 	for _, record := range records {
 		note, err := os.ReadFile(filepath.Join(b.recordOf(record.Name()), name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the build had ended before it had one
+			continue // the build had ended before it had the note
 		}
 		if err != nil {
 			return nil, err
@@ -77,8 +79,8 @@ func (b *Builder) notes(name string) (map[string]string, error) {
 	return notes, nil
 }
 
-// enterHome gives a build the newest home of its workspace, and makes it and the directory of what
-// is kept for the workspace.
+// enterHome gives a build the newest home of its workspace. It makes the home, and the
+// directory of the files that are kept for the workspace.
 func (b *Builder) enterHome(workspace, revision string) (dir string, err error) {
 	entered := home{workspace, 1}
 	there, err := b.homesOf(workspace)
@@ -101,7 +103,7 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
 }
 
-// leaveHome notes that a build is gone, and erases what has not been used for long.
+// leaveHome notes that a build is gone, and erases the homes that have not been used for long.
 func (b *Builder) leaveHome(revision string) error {
 	b.homes.mu.Lock()
 	left, used := b.homes.of[revision]
@@ -116,17 +118,17 @@ func (b *Builder) leaveHome(revision string) error {
 	return b.eraseHomes()
 }
 
-// eraseHomes erases the homes that no build uses, and has not for long.
+// eraseHomes erases the homes that no build uses, and that no build has used for long.
 func (b *Builder) eraseHomes() error {
 	b.homes.mu.Lock()
 	unused, err := b.unusedHomes()
-	// What is erased is out of the way before another build may enter.
+	// The directories to erase are moved away before another build may enter them.
 	aside, failed := b.setAside(unused...)
 	b.homes.mu.Unlock()
 	return errors.Join(err, failed, child.RemoveFiles(aside))
 }
 
-// unusedHomes are the directories to erase. The caller holds the lock.
+// unusedHomes returns the directories to erase. The caller holds the lock.
 func (b *Builder) unusedHomes() (unused []string, err error) {
 	workspaces, err := listed(filepath.Join(b.cfg.Dir, "cache"))
 	if err != nil {
@@ -156,8 +158,8 @@ func (b *Builder) unusedHomes() (unused []string, err error) {
 	return unused, nil
 }
 
-// homesOf are the numbers of the homes that a workspace has, with when each was entered or left
-// last, or later.
+// homesOf returns the numbers of the homes that a workspace has, each with the time at which a
+// build last entered or left it, or a later time.
 func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 	entries, err := listed(filepath.Join(b.cfg.Dir, "cache", workspace))
 	if err != nil {
@@ -181,7 +183,7 @@ func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 	return there, nil
 }
 
-// listed are the entries of a directory that need not be there.
+// listed returns the entries of a directory. The directory may be absent.
 func listed(dir string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -190,8 +192,9 @@ func listed(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// setAside moves what is to be erased to where nobody looks for it, so that others find all of it
-// or nothing. It returns the directory to remove, "" for none.
+// setAside moves the paths to erase into a directory that no build reads, so that other builds
+// find all of a path or nothing. It returns the directory to remove, "" if there is nothing to
+// remove.
 func (b *Builder) setAside(paths ...string) (aside string, err error) {
 	if len(paths) == 0 {
 		return "", nil
@@ -210,14 +213,15 @@ func (b *Builder) setAside(paths ...string) (aside string, err error) {
 	return aside, nil
 }
 
-// keepNewest erases what was used longest ago of what is kept in a directory, but for so many.
+// keepNewest erases the entries of a directory that were used longest ago, and keeps so many
+// entries.
 func (b *Builder) keepNewest(dir string, count int) error {
 	aside, err := b.asideButNewest(dir, count, nil)
 	return errors.Join(err, child.RemoveFiles(aside))
 }
 
-// asideButNewest sets aside what was used longest ago of what is kept in a directory, but for so
-// many and those that stay.
+// asideButNewest sets aside the entries of a directory that were used longest ago. It keeps so
+// many entries, and the entries in stay.
 func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (aside string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= count {
@@ -240,7 +244,7 @@ func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (a
 	return b.setAside(paths[min(count, len(paths)):]...)
 }
 
-// touch notes that something that is kept was used.
+// touch notes that a kept file or directory was used.
 func touch(path string) error {
 	now := time.Now()
 	return os.Chtimes(path, now, now)

@@ -12,19 +12,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// home is where a workspace's builds are at home, by its number.
+// home returns the home directory of a workspace's builds, by its number.
 func (m machine) home(workspace, number string) string {
 	return filepath.Join(m.cfg.Dir, "cache", workspace, number)
 }
 
-// aDayPasses for a home.
+// aDayPasses changes the time of a home as if a day had passed.
 func (m machine) aDayPasses(t *testing.T, workspace, number string) {
 	t.Helper()
 	before := time.Now().Add(-24 * time.Hour)
 	must(t, os.Chtimes(m.home(workspace, number), before, before))
 }
 
-// wantThere checks which paths there are.
+// wantThere checks whether the paths exist.
 func wantThere(t *testing.T, want bool, paths ...string) {
 	t.Helper()
 	for _, path := range paths {

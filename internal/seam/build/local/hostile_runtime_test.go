@@ -26,13 +26,14 @@ func nodeFiles(more ...string) map[string]string {
 	}, more...)
 }
 
-// keptThings are the names of what is kept in a directory, from that which was used longest ago on.
+// keptThings are the names of the entries that are kept in a directory, beginning with the
+// entry that was used longest ago.
 type keptThings struct {
 	dir   string
 	names []string
 }
 
-// plantKept makes as much as may be kept of a workspace's lock states.
+// plantKept makes as many entries as may be kept for a workspace's lock states.
 func (m machine) plantKept(t *testing.T, workspace, kind string, count int) keptThings {
 	t.Helper()
 	k := keptThings{dir: filepath.Join(m.cfg.Dir, "kept", workspace, kind)}
@@ -48,8 +49,8 @@ func (m machine) plantKept(t *testing.T, workspace, kind string, count int) kept
 	return k
 }
 
-// wantOldestReplaced checks that there is one thing more, and without it the one that was used
-// longest ago.
+// wantOldestReplaced checks that one new entry has replaced the entry that was used longest
+// ago.
 func (k keptThings) wantOldestReplaced(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(k.dir)
@@ -63,9 +64,9 @@ func (k keptThings) wantOldestReplaced(t *testing.T) {
 	}
 }
 
-// TestRuntimesKeepPackagesFromBuilds has a build after which what it installed is changed in its
-// tree, and one whose repository has a link to the directory of another tenant where its packages
-// belong.
+// TestRuntimesKeepPackagesFromBuilds runs a build and then changes the installed packages in
+// its tree. Another build has a repository with a link to the directory of another tenant in
+// the place of its packages.
 func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -94,8 +95,8 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	}
 }
 
-// TestRuntimesDoNotFollowLinksOfABuild has builds that leave links where the server writes for uv,
-// and something that never ends where it reads.
+// TestRuntimesDoNotFollowLinksOfABuild runs builds that leave links where the server writes
+// for uv, and a FIFO where the server reads.
 func TestRuntimesDoNotFollowLinksOfABuild(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -112,8 +113,8 @@ func TestRuntimesDoNotFollowLinksOfABuild(t *testing.T) {
 	m.wantFailure(t, buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles("framework.json", pipe)).URL()), build.ReasonConfigInvalid, "package.json", "not a file")
 }
 
-// TestRuntimesInstallToolsWithoutSettingsOfBuilds has a build that leaves settings for npm in its
-// workspace's home, before there is a runtime.
+// TestRuntimesInstallToolsWithoutSettingsOfBuilds runs a build that leaves settings for npm in
+// its workspace's home, before there is a runtime.
 func TestRuntimesInstallToolsWithoutSettingsOfBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// plantFile writes a file of the server's, which no build may reach.
+// plantFile writes a file of the server, which no build may reach.
 func (m machine) plantFile(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(m.cfg.Private, name)
@@ -33,8 +33,8 @@ func wantFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestAttackLinksThatABuildLeaves has a build that leaves links to a file of the
-// server's wherever it can, under the names of all that a server writes.
+// TestAttackLinksThatABuildLeaves runs a build that leaves links to a file of the server
+// wherever it can, under the names of all files that a server writes.
 func TestAttackLinksThatABuildLeaves(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -48,7 +48,8 @@ func TestAttackLinksThatABuildLeaves(t *testing.T) {
 	wantFile(t, key, "the key")
 }
 
-// TestAttackABuildThatSaysItsOwnResult has one that ends, and then its agent writes what it can.
+// TestAttackABuildThatSaysItsOwnResult writes a result into every directory that the agent of
+// a finished build can write to.
 func TestAttackABuildThatSaysItsOwnResult(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -62,7 +63,7 @@ func TestAttackABuildThatSaysItsOwnResult(t *testing.T) {
 	}
 }
 
-// images notes what images would be made of.
+// images notes the files that images would be made of.
 type images struct{ seen map[string]string }
 
 func (i images) Build(_ context.Context, _ string, _ dockerfile.Recipe, tree *os.Root, _ io.Writer) (string, error) {
@@ -78,8 +79,8 @@ func (i images) Build(_ context.Context, _ string, _ dockerfile.Recipe, tree *os
 
 func (images) Remove(context.Context, string) error { return nil }
 
-// TestAttackABuildThatPutsAnotherTreeInPlace has a build that makes its tree a link to that of
-// another tenant.
+// TestAttackABuildThatPutsAnotherTreeInPlace runs a build that makes its tree a link to the
+// tree of another tenant.
 func TestAttackABuildThatPutsAnotherTreeInPlace(t *testing.T) {
 	t.Parallel()
 	made := images{map[string]string{}}
@@ -93,8 +94,8 @@ func TestAttackABuildThatPutsAnotherTreeInPlace(t *testing.T) {
 	wantFile(t, other, "the other's")
 }
 
-// TestAttackCommandsThatChangeWhatGitDoes has a commit whose signature git would check with a
-// program that the build names in the tree's configuration.
+// TestAttackCommandsThatChangeWhatGitDoes builds a commit whose signature git would check with
+// a program that the build names in the tree's configuration.
 func TestAttackCommandsThatChangeWhatGitDoes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Images = images{map[string]string{}} })
@@ -114,7 +115,8 @@ func TestAttackCommandsThatChangeWhatGitDoes(t *testing.T) {
 	}
 }
 
-// TestAttackClonesOfTheServersDirectory has addresses that lead into it, one way or another.
+// TestAttackClonesOfTheServersDirectory uses addresses that lead into the server's directory
+// in different ways.
 func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -138,8 +140,8 @@ func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 		m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "none that git can clone from")
 	}
 
-	// What a repository elsewhere says of itself leads there only where the system cannot keep git
-	// from it.
+	// The files of a repository elsewhere lead git into the server's directory only if the
+	// system cannot keep git from it.
 	borrows := buildtest.NewRepo(t, nil)
 	must(t, os.WriteFile(filepath.Join(borrows.Dir, ".git", "objects", "info", "alternates"), []byte(filepath.Join(inside.Dir, ".git", "objects")+"\n"), 0o600))
 	borrows.Git("update-ref", "refs/heads/main", head)
@@ -157,7 +159,8 @@ func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	}
 }
 
-// TestAttackAWorkspaceWithManyBuilds has one that takes all places and waits for more.
+// TestAttackAWorkspaceWithManyBuilds uses a workspace that takes all places and waits for
+// more.
 func TestAttackAWorkspaceWithManyBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Places = 2 })

@@ -14,22 +14,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// Images makes container images; package build/docker does.
+// Images makes container images. Package build/docker implements it.
 type Images interface {
-	// Build makes the image of a tree, tells log what is printed, and returns the image's id. A
+	// Build makes the image of a tree, writes the output to log, and returns the image's id. A
 	// step that fails is a *dockerfile.StepError.
 	Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (id string, err error)
-	// Remove forgets the image of a revision; removing an absent one does nothing.
+	// Remove removes the image of a revision. Removing an absent image does nothing.
 	Remove(ctx context.Context, revision string) error
 }
 
-// inImage tells whether the repository's commands run in the image. Those of a repository with a
-// start command need the tools of this machine.
+// inImage reports whether the repository's commands run in the image. The commands of a
+// repository with a start command need the tools of this machine.
 func (j *job) inImage(config framework.Config) bool {
 	return j.builder.cfg.Images != nil && config.Language != ""
 }
 
-// makeImage makes an image of the tree, which is not needed any more then.
+// makeImage makes an image of the tree, and then removes the tree.
 func (j *job) makeImage(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
 	recipe, err := dockerfile.Make(dockerfile.Source{
 		Tree: j.tree, Config: config, URL: from.url, Commit: from.id, Committed: from.made,
@@ -58,7 +58,8 @@ func (j *job) makeImage(ctx context.Context, tree string, from commit, config fr
 	return build.Artifact{Image: id, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings}, child.RemoveFiles(tree)
 }
 
-// imageFailure says what has failed in an image, with what that step has printed last.
+// imageFailure returns the failure of making an image, with the last output of the step that
+// failed.
 func (j *job) imageFailure(ctx context.Context, err error, last string) error {
 	if begun := strings.LastIndex("\n"+last, "\nStep "); begun >= 0 {
 		_, last, _ = strings.Cut(last[begun:], "\n")
@@ -73,7 +74,7 @@ func (j *job) imageFailure(ctx context.Context, err error, last string) error {
 	return err
 }
 
-// removeImage forgets the image that the revision was built into, if any.
+// removeImage removes the image that the revision was built into, if there is an image.
 func (b *Builder) removeImage(ctx context.Context, revision string) error {
 	result, err := b.readResult(revision)
 	if err != nil || b.cfg.Images == nil || (result.State == build.Succeeded && result.Artifact.Image == "") {

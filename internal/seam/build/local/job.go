@@ -28,20 +28,22 @@ type job struct {
 	// ctx ends when the build is cancelled.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// root is the revision's directory while the build runs, tree that of its commit, as they were
-	// before the first command: what commands may have put in their place is not followed.
+	// root is the revision's directory while the build runs, tree the directory of its commit.
+	// Both are the directories from before the first command: the builder does not follow
+	// anything that commands may have put in their place.
 	root, tree *os.Root
-	// home is the directory that the build has in common with others of its workspace.
+	// home is the directory that the build has in common with other builds of its workspace.
 	home string
-	// user is that of the workspace's commands, 0 for the server's own.
+	// user is the user of the workspace's commands, 0 for the server's own user.
 	user int
-	// record grows with the build.
+	// record is filled while the build runs.
 	record build.Record
 
 	// done is closed when result and err are set.
 	done   chan struct{}
 	result build.Result
-	// err is why the build has no result: the server's own trouble, not the repository's.
+	// err is the reason why the build has no result: a fault of the server, not of the
+	// repository.
 	err error
 }
 
@@ -51,8 +53,8 @@ func newJob(b *Builder, spec build.Spec) *job {
 	return j
 }
 
-// run builds and stores the result. A build that was cancelled has none; one that panics has
-// failed.
+// run builds and stores the result. A build that was cancelled has no result. A build that
+// panics has failed.
 func (j *job) run() {
 	defer j.cancel()
 	began := time.Now()
@@ -93,8 +95,8 @@ func (j *job) run() {
 	j.result = result
 }
 
-// explain names the disk as the reason of a build that failed while there was no room: its commands
-// say that in many ways.
+// explain names the disk as the reason of a build that failed while there was no room, because
+// commands report a full disk in many ways.
 func (j *job) explain(failed *build.Failure) *build.Failure {
 	if failed.Reason == build.ReasonOutOfDisk || j.builder.cfg.Space.Reserve() == nil {
 		return failed
@@ -102,7 +104,7 @@ func (j *job) explain(failed *build.Failure) *build.Failure {
 	return build.Fail(build.ReasonOutOfDisk, "the server's disk is nearly full; tell its operator. %s", failed.Message)
 }
 
-// build does the work, from an empty directory.
+// build does the work. It begins with an empty directory.
 func (j *job) build() (result build.Result, err error) {
 	dir := j.builder.dirOf(j.spec.Revision)
 	tree := filepath.Join(dir, "src")
@@ -143,7 +145,8 @@ func (j *job) build() (result build.Result, err error) {
 	return result, child.RemoveFiles(j.temp())
 }
 
-// open makes the directories of a build, empty, and those that it has in common with others.
+// open makes the directories of a build, empty, and the directories that it has in common with
+// other builds.
 func (j *job) open(dir, tree string) error {
 	b, revision := j.builder, j.spec.Revision
 	if err := errors.Join(child.RemoveFiles(dir), child.RemoveFiles(b.recordOf(revision))); err != nil {
@@ -168,7 +171,8 @@ func (j *job) open(dir, tree string) error {
 	return j.own()
 }
 
-// own gives the workspace's user what the server has written for its commands.
+// own gives the workspace's user the files that the server has written for the user's
+// commands.
 func (j *job) own() error {
 	if err := child.OwnOnce(j.home, j.user); err != nil {
 		return fmt.Errorf("give home to the user of the workspace: %w", err)
@@ -179,8 +183,8 @@ func (j *job) own() error {
 	return nil
 }
 
-// prepare makes the tree ready to start, in the way that the configuration asks for. The artifact
-// means nothing when there is an error.
+// prepare makes the tree ready to start, in the way that the configuration asks for. The
+// artifact means nothing if there is an error.
 func (j *job) prepare(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
 	dir := filepath.Join(tree, config.Dir)
 	if config.Build != nil && !j.inImage(config) {
@@ -218,8 +222,8 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	return artifact, nil
 }
 
-// launch is how a runtime is started: its arguments, what it needs in its environment, and what it
-// reads of what builds have in common.
+// launch describes how a runtime is started: its arguments, the variables that it needs in its
+// environment, and the shared directories that it reads.
 type launch struct {
 	args   []string
 	env    map[string]string

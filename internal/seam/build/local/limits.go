@@ -16,26 +16,26 @@ import (
 const (
 	// processLimit bounds the processes and threads of one command.
 	processLimit = 4096
-	// diskPause is the least time between two looks at the files of a build. Looking takes no more
-	// than a tenth of the time, however many there are.
+	// diskPause is the least time between two looks at the files of a build. The looks take no
+	// more than a tenth of the time, however many files there are.
 	diskPause = 500 * time.Millisecond
 )
 
-// Why the context of a build ends before the build does.
+// The reasons why the context of a build ends before the build ends.
 var (
 	errTimeout = errors.New("the build's time is over")
 	errDisk    = errors.New("the build's files take too much disk")
 	errFull    = errors.New("the server's disk is full")
 )
 
-// limits are those of each command.
+// limits returns the limits of each command.
 func (b *Builder) limits() child.Limits {
 	return child.Limits{MemoryMB: b.cfg.MemoryMB, Processes: processLimit}
 }
 
-// bounded returns the context of a build's work, which ends when the build has reached a limit.
-// What is written between two looks at the disk is written; a build whose files are too many at its
-// end fails, too.
+// bounded returns the context of a build's work. The context ends when the build has reached a
+// limit. A build can exceed the limit between two looks at the disk. A build whose files take
+// too much disk at its end fails, too.
 func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 	timed, endTimed := context.WithTimeoutCause(j.ctx, j.builder.cfg.Timeout, errTimeout)
 	ctx, cancel := context.WithCancelCause(timed)
@@ -71,8 +71,8 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 	}
 }
 
-// stopped is the failure of a build that has reached a limit, with what it did then; nil when it
-// has reached none.
+// stopped returns the failure of a build that has reached a limit, with the work that it was
+// doing; nil if the build has reached no limit.
 func (j *job) stopped(ctx context.Context, doing string) error {
 	switch context.Cause(ctx) {
 	case errTimeout:
@@ -98,7 +98,8 @@ func (j *job) checkRoom() error {
 	return err
 }
 
-// checkDisk is about what a build has written since the last look.
+// checkDisk looks at the disk again, because a build may have written files since the last
+// look.
 func (j *job) checkDisk(dir string) error {
 	if j.overfull(dir) {
 		return build.Fail(build.ReasonOutOfDisk, "the files of the build take more than the %d MB of disk that they may.", j.builder.cfg.DiskMB)
@@ -106,14 +107,14 @@ func (j *job) checkDisk(dir string) error {
 	return nil
 }
 
-// overfull tells whether the files of a build take more disk than they may, or what is written
-// beside them does.
+// overfull reports whether the files of a build, or the files in its home, take more disk than
+// they may.
 func (j *job) overfull(dir string) bool {
 	cfg := j.builder.cfg
 	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
 }
 
-// takesMore tells whether the files in a directory take more disk than that.
+// takesMore reports whether the files in a directory take more disk than so many megabytes.
 func takesMore(dir string, megabytes int) bool {
 	most := int64(megabytes) << 20
 	return disk.Taken(dir, most) > most

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// TestABuildThatTakesTooMuchDisk is stopped while it writes, and at its end when it was faster than
-// who looks.
+// TestABuildThatTakesTooMuchDisk checks that the build is stopped while it writes, or that it
+// fails at its end if it was faster than the looks at its disk.
 func TestABuildThatTakesTooMuchDisk(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.DiskMB = 16 })
@@ -31,7 +31,8 @@ func TestABuildThatTakesTooMuchDisk(t *testing.T) {
 	m.build(t, buildtest.NewSpec(r.URL()))
 }
 
-// TestABuildThatTakesTooMuchMemory fails where the system can limit it.
+// TestABuildThatTakesTooMuchMemory checks that the build fails if the system can limit its
+// memory.
 func TestABuildThatTakesTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.MemoryMB = 128 })
@@ -43,12 +44,14 @@ func TestABuildThatTakesTooMuchMemory(t *testing.T) {
 	m.wantFailure(t, spec, build.ReasonOutOfMemory, "used more than the 128 MB of memory that a build may", "compiling")
 }
 
-// TestABuildWithoutRoom is not begun; one under way goes on in the reserve, and is stopped when
-// that is used, too. A command that fails then has the disk as its reason.
+// TestABuildWithoutRoom checks that a build without room is not begun. A build that runs goes
+// on in the reserve, and is stopped when the reserve is used, too. If a command fails then,
+// the disk is the reason.
 func TestABuildWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// before and later are what is free of the disk before the command begins, and then.
+		// before and later are the free bytes of the disk before the command begins, and after
+		// that.
 		before, later int64
 		command       string
 		words         []string
@@ -77,8 +80,8 @@ func TestABuildWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestTheSizeOfBuilds is known of those that are kept, also after a restart. A workspace without
-// room for another gets none.
+// TestTheSizeOfBuilds checks that the size of kept builds is known, also after a restart. A
+// workspace without room for another build gets no build.
 func TestTheSizeOfBuilds(t *testing.T) {
 	t.Parallel()
 	const megabyte = 1 << 20

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// The test binary is also the programs that the tests run; MODE says which.
+// The test binary also serves as the programs that the tests run. MODE names the program.
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv("MODE"); mode {
 	case "":
@@ -49,14 +49,15 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// gitCalls is the file in a build's directory with the command lines of every git that the builder
-// ran for it, sshCalls one with the agent's socket and the command lines of every ssh.
+// gitCalls is the file in a build's directory with the command lines of every git that the
+// builder ran for the build. sshCalls is the file with the agent's socket and the command
+// lines of every ssh.
 const gitCalls, sshCalls = "git-calls", "ssh-calls"
 
-// plant makes the server's environment one that builds must not see: a variable, a git
-// configuration that makes git useless, and an askpass program. It puts a git in front of the real
-// one that notes its command line, and a node in front of the real one that runs the script as-node
-// of its directory in place of the real one, if there is such a script.
+// plant puts things into the server's environment that builds must not see: a variable, a git
+// configuration that makes git useless, and an askpass program. In front of the real git it
+// puts a git that notes its command line. In front of the real node it puts a node that runs
+// the script as-node of its directory in place of the real node, if there is such a script.
 func plant() (dir string) {
 	dir, err := os.MkdirTemp("", "builder-test-")
 	check(err)
@@ -86,10 +87,10 @@ func call() {
 	conn, err := net.Dial("tcp", os.Getenv("ADDR"))
 	check(err)
 	fmt.Fprintln(conn, "here")
-	<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+	<-time.After(time.Hour) // not select {}: without a C runtime Go takes that for a deadlock
 }
 
-// serve is a server that builds what SPEC says until it is killed.
+// serve runs a server that builds the Spec in SPEC, until the server is killed.
 func serve() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
@@ -125,12 +126,12 @@ func newSwitchboard(t *testing.T) switchboard {
 	return switchboard{listener}
 }
 
-// caller is a shell command that calls and lives until it is killed.
+// caller returns a shell command that calls and lives until it is killed.
 func (s switchboard) caller() string {
 	return fmt.Sprintf("MODE=call ADDR=%s %s", s.Addr(), program())
 }
 
-// accept waits for a call; the function that it returns waits for the death of the caller.
+// accept waits for a call. The function that it returns waits for the death of the caller.
 func (s switchboard) accept(t *testing.T) (wantDeath func()) {
 	t.Helper()
 	conn, err := s.Accept()

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// installNode installs what a JavaScript repository depends on into its tree.
+// installNode installs the dependencies of a JavaScript repository into its tree.
 func (j *job) installNode(ctx context.Context, tree string, config framework.Config) (launch, error) {
 	version, err := j.checkNode(ctx, tree, config)
 	if err != nil {
@@ -55,8 +55,8 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}}, nil
 }
 
-// checkNode wants a node that is not older than the one that the configuration names, and returns
-// its version.
+// checkNode checks that the machine's node is not older than the version that the
+// configuration names, and returns the version of the machine's node.
 func (j *job) checkNode(ctx context.Context, tree string, config framework.Config) (string, error) {
 	path, err := j.builder.tools.find("node")
 	if err != nil {
@@ -82,9 +82,10 @@ func (j *job) checkNode(ctx context.Context, tree string, config framework.Confi
 	return there, j.note(revisionlog.Info, "node_version: asks for Node %s; this machine has %s, which is used", config.Version, there)
 }
 
-// installCommand is the one that was configured, or that of the repository's package manager: in
-// the version that package.json names, or else the machine's, or else ours. What the latter
-// installs may be kept for later builds.
+// installCommand returns the install command that was configured, or else the command of the
+// repository's package manager, in the version that package.json names, or else the machine's
+// version, or else the platform's version. The packages that the package manager installs may
+// be kept for later builds.
 func (j *job) installCommand(tree string, config framework.Config, nodeVersion string) (s step, kept modules, err error) {
 	if j.spec.InstallCommand != "" {
 		return step{
@@ -119,7 +120,8 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 	return s, kept, err
 }
 
-// nodeRuntime returns the runtime's directory with its own packages installed, which is done once.
+// nodeRuntime returns the runtime's directory with its own packages installed. They are
+// installed once.
 func (j *job) nodeRuntime(ctx context.Context) (string, error) {
 	dir, err := j.builder.runtimeDir(framework.Node)
 	if err != nil {

@@ -20,16 +20,16 @@ import (
 // locksKept is how many resolutions are kept for a workspace.
 const locksKept = 1000
 
-// pythonPlan is an environment on this machine, in whose paths nothing is left out.
+// pythonPlan is an environment on this machine. inputs, packages and path are absolute paths.
 type pythonPlan struct {
 	framework.Environment
 	inputs, packages, path []string
-	// runtime is the input that is not the repository's.
+	// runtime is the input that does not belong to the repository.
 	runtime string
 }
 
-// plan looks at the dependencies of the configuration, and writes those down that are in no file
-// yet.
+// plan reads the dependencies of the configuration, and writes the dependencies that are in no
+// file yet into a file.
 func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pythonPlan, error) {
 	environment, err := config.Environment(j.tree)
 	if err != nil {
@@ -49,19 +49,20 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 	}, replaceFile(written, []byte(environment.Requirements))
 }
 
-// python is how the environment of a build is made.
+// python holds the paths that are used to make the environment of a build.
 type python struct {
 	uv, runtimeDir, interpreter string
-	// dir is where commands run.
+	// dir is the directory where commands run.
 	dir string
 }
 
 // venv is the name of a build's environment in its directory.
 const venv = "venv"
 
-// installPython makes the environment of a Python repository in the revision's directory. What was
-// resolved once for the same dependencies is not resolved again, so that a later revision runs what
-// an earlier one did; what was installed for them is used in common.
+// installPython makes the environment of a Python repository in the revision's directory. If
+// the same dependencies were resolved before, they are not resolved again, so that a later
+// revision runs the same versions as the earlier revision. The packages that were installed
+// for them are shared.
 func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (launch, error) {
 	uv, err := j.builder.uv(ctx, j)
 	if err != nil {
@@ -104,8 +105,8 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	}, nil
 }
 
-// recordPython notes the interpreter that the environment has, and what its dependencies were
-// resolved to.
+// recordPython notes the version of the environment's interpreter, and the digest of the
+// versions that its dependencies were resolved to.
 func (j *job) recordPython(lock string) error {
 	versions, err := os.ReadFile(lock)
 	if err != nil {
@@ -122,11 +123,12 @@ func (j *job) recordPython(lock string) error {
 	return nil
 }
 
-// interpreterVersion is where the settings of an environment name it.
+// interpreterVersion matches the version of the interpreter in the settings of an environment.
 var interpreterVersion = regexp.MustCompile(`(?m)^version(?:_info)? *= *([0-9.]+)`)
 
-// installPackages installs what a lock names, or links to where it is installed for all builds, and
-// then the repository's own packages. It returns what the build shares.
+// installPackages installs the packages that a lock names, or links to the directory where
+// they are installed for all builds. Then it installs the repository's own packages. It
+// returns the directories that the build shares.
 func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {
 	shareable, err := j.shareable(plan, lock)
 	if err != nil {
@@ -157,11 +159,12 @@ func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lo
 	return shared, nil
 }
 
-// pinned matches lines of a lock that say all about what they name: a version, or a commit.
+// pinned matches the lines of a lock that fully determine a package: by a version, or by a
+// commit.
 var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #]+@[0-9a-f]{40}\b)`)
 
-// shareable tells whether what a lock names is the same for all builds, and none of it is to be
-// replaced by the repository's own packages.
+// shareable reports whether the packages that a lock names are the same for all builds, and
+// the repository's own packages replace no package among them.
 func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {
@@ -180,20 +183,21 @@ func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
 	return true, nil
 }
 
-// install installs packages into the environment of an interpreter. Files are not those of uv's
-// cache, which an agent could change through its own.
+// install installs packages into the environment of an interpreter. The files are not shared
+// with uv's cache, because an agent could change the cache through its own files.
 func (j *job) install(ctx context.Context, p python, interpreter string, more ...string) error {
 	return j.runStep(ctx, step{
 		what: "the installation of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
 		args: append([]string{p.uv, "pip", "install", "--quiet", "--link-mode", "copy", "--python", interpreter, "--no-deps"}, more...),
-		// Where bytecode is made, nobody changes the sources any more. As many processes as a large
-		// machine has processors would need more memory than a build may.
+		// When bytecode is made, the sources do not change any more. If uv started a process
+		// for each processor of a large machine, they would need more memory than a build may
+		// use.
 		env: []string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"},
 	})
 }
 
-// resolve returns a file with the versions of all packages. It is kept for the workspace under
-// everything that it follows from.
+// resolve returns a file with the versions of all packages. The file is kept for the
+// workspace, under a key of everything that it follows from.
 func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
 	if plan.Locked != nil {
 		exported := filepath.Join(j.temp(), "locked.txt")
@@ -230,8 +234,9 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 	return lock, errors.Join(replaceFile(lock, text), j.builder.keepNewest(locks, locksKept))
 }
 
-// resolveWith resolves the repository's dependencies together with the runtime's, and says whose
-// fault it is if they do not go together.
+// resolveWith resolves the repository's dependencies together with the runtime's dependencies.
+// If this fails, it finds out whether the repository's dependencies fail without the runtime,
+// too.
 func (j *job) resolveWith(ctx context.Context, compile step, runtime string) error {
 	own := compile
 	compile.args = append(slices.Clone(compile.args), runtime)
@@ -246,8 +251,9 @@ func (j *job) resolveWith(ctx context.Context, compile step, runtime string) err
 	return build.Fail(failed.Reason, "%s: %s", framework.RuntimeConflict, failed.Message)
 }
 
-// readInput reads a file that dependencies follow from: of the build's own, only what the
-// repository and its commands could have put there.
+// readInput reads a file that dependencies follow from. It reads a file in the build's own
+// directory without leaving that directory, because the repository and its commands may have
+// put the file there.
 func (j *job) readInput(path string) ([]byte, error) {
 	name, err := filepath.Rel(j.root.Name(), path)
 	if err != nil || !filepath.IsLocal(name) {
@@ -260,7 +266,8 @@ func (j *job) readInput(path string) ([]byte, error) {
 	return text, nil
 }
 
-// lockKey names everything that a resolution follows from: the interpreter and the inputs.
+// lockKey returns a digest of everything that a resolution follows from: the interpreter and
+// the inputs.
 func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
 	target, err := filepath.EvalSymlinks(interpreter)
 	if err != nil {
@@ -278,7 +285,8 @@ func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
-// uv returns the path of uv: the machine's, or one that is installed for all builds the first time.
+// uv returns the path of uv: the machine's uv, or a uv that is installed for all builds the
+// first time.
 func (b *Builder) uv(ctx context.Context, j *job) (string, error) {
 	if path, err := b.tools.find("uv"); err != nil || path != "" {
 		return path, err

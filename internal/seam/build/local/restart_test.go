@@ -38,7 +38,7 @@ func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
 	m, calls := openMachine(t, dir, func(c *local.Config) { c.Places = 1 }), newSwitchboard(t)
 	running := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(calls.caller())}).URL())
 	waiting := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
-	waiting.Workspace = running.Workspace // another's would not wait
+	waiting.Workspace = running.Workspace // a build of another workspace would not wait
 	m.start(t, running)
 	m.start(t, waiting)
 	wantDeath := calls.accept(t)

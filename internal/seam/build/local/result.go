@@ -24,7 +24,7 @@ func (b *Builder) resultPath(revision string) string {
 	return filepath.Join(b.recordOf(revision), "result.json")
 }
 
-// readResult returns the result of a finished build; a revision without one is absent.
+// readResult returns the result of a finished build; a revision without a result is absent.
 func (b *Builder) readResult(revision string) (build.Result, error) {
 	data, err := os.ReadFile(b.resultPath(revision))
 	if errors.Is(err, os.ErrNotExist) {
@@ -40,7 +40,7 @@ func (b *Builder) readResult(revision string) (build.Result, error) {
 	return build.Result(stored), nil
 }
 
-// writeResult stores a result whole and durably, or not at all.
+// writeResult stores a result completely and durably, or not at all.
 func (b *Builder) writeResult(revision string, result build.Result) error {
 	data, err := json.Marshal(storedResult(result))
 	if err != nil {

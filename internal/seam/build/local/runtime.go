@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
-// runtimeDir returns where the runtime's files are, after writing them there if this server has not
-// yet. A directory holds one version of them, so that agents that were built with another keep
-// theirs.
+// runtimeDir returns the directory of the runtime's files. It writes the files if the
+// directory is not there yet. A directory holds one version of the files, so that agents that
+// were built with another version keep their version.
 func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	files, err := fs.Sub(runtimes.Files, string(language))
 	if err != nil {
@@ -30,9 +30,10 @@ func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	return dir, b.publish(dir, func(temp string) error { return errors.Join(os.CopyFS(temp, files), openTree(temp)) })
 }
 
-// publish makes a directory by filling a temporary one, unless it is there: others see it whole or
-// not at all. Two that publish at a time both succeed. Users of workspaces read the directory where
-// the way to it is open.
+// publish makes a directory by filling a temporary directory, unless the directory is there.
+// Other builds see it complete or not at all. Two builds that publish it at the same time both
+// succeed. Users of workspaces can read the directory if they can enter its parent
+// directories.
 func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -52,12 +53,12 @@ func (b *Builder) publish(dir string, fill func(temp string) error) error {
 		return nil
 	}
 	if _, there := os.Stat(dir); there == nil {
-		err = nil // another was faster
+		err = nil // another build was faster
 	}
 	return errors.Join(err, os.RemoveAll(temp))
 }
 
-// hashFiles is a digest over names and contents.
+// hashFiles returns a digest over names and contents.
 func hashFiles(files fs.FS) (string, error) {
 	digest := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -74,7 +75,8 @@ func hashFiles(files fs.FS) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), err
 }
 
-// addTo adds a named text to a digest, so that no other sequence of names and texts gives the same.
+// addTo adds a named text to a digest, so that no other sequence of names and texts gives the
+// same digest.
 func addTo(digest io.Writer, name string, text []byte) {
 	fmt.Fprintf(digest, "%q %d\n", name, len(text))
 	digest.Write(text) //nolint:errcheck // a hash's Write never fails

@@ -44,7 +44,7 @@ func example(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// with returns the files with some replaced.
+// with returns the files, with some files replaced.
 func with(files map[string]string, more ...string) map[string]string {
 	for i := 0; i < len(more); i += 2 {
 		files[more[i]] = more[i+1]
@@ -52,7 +52,7 @@ func with(files map[string]string, more ...string) map[string]string {
 	return files
 }
 
-// wantAgent starts what was built and waits until it says that it is healthy.
+// wantAgent starts the artifact and waits until the agent reports that it is healthy.
 func wantAgent(t *testing.T, artifact build.Artifact) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +94,8 @@ func wantAgent(t *testing.T, artifact build.Artifact) {
 	<-ended
 }
 
-// TestRuntimes has one machine for all tests, so that uv and the Node runtime are installed once.
+// TestRuntimes uses one machine for all tests, so that uv and the Node runtime are installed
+// once.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -131,7 +132,7 @@ func testExamples(t *testing.T, m machine) {
 			files[changed] += "\n"
 			for _, manifest := range []string{"package.json", "package-lock.json"} {
 				if text, ok := files[manifest]; ok {
-					files[manifest] = strings.Replace(text, `"name": "node-react"`, `"name": "another"`, 2) // which says nothing of packages
+					files[manifest] = strings.Replace(text, `"name": "node-react"`, `"name": "another"`, 2) // this change is not about packages
 				}
 			}
 			repository.Commit(files)
@@ -167,8 +168,8 @@ func testDependencies(t *testing.T, m machine) {
 	wantAgent(t, m.build(t, spec).Artifact)
 }
 
-// testRelease has a repository with an older release, whose lock file is of another state: it
-// counts for nothing, as nobody asks for it.
+// testRelease builds a repository with an older release, whose lock file is of another state.
+// The lock file has no effect, because the configuration file does not ask for it.
 func testRelease(t *testing.T, m machine) {
 	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{
 		"framework.json": `{"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"}}`,
@@ -239,7 +240,7 @@ func flatten(files map[string]string) []string {
 	return list
 }
 
-// testPackageManagers has each install one package.
+// testPackageManagers lets each package manager install one package.
 func testPackageManagers(t *testing.T, m machine) {
 	for tool, locked := range buildtest.Locks {
 		t.Run(tool, func(t *testing.T) {

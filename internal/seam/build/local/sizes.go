@@ -14,15 +14,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// sizes is how much disk the builds take that have ended and are kept. What runs is bounded by
-// Config.DiskMB, and what builds leave in a workspace's home by Config.HomeMB.
+// sizes is the disk space of the builds that have ended and are kept. Config.DiskMB bounds the
+// builds that run, and Config.HomeMB the files that builds leave in a workspace's home.
 type sizes struct {
 	mu sync.Mutex
 	of map[string]size // by revision
 }
 
-// size is the content of size.json, which is beside a build's result. Builds of older versions have
-// none, and count nothing.
+// size is the content of size.json, which is beside a build's result. Builds of older versions
+// have no such file, and count as nothing.
 type size struct {
 	Workspace string `json:"workspace"`
 	Bytes     int64  `json:"bytes"`
@@ -72,14 +72,14 @@ func (b *Builder) keepSize(spec build.Spec) error {
 	return nil
 }
 
-// forgetSize gives back what a build took.
+// forgetSize gives back the disk space that a build took.
 func (b *Builder) forgetSize(revision string) {
 	b.sizes.mu.Lock()
 	defer b.sizes.mu.Unlock()
 	delete(b.sizes.of, revision)
 }
 
-// Size returns how much disk the builds of a workspace take that are kept.
+// Size returns the disk space, in bytes, of the builds of a workspace that are kept.
 func (b *Builder) Size(workspace string) (taken int64) {
 	b.sizes.mu.Lock()
 	defer b.sizes.mu.Unlock()

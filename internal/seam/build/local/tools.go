@@ -14,21 +14,22 @@ import (
 // toolNames are the programs of the machine that the platform's own steps run.
 var toolNames = []string{"git", "node", "npm", "python3", "uv"}
 
-// tools are the programs that platform steps run, as they were when the server started: what an
-// agent may put into PATH later is not run.
+// tools are the programs that platform steps run, as they were when the server started: a
+// program that an agent may put into PATH later is not run.
 type tools struct {
-	// paths are where the programs are, refused where they would be if agents could not write
-	// there, closed where they are but only root can run them. All are by name.
+	// paths are the paths of the programs. refused are the paths of programs that are not run
+	// because agents can write there. closed are the paths of programs that only root can run.
+	// All are by name.
 	paths, refused, closed map[string]string
 	// path is the PATH of platform steps, without directories that agents may write to.
 	path string
 }
 
-// usersTools are those tools that the users of workspaces run, too.
+// usersTools are the tools that the users of workspaces run, too.
 var usersTools = []string{"git", "node", "uv"}
 
-// findTools looks the tools up in a PATH, where workspaces have users of their own those that these
-// can run.
+// findTools looks the tools up in a PATH. If workspaces have users of their own, it looks for
+// tools that these users can run.
 func findTools(path, private string, users bool) tools {
 	var writable []string
 	if private != "" && child.Confines() {
@@ -51,7 +52,7 @@ func findTools(path, private string, users bool) tools {
 	return found
 }
 
-// consider takes a program for a tool that none was found for so far.
+// consider takes a program for a tool if no program was found for the tool so far.
 func (t *tools) consider(name, candidate string, writable []string, users bool) {
 	info, err := os.Stat(candidate)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || t.paths[name] != "" || t.refused[name] != "" {
@@ -67,8 +68,8 @@ func (t *tools) consider(name, candidate string, writable []string, users bool) 
 	}
 }
 
-// reachedThrough tells whether a path, or a link on the way to what it names, lies in one of the
-// directories.
+// reachedThrough reports whether a path, or a link on the way to its target, lies in one of
+// the directories.
 func reachedThrough(path string, dirs []string) bool {
 	for range 40 { // as many links as the kernel follows
 		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -96,7 +97,7 @@ func reachedThrough(path string, dirs []string) bool {
 	return true
 }
 
-// find returns the path of a tool, "" when the machine has none.
+// find returns the path of a tool, "" if the machine does not have the tool.
 func (t tools) find(name string) (string, error) {
 	if at := t.refused[name]; at != "" {
 		return "", build.Fail(build.ReasonRuntimeMissing,
@@ -115,14 +116,14 @@ func (b *Builder) makeShared() error {
 	return errors.Join(makeReadable(b.shared()...), makeDirs(filepath.Join(tools, "home"), filepath.Join(tools, "tmp")))
 }
 
-// Closed are the files that variables of this server's environment name to commands of tenants,
-// certificates for one, and that users of their own cannot read.
+// Closed returns the files that variables of this server's environment name to commands of
+// tenants, for example certificates, and that the users of workspaces cannot read.
 func Closed() []string {
 	return slices.DeleteFunc(filesOf(network), child.Reaches)
 }
 
-// Withheld names the variables of this server's environment that commands of tenants get without
-// the credentials in them.
+// Withheld returns the names of the variables of this server's environment that commands of
+// tenants get without the credentials in them.
 func Withheld() []string {
 	var names []string
 	for _, variable := range passOn(network) {

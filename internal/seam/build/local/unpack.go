@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// fetch puts what is to be built into the tree.
+// fetch puts the files to build into the tree.
 func (j *job) fetch(ctx context.Context, tree string) (commit, error) {
 	if j.spec.Tarball == "" {
 		return j.clone(ctx, tree)
@@ -19,8 +19,9 @@ func (j *job) fetch(ctx context.Context, tree string) (commit, error) {
 	return j.unpack(ctx)
 }
 
-// unpack puts the files of an upload into the tree. The digest of the tarball stands for a commit's
-// id, and the time at which it was begun to be uploaded for that of the commit.
+// unpack puts the files of an upload into the tree. The digest of the tarball takes the place
+// of a commit's id, and the time at which its upload began takes the place of the commit's
+// time.
 func (j *job) unpack(ctx context.Context) (_ commit, err error) {
 	ref, ok := upload.ParseOf(j.spec.Workspace, j.spec.Deployment, j.spec.Tarball)
 	if !ok || j.builder.cfg.Uploads == nil {
@@ -44,7 +45,7 @@ func (j *job) unpack(ctx context.Context) (_ commit, err error) {
 	return commit{id: digest, made: id.Time(ref.Upload)}, j.note(revisionlog.Info, "sha256 %s", digest)
 }
 
-// fetching is what a build does before it has the tree.
+// fetching describes the work of a build before it has the tree.
 func (j *job) fetching() string {
 	if j.spec.Tarball == "" {
 		return "cloning the repository."

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// kept is what was uploaded.
+// kept are the uploaded tarballs.
 type kept map[upload.Ref][]byte
 
 func (k kept) Open(_ context.Context, ref upload.Ref) (io.ReadCloser, error) {
@@ -27,7 +27,7 @@ func (k kept) Open(_ context.Context, ref upload.Ref) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
-// uploaded is a build of a tarball, which is kept unless it is nil.
+// uploaded returns the Spec of a tarball's build. The tarball is kept, unless it is nil.
 func uploaded(k kept, tarball []byte) build.Spec {
 	spec := buildtest.NewSpec("")
 	spec.Ref, spec.ConfigPath = "", "service/framework.json"
@@ -38,7 +38,7 @@ func uploaded(k kept, tarball []byte) build.Spec {
 	return spec
 }
 
-// TestATarballIsBuiltAsACommitIs builds what was uploaded.
+// TestATarballIsBuiltAsACommitIs builds an uploaded tarball.
 func TestATarballIsBuiltAsACommitIs(t *testing.T) {
 	t.Parallel()
 	uploads := kept{}
@@ -58,7 +58,7 @@ func TestATarballIsBuiltAsACommitIs(t *testing.T) {
 	}
 }
 
-// TestATarballThatCannotBeBuilt says why, in words.
+// TestATarballThatCannotBeBuilt checks the messages that explain why.
 func TestATarballThatCannotBeBuilt(t *testing.T) {
 	t.Parallel()
 	uploads := kept{}
@@ -79,8 +79,8 @@ func TestATarballThatCannotBeBuilt(t *testing.T) {
 	}
 }
 
-// TestATarballOfSomebodyElse names one of another deployment, which the domain does not let
-// through.
+// TestATarballOfSomebodyElse names a tarball of another deployment, which the domain does not
+// let through.
 func TestATarballOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	uploads := kept{}

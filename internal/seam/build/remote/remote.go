@@ -1,5 +1,5 @@
-// Package remote builds on an agent host: another process, of this machine or one that it can
-// reach, which has the builder (package agenthost).
+// Package remote builds on an agent host: another process, on this machine or on a machine
+// that it can reach, which has the builder (package agenthost).
 package remote
 
 import (
@@ -16,8 +16,8 @@ type Builder struct{ host *wire.Client }
 
 var _ build.Builder = (*Builder)(nil)
 
-// New returns a builder that hands its work to the host at baseURL, where token is the host's own
-// bearer token. A nil client stands for one that suits.
+// New returns a builder that hands its work to the host at baseURL, where token is the host's
+// own bearer token. If client is nil, New uses a suitable client.
 func New(baseURL, token string, client *http.Client) *Builder {
 	return &Builder{host: wire.NewClient(baseURL, token, client)}
 }
@@ -30,7 +30,7 @@ func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
 	return nil
 }
 
-// Await returns the result of a build as soon as it has one.
+// Await returns the result of a build as soon as the build has a result.
 func (b *Builder) Await(ctx context.Context, revision string) (build.Result, error) {
 	result, err := wire.Await(ctx, b.host, wire.Path(wire.Build, revision), func(r build.Result) bool { return r.State != build.Running })
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 	return result, nil
 }
 
-// Remove cancels the build if it still runs and erases what it left.
+// Remove cancels the build if it still runs, and erases everything that it left.
 func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if err := b.host.Send(ctx, http.MethodDelete, wire.Path(wire.Build, revision), nil); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)

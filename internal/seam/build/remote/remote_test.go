@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const token = "token-of-the-host"
 
-// newHost serves a builder and returns where.
+// newHost serves a builder and returns its URL.
 func newHost(t *testing.T) (url string) {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -73,7 +73,7 @@ func TestHostRefuses(t *testing.T) {
 	}
 }
 
-// TestAwaitAsksAgain has a host whose long polls end before there is a result.
+// TestAwaitAsksAgain uses a host whose long polls end before there is a result.
 func TestAwaitAsksAgain(t *testing.T) {
 	t.Parallel()
 	polls := 0

@@ -1,5 +1,5 @@
-// Package repository has the rules about where builders clone from: which addresses they take,
-// which protocols git may use for one, and which host its credentials are for.
+// Package repository has the rules about where builders clone from: which addresses they
+// accept, which protocols git may use for an address, and which host its credentials are for.
 package repository
 
 import (
@@ -11,30 +11,31 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// Repository is where to clone from.
+// Repository is the place that a builder clones from.
 type Repository struct {
-	// URL has no password in it, and no user name either where git gets that from the credentials.
+	// URL contains no password. It contains no user name either if git gets the user name from
+	// the credentials.
 	URL string
-	// Path is the directory of this machine that git will look for it at, "" for a repository on
-	// the network.
+	// Path is the directory of this machine in which git will look for the repository, "" for
+	// a repository on the network.
 	Path string
-	// Protocols are those that git may use, for submodules too. A repository on the network must
-	// not name files of this machine.
+	// Protocols are the protocols that git may use, for submodules too. A repository on the
+	// network must not name files of this machine.
 	Protocols string
 	Credentials
 }
 
-// Credentials are for the host of one repository. They are empty when there are none, or when git
-// cannot be given them.
+// Credentials are for the host of one repository. They are empty if the repository has no
+// credentials, or if git cannot be given them.
 type Credentials struct {
-	// Scope is the scheme and host that they are for.
+	// Scope is the scheme and host that the credentials are for.
 	Scope, Username, Password string
 }
 
-// Given tells whether there are any.
+// Given reports whether there are credentials.
 func (c Credentials) Given() bool { return c.Username != "" || c.Password != "" }
 
-// Pair is "user:password", or "" when there are none.
+// Pair returns "user:password", or "" if there are no credentials.
 func (c Credentials) Pair() string {
 	if !c.Given() {
 		return ""
@@ -42,12 +43,12 @@ func (c Credentials) Pair() string {
 	return c.Username + ":" + c.Password
 }
 
-// Network are the protocols of repositories that are not on this machine. git's own is not among
-// them: it knows neither encryption nor credentials, and no proxy that could check where it
-// connects to.
+// Network are the protocols of repositories that are not on this machine. git's own protocol
+// is not among them: it has neither encryption nor credentials, and it uses no proxy that
+// could check which address it connects to.
 const Network = "https:http:ssh"
 
-// shortForm matches the form user@host:path that git takes for ssh.
+// shortForm matches the form user@host:path, which git takes as an ssh address.
 var shortForm = regexp.MustCompile(`^[A-Za-z0-9_][^/:]*:[^:]`)
 
 var (
@@ -56,8 +57,9 @@ var (
 	refusedNetwork = build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from here: use https:// or ssh://.")
 )
 
-// Parse checks the address of a repository and takes its credentials out. What is wrong with it is
-// a build.Failure that does not repeat it, as it may have a password in it.
+// Parse checks the address of a repository and takes the credentials out of it. If the address
+// is wrong, the error is a build.Failure that does not repeat the address, because it may
+// contain a password.
 func Parse(spec build.Spec) (Repository, error) {
 	if r, ok := parse(spec); ok && r.Path == "" {
 		return r, nil
@@ -65,8 +67,8 @@ func Parse(spec build.Spec) (Repository, error) {
 	return Repository{}, refusedNetwork
 }
 
-// ParseHere is Parse for a builder on one machine, which clones from the machine's own directories
-// where local says so.
+// ParseHere is Parse for a builder on one machine, which clones from the machine's own
+// directories if local is true.
 func ParseHere(spec build.Spec, local bool) (Repository, error) {
 	r, ok := parse(spec)
 	switch {
@@ -115,13 +117,15 @@ func parse(spec build.Spec) (Repository, bool) {
 	return r, true
 }
 
-// isPath tells whether a file's address is nothing but a path. git takes all that follows the
-// slashes for the path, and would look elsewhere than where the rest is left out.
+// isPath reports whether a file URL is nothing but a path. git takes everything that follows
+// the slashes as the path. So if the URL had other parts, git would look in another place than
+// the path without these parts.
 func isPath(u *url.URL) bool {
 	return filepath.IsAbs(u.Path) && *u == url.URL{Scheme: u.Scheme, Path: u.Path, RawPath: u.RawPath}
 }
 
-// CredentialsOf are the credentials of the spec, or else those that its address still has in it.
+// CredentialsOf returns the credentials of the spec, or else the credentials that are still in
+// its address.
 func CredentialsOf(spec build.Spec) (username, password string) {
 	if spec.Credentials != "" {
 		username, password, _ = strings.Cut(spec.Credentials, ":")

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Kinds of agents, which the environment variable AGENT names.
+// Kinds of agents, as the environment variable AGENT names them.
 const (
-	// Serve is a healthy agent. With STUBBORN it ignores SIGTERM, with ASK=address it ends before
-	// it listens unless who is there says "go on", and with CALL=address it keeps a connection to
-	// there as long as it lives.
+	// Serve is a healthy agent. With STUBBORN it ignores SIGTERM. With ASK=address it calls
+	// that address before it listens, and ends unless the answer is "go on". With CALL=address
+	// it keeps a connection to that address as long as it lives.
 	Serve = "serve"
 	// Exit prints many lines and ends at once.
 	Exit = "exit"
@@ -30,8 +30,8 @@ const (
 	Sick = "sick"
 )
 
-// Main makes the test binary one of the agents if AGENT names one; it then does not return.
-// TestMain calls it before anything else.
+// Main makes the test binary one of the agents if AGENT names one, and then does not return.
+// TestMain calls Main before anything else.
 func Main() {
 	switch os.Getenv("AGENT") {
 	case Serve:
@@ -44,13 +44,13 @@ func Main() {
 		os.Exit(7)
 	case Deaf:
 		fmt.Println("loading")
-		<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+		<-time.After(time.Hour) // not select {}: without a C runtime, Go takes that for a deadlock
 	case Sick:
 		listen(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	}
 }
 
-// RunAgent is the agent Serve. It does what the body of an invocation asks for.
+// RunAgent is the agent Serve. It does the action that the body of an invocation names.
 func RunAgent() {
 	fmt.Println("serving with", os.Getenv("SECRET"))
 	if os.Getenv("STUBBORN") != "" {
@@ -70,14 +70,15 @@ func RunAgent() {
 	listen(mux)
 }
 
-// self tells a process from all others, also from those that have the same id in other containers.
+// self distinguishes a process from all others, also from processes that have the same id in
+// other containers.
 var self = fmt.Sprint(os.Getpid(), "-", rand.Text())
 
-// deaf is what an agent becomes that is told to.
+// deaf reports whether the agent was told not to answer its health check any more.
 var deaf atomic.Bool
 
-// ping answers the health check. With LATER the agent ends, or is deaf, a moment after it was first
-// seen to be healthy.
+// ping answers the health check. With LATER the agent ends, or becomes deaf, a moment after
+// its first healthy answer.
 func ping(w http.ResponseWriter, _ *http.Request) {
 	if deaf.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -95,7 +96,8 @@ func ping(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// listen serves at the agent's port, or with TAKE=socket at the socket that it is offered.
+// listen serves at the agent's port, or with TAKE=socket at the socket that the agent is
+// offered.
 func listen(handler http.Handler) {
 	if path := os.Getenv("SLIPWAY_SOCKET"); os.Getenv("TAKE") == "socket" && path != "" {
 		listener, err := net.Listen("unix", path)
@@ -131,7 +133,7 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 	case "list":
 		names, err := os.ReadDir(argument)
 		fmt.Fprint(w, names, err)
-	case "relink": // its own socket becomes a link to another one
+	case "relink": // its own socket becomes a link to another socket
 		path := os.Getenv("SLIPWAY_SOCKET")
 		check(os.Remove(path))
 		check(os.Symlink(argument, path))
@@ -147,8 +149,8 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hold answers "held", then "done" when the one at the address says so. A caller that leaves before
-// is reported there.
+// hold answers "held", and then "done" when the listener at the address says so. If the caller
+// leaves before that, hold reports it to the listener.
 func hold(w http.ResponseWriter, r *http.Request, address string) {
 	fmt.Fprintln(w, "held")
 	check(http.NewResponseController(w).Flush())

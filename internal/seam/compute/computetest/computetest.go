@@ -1,6 +1,6 @@
-// Package computetest is the conformance suite of package compute, for targets whose agents are
-// processes of the machine that the tests run on. The agents are the test binary itself: TestMain
-// calls Main first.
+// Package computetest is the conformance suite of package compute, for targets whose agents
+// are processes of the machine that runs the tests. The agents are the test binary itself:
+// TestMain calls Main first.
 package computetest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Run proves that the targets that open makes keep the promises of package compute. A target lives
-// as long as its test; it restarts agents without much of a pause.
+// Run proves that the targets that open makes keep the promises of package compute. A target
+// lives as long as its test; it restarts agents with only a short pause.
 func Run(t *testing.T, open func(t *testing.T) compute.Target) {
 	for name, promise := range map[string]func(fixture){
 		"a release serves until it is removed":          servesUntilRemoved,
@@ -188,7 +188,8 @@ func restarted(f fixture) {
 			f.Fatal("the agent answered instead of ending")
 		}
 		done()
-		// The target may not have seen the end yet; it is seen when an invocation finds nobody.
+		// The target may not have noticed the end yet. It notices the end when an invocation
+		// finds no agent.
 		for ctx := f.context(); ; {
 			endpoint, done, err := f.target.Acquire(ctx, r.Ref)
 			must(f.T, err)

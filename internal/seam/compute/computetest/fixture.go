@@ -48,7 +48,8 @@ func NewRelease(agent string, env ...string) compute.Release {
 	return r
 }
 
-// Ask invokes an agent and returns its whole answer. An error also says that the answer broke off.
+// Ask invokes an agent and returns its whole answer. An answer that breaks off is an error,
+// too.
 func Ask(ctx context.Context, endpoint compute.Endpoint, words string) (string, error) {
 	response, err := Invoke(ctx, endpoint, words)
 	if err != nil {
@@ -79,8 +80,8 @@ type Switchboard struct {
 	listener net.Listener
 }
 
-// Host is the address at which agents reach the tests. Where agents have another loopback
-// interface, TestMain sets it.
+// Host is the address at which agents reach the tests. TestMain sets it if agents have another
+// loopback interface.
 var Host = "127.0.0.1"
 
 // NewSwitchboard listens as long as the test lasts.
@@ -92,7 +93,7 @@ func NewSwitchboard(t *testing.T) Switchboard {
 	return Switchboard{t, listener}
 }
 
-// Address is what an agent calls.
+// Address is the address that an agent calls.
 func (s Switchboard) Address() string { return s.listener.Addr().String() }
 
 // Accept waits for a call.
@@ -137,7 +138,7 @@ func (c Call) WantDeath() {
 	}
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 const patience = 30 * time.Second
 
 func must(t *testing.T, err error) {
@@ -179,7 +180,7 @@ func (f fixture) want(r compute.Release, state compute.State, reason string) com
 	return got
 }
 
-// wantUnavailable checks that a release cannot be had, and why.
+// wantUnavailable checks that a release is not available, and why.
 func (f fixture) wantUnavailable(ctx context.Context, r compute.Release, want compute.State) {
 	f.Helper()
 	_, done, err := f.target.Acquire(ctx, r.Ref)
@@ -192,7 +193,7 @@ func (f fixture) wantUnavailable(ctx context.Context, r compute.Release, want co
 	}
 }
 
-// healthy applies a release and returns where it answers.
+// healthy applies a release and waits until it is healthy.
 func (f fixture) healthy(r compute.Release) {
 	f.Helper()
 	f.apply(r)
@@ -210,7 +211,7 @@ func (f fixture) ask(r compute.Release, words string) string {
 	return answer
 }
 
-// held is an invocation that goes on until it is told to end.
+// held is an invocation that lasts until it is told to end.
 type held struct {
 	f     fixture
 	call  Call
@@ -219,7 +220,7 @@ type held struct {
 	lines *bufio.Reader
 }
 
-// hold begins such an invocation and returns when the first part of its answer has arrived.
+// hold begins a held invocation and returns when the first part of its answer has arrived.
 func (f fixture) hold(ctx context.Context, r compute.Release) held {
 	f.Helper()
 	calls := NewSwitchboard(f.T)

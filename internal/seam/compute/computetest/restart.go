@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// RunRestart proves of targets like those of Run that they keep the promises of compute.Restarter
-// too.
+// RunRestart proves, for targets as Run takes them, that they keep the promises of
+// compute.Restarter too.
 func RunRestart(t *testing.T, open func(t *testing.T) compute.Target) {
 	for name, promise := range map[string]func(fixture){
 		"a restart has a successor take the place":              succeeded,
@@ -34,7 +34,7 @@ func RunRestart(t *testing.T, open func(t *testing.T) compute.Target) {
 	}
 }
 
-// restarter is the target as what it has to be here.
+// restarter is the target as a compute.Restarter, which it must be.
 func (f fixture) restarter() compute.Restarter { return f.target.(compute.Restarter) }
 
 // restart asks for a restart with another value of a variable, and returns its id.
@@ -56,7 +56,7 @@ func (f fixture) wantRestart(r compute.Release, restartID string, state compute.
 	return got
 }
 
-// wantVariable checks what an agent has in its environment.
+// wantVariable checks a variable of an agent's environment.
 func (f fixture) wantVariable(r compute.Release, want string) {
 	f.Helper()
 	var got []string
@@ -78,7 +78,7 @@ func succeeded(f fixture) {
 	pid := first.Hear()
 	before := f.hold(f.context(), r)
 	restartID := f.restart(r, "VALUE", "new")
-	successor := asks.Accept() // which waits
+	successor := asks.Accept() // the successor, which waits
 	f.wantVariable(r, "VALUE=old")
 	f.want(r, compute.Healthy, "")
 	successor.Say("go on")
@@ -123,7 +123,7 @@ func refusesNobody(f fixture) {
 	callers.Wait()
 }
 
-// tryPID asks a release for its process, as one caller who has no patience.
+// tryPID asks a release for the id of its process, as a caller that has no patience.
 func (f fixture) tryPID(r compute.Release) (string, error) {
 	endpoint, done, err := f.target.Acquire(f.Context(), r.Ref)
 	if err != nil {

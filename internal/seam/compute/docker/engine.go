@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
-// Labels of all that the target makes.
+// Labels of everything that the target makes.
 const (
 	labelPrefix     = "slipway."
 	labelServer     = labelPrefix + "server"
@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	// sweepLimit bounds the removal of what was left behind.
+	// sweepLimit bounds the removal of an earlier server's containers, volumes and networks.
 	sweepLimit = time.Minute
 	// networkLimit bounds the wait for the last container to leave a network.
 	networkLimit = 5 * time.Second
@@ -33,18 +33,18 @@ const (
 	engineRetry = 200 * time.Millisecond
 )
 
-// size is what an engine has for one container at most.
+// size is the most that an engine has for one container.
 type size struct {
 	cpus   int
 	memory int64
 }
 
-// network is the name of the network that the server's containers are in, where they do not reach
-// each other.
+// network is the name of the network of the server's containers. The containers cannot reach
+// each other in it.
 func (e *engine) network() string { return "slipway-" + e.server }
 
-// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier
-// server of this name. All who want that at one time wait together.
+// meet makes sure that the engine answers, has the server's network, and has nothing left of
+// an earlier server of this name. Concurrent callers wait together.
 func (e *engine) meet(ctx context.Context) error {
 	for giveUp := time.Now().Add(e.cfg.EngineLimit); ; {
 		met := e.meetings.DoChan("", func() (any, error) { return nil, e.greet() })
@@ -52,7 +52,8 @@ func (e *engine) meet(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case outcome := <-met:
-			// Another release may have waited for so long already that this one waited too little.
+			// This caller may have joined a wait that another release began much earlier, so
+			// it may have waited too little.
 			if outcome.Err == nil || e.closing.Err() != nil || time.Now().After(giveUp) {
 				return outcome.Err
 			}
@@ -60,7 +61,7 @@ func (e *engine) meet(ctx context.Context) error {
 	}
 }
 
-// greet is meet for all who wait.
+// greet does the work of meet once for all waiting callers.
 func (e *engine) greet() error {
 	ctx, cancel := context.WithTimeout(e.closing, e.cfg.EngineLimit+sweepLimit)
 	defer cancel()
@@ -76,7 +77,7 @@ func (e *engine) greet() error {
 	if err := errors.Join(e.keepName(), e.sweepAll(ctx)); err != nil {
 		return err
 	}
-	// An engine goes on creating what nobody waits for any more.
+	// An engine continues to create a network after its caller has stopped waiting.
 	creating, stop := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
 	defer stop()
 	_, err = e.client.NetworkCreate(creating, e.network(), client.NetworkCreateOptions{
@@ -90,7 +91,8 @@ func (e *engine) greet() error {
 	return nil
 }
 
-// leave removes all that the server has at the engine, if it ever met it, and never meets it again.
+// leave removes everything that the server has at the engine, if the server ever met the
+// engine. After that, the server never meets it again.
 func (e *engine) leave() error {
 	e.close()
 	e.mu.Lock()
@@ -107,8 +109,8 @@ func (e *engine) leave() error {
 	return nil
 }
 
-// sweepAll removes all that the server ever made. Its networks are looked for by their label, as an
-// engine may have several of one name.
+// sweepAll removes everything that the server ever made. It finds the server's networks by
+// their label, because an engine may have several networks of one name.
 func (e *engine) sweepAll(ctx context.Context) error {
 	if err := e.sweep(ctx, labelServer+"="+e.server); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (e *engine) sweepAll(ctx context.Context) error {
 	return failed
 }
 
-// removeNetwork tries for a moment: a container that was removed may still be leaving it.
+// removeNetwork tries for a moment, because a removed container may still be leaving the
+// network.
 func (e *engine) removeNetwork(ctx context.Context, network string) error {
 	for giveUp := time.Now().Add(networkLimit); ; {
 		_, err := e.client.NetworkRemove(ctx, network, client.NetworkRemoveOptions{})
@@ -160,8 +163,8 @@ func (e *engine) sweep(ctx context.Context, label string) error {
 	return failed
 }
 
-// ignoreGone is nil for an error that says that something is gone already, or being removed by
-// another call.
+// ignoreGone is nil for an error that says that a resource is gone already, or that another
+// call is removing it.
 func ignoreGone(err error) error {
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil

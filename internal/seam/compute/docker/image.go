@@ -19,10 +19,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 )
 
-// Pull policies, by the names that Kubernetes has for them. pullTag is that of a release's own
-// image: a digest that is there is not pulled, a tag is pulled anew. Whatever the policy, the
-// registry is asked whether these credentials may have an image before the engine's copy is used:
-// another workspace may have pulled it.
+// Pull policies, by the names that Kubernetes gives them. pullTag is the policy of a release's
+// own image: a digest that is on this machine is not pulled, a tag is pulled again. With every
+// policy, the registry is asked whether these credentials may have an image before the
+// engine's copy is used, because another workspace may have pulled that copy.
 const (
 	pullTag          = ""
 	pullAlways       = "Always"
@@ -30,8 +30,8 @@ const (
 	pullNever        = "Never"
 )
 
-// resolve makes an image be there, and returns its name by digest: one of its repository's, or the
-// engine's own for an image that no repository has.
+// resolve makes an image available at the engine, and returns its name by digest. This is a
+// digest of the image's repository, or the engine's own if no repository has the image.
 func (e *engine) resolve(ctx context.Context, image, policy string, keys keychain) (string, *compute.Status) {
 	pinned, err := e.pin(ctx, image, policy, keys)
 	if err != nil {
@@ -77,12 +77,13 @@ func (e *engine) admit(ctx context.Context, image string, named reference.Named,
 	return err
 }
 
-// notAsked is why a registry may not be asked.
+// notAsked is the reason why a registry may not be asked.
 type notAsked struct{ error }
 
-// refused tells that a registry does not let these credentials have an image, or may not be asked.
-// An image of it that is on this machine was pulled, or built, by somebody who may have it. Engines
-// hand on a registry's answer in its words.
+// refused reports whether an error means that a registry does not give an image to these
+// credentials, or that the registry may not be asked. A copy of that image on this machine was
+// pulled, or built, by a party that may have it. Engines pass on a registry's answer in the
+// registry's words.
 func refused(err error) bool {
 	if _, ok := errors.AsType[notAsked](err); ok {
 		return true
@@ -96,7 +97,7 @@ func refused(err error) bool {
 	})
 }
 
-// mustBeThere wants an image that the engine has.
+// mustBeThere returns an error if the engine does not have the image.
 func (e *engine) mustBeThere(ctx context.Context, image string) error {
 	_, err := e.client.ImageInspect(ctx, image)
 	if errdefs.IsNotFound(err) {
@@ -105,7 +106,7 @@ func (e *engine) mustBeThere(ctx context.Context, image string) error {
 	return err
 }
 
-// digestOf is the digest that an image has in its repository, or else at the engine.
+// digestOf is the digest of an image in its repository, or else at the engine.
 func (e *engine) digestOf(ctx context.Context, image string, named reference.Named) (string, error) {
 	there, err := e.client.ImageInspect(ctx, image)
 	if err != nil {
@@ -119,7 +120,8 @@ func (e *engine) digestOf(ctx context.Context, image string, named reference.Nam
 	return there.ID, nil
 }
 
-// credentials are those for an image's registry, if that is one that may be asked.
+// credentials are the credentials for an image's registry. It is an error if that registry may
+// not be asked.
 func (e *engine) credentials(ctx context.Context, named reference.Named, keys keychain) (string, error) {
 	if e.cfg.CheckRegistry != nil {
 		if err := e.cfg.CheckRegistry(ctx, reference.Domain(named)); err != nil {
@@ -129,7 +131,7 @@ func (e *engine) credentials(ctx context.Context, named reference.Named, keys ke
 	return keys.of(reference.Domain(named))
 }
 
-// ask has the engine ask an image's registry for it, without getting it.
+// ask makes the engine ask an image's registry for the image, without pulling it.
 func (e *engine) ask(ctx context.Context, named reference.Named, keys keychain) error {
 	auth, err := e.credentials(ctx, named, keys)
 	if err != nil {
@@ -139,7 +141,7 @@ func (e *engine) ask(ctx context.Context, named reference.Named, keys keychain) 
 	return err
 }
 
-// pull has the engine get an image.
+// pull makes the engine pull an image.
 func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
 	auth, err := e.credentials(ctx, named, keys)
 	if err != nil {
@@ -152,7 +154,7 @@ func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain)
 	return errors.Join(progress.Wait(ctx), progress.Close())
 }
 
-// keychain has credentials of registries, by host.
+// keychain holds credentials of registries, by host.
 type keychain map[string]registry.AuthConfig
 
 // dockerHub is the name under which Docker configurations keep the credentials of docker.io.
@@ -196,7 +198,8 @@ func (e *engine) logIn(ctx context.Context, ref compute.Ref, keys keychain) erro
 	return nil
 }
 
-// of returns the credentials for a registry as the engine takes them, "" for none.
+// of returns the credentials for a registry in the engine's encoding, "" if there are no
+// credentials.
 func (k keychain) of(host string) (string, error) {
 	auth, ok := k[host]
 	if !ok && host == "docker.io" {

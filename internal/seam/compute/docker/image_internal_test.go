@@ -12,9 +12,9 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// TestAttackAnImageThatTheRegistryRefuses is on the machine, since somebody else's credentials have
-// pulled it. It is used only where the registry does not answer, whatever it is named by and
-// whatever the release says about pulling.
+// TestAttackAnImageThatTheRegistryRefuses: the image is on the machine, because another
+// party's credentials have pulled it. It is used only if the registry does not answer, however
+// the release names it and whatever the release says about pulling.
 func TestAttackAnImageThatTheRegistryRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -138,7 +138,7 @@ func (m machine) Apply(ctx context.Context, r compute.Release) error {
 	return m.Target.Apply(ctx, contained(r))
 }
 
-// Restart restarts such a release.
+// Restart restarts a release of the test binary in that image.
 func (m machine) Restart(ctx context.Context, r compute.Release, restartID string) error {
 	return m.Target.Restart(ctx, contained(r), restartID)
 }
@@ -163,7 +163,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -181,7 +181,7 @@ func (m machine) want(t *testing.T, r compute.Release, state compute.State, reas
 	return got
 }
 
-// lines is what the release has printed.
+// lines is the output of the release.
 func (m machine) lines(t *testing.T, r compute.Release) (said []string) {
 	t.Helper()
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 100})
@@ -192,7 +192,7 @@ func (m machine) lines(t *testing.T, r compute.Release) (said []string) {
 	return said
 }
 
-// containers are the names and ids of those that have a label.
+// containers are the names and ids of the containers that have a label.
 func containers(t *testing.T, label string) []string {
 	t.Helper()
 	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
@@ -204,7 +204,7 @@ func containers(t *testing.T, label string) []string {
 	return ids
 }
 
-// wantNothing waits until the engine has nothing of a release.
+// wantNothing waits until nothing of a release is left at the engine.
 func wantNothing(t *testing.T, r compute.Release) {
 	t.Helper()
 	label := "slipway.revision=" + r.Revision

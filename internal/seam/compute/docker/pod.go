@@ -20,33 +20,34 @@ import (
 )
 
 const (
-	// host and port are where an agent in a container listens.
+	// host and port are the address at which an agent in a container listens.
 	host = "0.0.0.0"
 	port = "8080"
-	// defaultCPU and defaultMemoryMB are what a replica asks for whose resource_spec says nothing;
-	// it may use twice as much.
+	// defaultCPU and defaultMemoryMB are the request of a replica whose resource_spec names no
+	// amounts. The replica may use twice as much.
 	defaultCPU      = 1
 	defaultMemoryMB = 2048
-	// logSize bounds what the engine keeps of a container's output.
+	// logSize bounds the part of a container's output that the engine keeps.
 	logSize = "10m"
 )
 
 var agentPort = network.MustParsePort(port + "/tcp")
 
-// pod is what the replicas of a release are made of.
+// pod describes the replicas of a release.
 type pod struct {
 	podSpec
 	spec compute.Release
 	keys keychain
 }
 
-// newPod reads a release. The secrets that the engine pulls with are not the agent's.
+// newPod reads a release. It takes the secrets that the engine pulls with out of the agent's
+// environment.
 func newPod(spec compute.Release) (pod, error) {
 	parsed, err := parse(spec.ResourceSpec)
 	if err != nil {
 		return pod{}, err
 	}
-	if len(spec.ResourceSpec) == 0 { // the image was made from a repository, whose deployment's type says what it may use
+	if len(spec.ResourceSpec) == 0 { // the image was made from a repository, and the deployment's type says how much it may use
 		parsed.CPULimit, parsed.MemoryLimitMB = spec.Resources.CPU, int64(spec.Resources.MemoryMB)
 	}
 	configurations := map[string]string{}
@@ -76,7 +77,7 @@ func newPod(spec compute.Release) (pod, error) {
 	return pod{parsed, spec, keys}, nil
 }
 
-// labels are those of everything that belongs to the release.
+// labels are the labels of everything that belongs to the release.
 func (e *engine) labels(p pod, role string) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Annotations)
@@ -122,8 +123,8 @@ func (e *engine) beside(p pod, within size, c containerSpec, mounts []mount.Moun
 	}
 }
 
-// confined takes from a container what an agent does not need, and bounds what the engine keeps of
-// it.
+// confined takes from a container the powers that an agent does not need, and bounds the
+// output that the engine keeps.
 func (e *engine) confined(h *container.HostConfig) *container.HostConfig {
 	h.SecurityOpt = []string{"no-new-privileges"}
 	h.CapDrop = []string{"NET_RAW", "MKNOD", "AUDIT_WRITE"}
@@ -131,7 +132,7 @@ func (e *engine) confined(h *container.HostConfig) *container.HostConfig {
 	return h
 }
 
-// resources are what a container asks for and may use, no more than the engine has.
+// resources are the amounts that a container requests and may use, at most the engine's.
 func (s size) resources(cpu, cpuLimit float64, memory, memoryLimit int64) container.Resources {
 	if s.memory > 0 {
 		memoryLimit = min(memoryLimit, s.memory)
@@ -145,7 +146,7 @@ func (s size) resources(cpu, cpuLimit float64, memory, memoryLimit int64) contai
 }
 
 func amount(of resourcesSpec, name string) (request, limit float64) {
-	request, _ = quantity(of.Requests[name]) // Unsupported has refused what cannot be read
+	request, _ = quantity(of.Requests[name]) // Unsupported has refused unreadable quantities
 	limit, _ = quantity(of.Limits[name])
 	return request, limit
 }
@@ -163,8 +164,8 @@ func userOf(context map[string]json.RawMessage) (user string, readOnly bool) {
 	return user, text("readOnlyRootFilesystem") == "true"
 }
 
-// volumes makes the replica's volumes and returns what they are called, by their names in the
-// specification.
+// volumes makes the replica's volumes. It returns their names at the engine, by their names in
+// the specification.
 func (e *engine) volumes(ctx context.Context, p pod, replicaName string) (map[string]string, error) {
 	made := map[string]string{}
 	for _, v := range p.Volumes {

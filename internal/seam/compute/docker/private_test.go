@@ -31,8 +31,8 @@ const (
 	registryPassword = "open:sesame" // a password may have a colon
 )
 
-// privateRegistry serves images to who has the password, and has the tests' image under a name that
-// it returns. The engine has that image no more.
+// privateRegistry serves images to clients that have the password, and holds the tests' image
+// under the returned name. The engine does not have that image any more.
 func privateRegistry(t *testing.T) (host, private string, refused *atomic.Int64) {
 	t.Helper()
 	images := registry.New(registry.Logger(log.New(t.Output(), "", 0)))
@@ -75,7 +75,7 @@ func forget(t *testing.T, host string) {
 			if !strings.HasPrefix(name, host+"/") {
 				continue
 			}
-			// The digest goes with the last tag.
+			// The digest is removed with the last tag.
 			if _, err := engine.ImageRemove(ctx, name, client.ImageRemoveOptions{}); !errdefs.IsNotFound(err) {
 				must(t, err)
 			}
@@ -83,8 +83,8 @@ func forget(t *testing.T, host string) {
 	}
 }
 
-// TestTheServersOwnImagesArePulled takes one from the registry that the target logs in to by
-// itself, and not with what it has for another release.
+// TestTheServersOwnImagesArePulled pulls an image from the registry that the target logs in to
+// by itself. The credentials that Login returns for another release do not pull it.
 func TestTheServersOwnImagesArePulled(t *testing.T) {
 	t.Parallel()
 	host, private, _ := privateRegistry(t)
@@ -105,15 +105,16 @@ func TestTheServersOwnImagesArePulled(t *testing.T) {
 	m.want(t, own, compute.Healthy, "")
 }
 
-// pullSecret is the value of an image pull secret, as kubectl makes one.
+// pullSecret is the value of an image pull secret in the form that kubectl makes.
 func pullSecret(t *testing.T, host, password string) string {
 	t.Helper()
 	plain := base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + password))
 	return string(mustJSON(t, map[string]any{"auths": map[string]any{host: map[string]string{"auth": plain}}}))
 }
 
-// TestAttackAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong ones,
-// with those of another registry and with the right ones, and then without credentials again.
+// TestAttackAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong
+// credentials, with another registry's credentials and with the right ones, and then without
+// credentials again.
 func TestAttackAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	host, private, refused := privateRegistry(t)
@@ -159,7 +160,8 @@ func TestAttackAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 		t.Error("the agent has the secret that its image was pulled with")
 	}
 
-	// Now the engine has the image. It is nobody else's to run, by its digest or beside an agent.
+	// Now the engine has the image. No other release may run it, by its digest or beside an
+	// agent.
 	for _, member := range []string{"", "init_containers", "sidecars"} {
 		other := computetest.NewRelease(computetest.Serve)
 		other.Artifact.Image = image

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// outputLimit bounds the wait for the output of a container that has ended, removeLimit the
-	// removal of one.
+	// outputLimit bounds the wait for the output of an ended container. removeLimit bounds the
+	// removal of a container.
 	outputLimit = 5 * time.Second
 	removeLimit = time.Minute
-	// logPause is the time between the end of a container that the engine starts again and the next
-	// look at what it prints.
+	// logPause is the time between the end of a container that the engine starts again and the
+	// next look at its output.
 	logPause = time.Second
 )
 
-// running is one replica: the agent's container with what belongs to it.
+// running is one replica: the agent's container with the containers and volumes beside it.
 type running struct {
 	engine *engine
 	pod    pod
@@ -41,15 +41,16 @@ type running struct {
 	url    string
 	memory int64
 	agent  string
-	// containers are all that were made, the agent's among them; volumes are what they share.
+	// containers are all containers that were made, with the agent's among them. volumes are
+	// shared between them.
 	containers []string
 	volumes    map[string]string
 
-	// follow ends with the replica, and with it what reads the containers' output.
+	// follow ends with the replica, and ends the readers of the containers' output.
 	follow context.Context
 	end    context.CancelFunc
 	done   chan struct{}
-	// copying counts what reads the containers' output.
+	// copying counts the readers of the containers' output.
 	copying sync.WaitGroup
 	// exit says how the agent ended, once done is closed.
 	exit string
@@ -77,7 +78,7 @@ func (p prepared) Start(ctx context.Context) (replica.Replica, *compute.Status) 
 	return nil, failure
 }
 
-// close ends what reads the containers' output.
+// close ends the readers of the containers' output.
 func (r *running) close() {
 	r.end()
 	r.copying.Wait()
@@ -129,7 +130,7 @@ func (r *running) start(ctx context.Context, within size) *compute.Status {
 	return nil
 }
 
-// failed says that the engine did not do what it was asked for.
+// failed returns the status for an engine that has failed to do a request.
 func (r *running) failed(err error) *compute.Status {
 	if client.IsErrConnectionFailed(err) {
 		return noEngine(err)
@@ -162,9 +163,9 @@ func (r *running) initialize(ctx context.Context, within size, c containerSpec) 
 	return nil
 }
 
-// launch creates a container, reads what it prints until copied is closed, and starts it. One that
-// cannot be started is removed with the replica. An engine goes on creating what nobody waits for
-// any more, so that is waited for.
+// launch creates a container, reads its output until copied is closed, and starts it. A
+// container that cannot be started is removed with the replica. An engine continues to create
+// a container after its caller has stopped waiting, so launch waits for the creation.
 func (r *running) launch(ctx context.Context, options client.ContainerCreateOptions) (id string, copied <-chan struct{}, err error) {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
@@ -185,7 +186,7 @@ func (r *running) launch(ctx context.Context, options client.ContainerCreateOpti
 	return created.ID, copied, err
 }
 
-// attach writes what a container will print into the log, until it ends.
+// attach writes the future output of a container into the log, until the container ends.
 func (r *running) attach(id string) (copied <-chan struct{}, err error) {
 	stream, err := r.engine.client.ContainerAttach(r.follow, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
@@ -204,8 +205,8 @@ func (r *running) attach(id string) (copied <-chan struct{}, err error) {
 	return done, nil
 }
 
-// copyLogs writes what a container has printed into the log, through all restarts of it by the
-// engine.
+// copyLogs writes the output of a container into the log, through all restarts of the
+// container by the engine.
 func (r *running) copyLogs(id string) {
 	for since := ""; ; since = time.Now().Format(time.RFC3339Nano) {
 		out, err := r.engine.client.ContainerLogs(r.follow, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true, Since: since})
@@ -220,7 +221,7 @@ func (r *running) copyLogs(id string) {
 	}
 }
 
-// complain logs an error of reading output, unless the reading was to end.
+// complain logs an error of reading output, unless the reading was told to end.
 func (r *running) complain(err error) {
 	if err != nil && r.follow.Err() == nil {
 		r.engine.cfg.Log.Warn("read output of container", "revision", r.pod.spec.Revision, "error", err)
@@ -306,12 +307,12 @@ func (r *running) Ended(before bool) *compute.Status {
 	return r.Failure(reason, "the agent "+r.exit+when)
 }
 
-// Failure is a status with the containers' last words.
+// Failure is a status with the containers' last output.
 func (r *running) Failure(reason, what string) *compute.Status {
 	return replica.Failed(reason, replica.Said(what, r.output.Last()))
 }
 
-// End stops the agent, then what is beside it, and removes it all.
+// End stops the agent, then removes its container and everything beside it.
 func (r *running) End(kill context.Context) {
 	grace := int(r.engine.cfg.StopGrace.Round(time.Second).Seconds())
 	if _, err := r.engine.client.ContainerStop(kill, r.agent, client.ContainerStopOptions{Timeout: &grace}); ignoreGone(err) != nil && kill.Err() == nil {
@@ -322,8 +323,8 @@ func (r *running) End(kill context.Context) {
 	r.close()
 }
 
-// remove leaves nothing of the replica at the engine. What cannot be removed now is removed with
-// the release, or by the next server.
+// remove removes every container and volume of the replica from the engine. The parts that
+// cannot be removed now are removed with the release, or by the next server.
 func (r *running) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
@@ -338,6 +339,6 @@ func (r *running) remove() {
 	}
 	if failed != nil {
 		r.engine.cfg.Log.Error("remove containers", "revision", r.pod.spec.Revision, "error", failed)
-		r.end() // so that nobody waits for the end of a container that nobody can end
+		r.end() // so that no goroutine waits for the end of a container that cannot be ended
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// podSpec is the part of the interface's ResourceSpec that says what a replica is made of. What is
-// free-form in the interface is kept as it is.
+// podSpec is the part of the interface's ResourceSpec that describes a replica. Parts that are
+// free-form in the interface are kept as they are.
 type podSpec struct {
 	CPU              float64           `json:"cpu"`
 	CPULimit         float64           `json:"cpu_limit"`
@@ -84,7 +84,7 @@ func (v volumeSpec) name() string {
 	return name
 }
 
-// sources are the members that say what the volume is.
+// sources are the members that define the volume.
 func (v volumeSpec) sources() []string {
 	var given []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -111,9 +111,10 @@ func (v volumeSpec) emptyDir() (emptyDir, error) {
 
 func isSet(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
 
-// Unsupported says, in sentences that name the field, what of a ResourceSpec one engine cannot give
-// to a release whose deployment has secrets of these names. What cannot be meant here is left out:
-// the sizes of queue workers and databases, which a server of one machine does not have.
+// Unsupported says, in sentences that name the field, which parts of a ResourceSpec one engine
+// cannot give to a release whose deployment has secrets of these names. It leaves out parts
+// that have no meaning here: the sizes of queue workers and databases, which a server of one
+// machine does not have.
 func Unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 	spec, err := parse(resourceSpec)
 	if err != nil {
@@ -245,7 +246,7 @@ func (c *check) security(field string, context map[string]json.RawMessage) {
 			if json.Unmarshal(value, &flag) != nil {
 				c.breaks(field+"."+name, "it must be true or false")
 			}
-		case (name == "allowPrivilegeEscalation" || name == "privileged") && string(value) == "false": // as it is anyway
+		case (name == "allowPrivilegeEscalation" || name == "privileged") && string(value) == "false": // containers run like this anyway
 		default:
 			c.breaks(field+"."+name, "it may have runAsUser, runAsGroup and readOnlyRootFilesystem only, and no privileges can be added")
 		}

@@ -21,25 +21,26 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// Config is what a Target needs.
+// Config holds the values that a Target needs.
 type Config struct {
 	// Dir holds the name under which the engine knows this server's containers.
 	Dir string
-	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the
-	// engine's usual one.
+	// Host is the engine's address. "" takes the address from DOCKER_HOST and its companions,
+	// or else the engine's usual address.
 	Host string
-	// Logs get the containers' output, Log what the target itself has to say.
+	// Logs get the containers' output. Log gets the target's own messages.
 	Logs *files.Logs
 	Log  *slog.Logger
 	replica.Limits
 	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
 	EngineLimit time.Duration
-	// Login returns what the images of a release are pulled with that its clients have pushed to
-	// the server's own registry, and that registry's host. nil is for a server without one.
+	// Login returns the registry host and the credentials by which the images of a release are
+	// pulled if its clients have pushed them to the server's own registry. nil means that the
+	// server has no registry.
 	Login func(ctx context.Context, ref compute.Ref) (host, username, password string, err error)
-	// CheckRegistry returns why no image is pulled from a registry, by its host. The engine makes
-	// the connection from the machine it runs on, so tenants would reach what only that machine
-	// reaches. nil permits all.
+	// CheckRegistry returns why no image may be pulled from a registry, by its host. The
+	// engine connects from its own machine, so otherwise tenants would reach addresses that
+	// only that machine reaches. nil permits all.
 	CheckRegistry func(ctx context.Context, host string) error
 	// Alarm and Try may be nil.
 	Alarm compute.Alarm
@@ -62,20 +63,21 @@ var (
 type engine struct {
 	cfg    Config
 	client *client.Client
-	// server is the value of labelServer on all that this target has made.
+	// server is the value of labelServer on everything that this target has made.
 	server string
-	// meetings are those who wait for the engine; closing ends when it is left, by close.
+	// meetings join the callers that wait for the engine. closing ends when the target leaves
+	// the engine; close ends it.
 	meetings singleflight.Group
 	closing  context.Context
 	close    context.CancelFunc
 
 	mu sync.Mutex
-	// size is what the engine has; nil until it has answered and what an earlier server left there
-	// was removed.
+	// size is the engine's size. It is nil until the engine has answered and the remains of an
+	// earlier server were removed.
 	size *size
 }
 
-// New returns a target. There need not be an engine yet.
+// New returns a target. The engine need not run yet.
 func New(cfg Config) (*Target, error) {
 	cfg.Limits, cfg.EngineLimit = cfg.OrDefaults(), cmp.Or(cfg.EngineLimit, 10*time.Second)
 	options := []client.Opt{client.FromEnv}
@@ -95,9 +97,9 @@ func New(cfg Config) (*Target, error) {
 	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log, nil, cfg.Try), e}, nil
 }
 
-// remember reads the server's name. One that it has from an earlier start has perhaps left
-// something at the engine, which is removed if the engine answers; otherwise that is done when it
-// does. A new name is not written before the engine is first used.
+// remember reads the server's name. A server that has a name from an earlier start may have
+// left containers at the engine. They are removed now if the engine answers, and otherwise
+// when it first answers. A new name is written only when the engine is first used.
 func (e *engine) remember() error {
 	text, err := os.ReadFile(e.nameFile())
 	switch {
@@ -120,7 +122,8 @@ func (e *engine) remember() error {
 
 func (e *engine) nameFile() string { return filepath.Join(e.cfg.Dir, "server") }
 
-// keepName writes the server's name down, so that the next start knows what belongs to it.
+// keepName writes the server's name to a file, so that the next start finds the server's
+// containers.
 func (e *engine) keepName() error {
 	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
 		return err
@@ -128,27 +131,27 @@ func (e *engine) keepName() error {
 	return os.WriteFile(e.nameFile(), []byte(e.server+"\n"), 0o600)
 }
 
-// Close stops all containers and returns when they are gone. Those that have not ended when ctx
-// ends are killed. Closing again does nothing.
+// Close stops all containers and returns when they are gone. Containers that have not ended
+// when ctx ends are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) error {
 	t.Target.Close(ctx)
 	return errors.Join(t.engine.leave(), t.engine.client.Close())
 }
 
-// prepared is a release whose images are there.
+// prepared is a release whose images are at the engine.
 type prepared struct {
 	engine *engine
 	spec   compute.Release
 	pod    pod
 }
 
-// Release is the release with its image by its digest.
+// Release is the release, with its image named by digest.
 func (p prepared) Release() compute.Release { return p.spec }
 
-// Lone tells that each container has ports of its own.
+// Lone returns false, because each container has ports of its own.
 func (*engine) Lone(compute.Release) bool { return false }
 
-// Prepare makes the release's images be there, and tells them by their digests.
+// Prepare makes the release's images available at the engine, and names them by their digests.
 func (e *engine) Prepare(ctx context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
 	if err := e.meet(ctx); err != nil {
 		return nil, noEngine(err)
@@ -180,14 +183,14 @@ func noEngine(err error) *compute.Status {
 		"This server has no container engine, so it cannot run an image. Deploy from a git repository, or start Docker on its machine. (%v)", err))
 }
 
-// has returns what the engine has, once it was met.
+// has returns the engine's size. The engine must have been met.
 func (e *engine) has() size {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return *e.size
 }
 
-// Erase removes what a release's replicas could not remove themselves.
+// Erase removes everything that a release's replicas could not remove themselves.
 func (e *engine) Erase(spec compute.Release) error {
 	e.mu.Lock()
 	met := e.size != nil

@@ -26,7 +26,7 @@ func TestTarget(t *testing.T) {
 	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newMachine(t) })
 }
 
-// TestWhatCannotRunSaysWhy is about all failures that a person can mend.
+// TestWhatCannotRunSaysWhy covers all failures that a person can correct.
 func TestWhatCannotRunSaysWhy(t *testing.T) {
 	t.Parallel()
 	small := json.RawMessage(`{"memory_mb":32,"memory_limit_mb":32}`)
@@ -71,8 +71,8 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// TestReleasesWaitForAnEngineTogether has many that are to run where an engine is starting, but
-// never answers.
+// TestReleasesWaitForAnEngineTogether has many releases that are to run while an engine is
+// starting, but never answers.
 func TestReleasesWaitForAnEngineTogether(t *testing.T) {
 	t.Parallel()
 	const releases = 20
@@ -100,8 +100,8 @@ func TestReleasesWaitForAnEngineTogether(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsAPod runs an init container, an agent and a sidecar with one volume, and looks at
-// what the engine was told.
+// TestAReplicaIsAPod runs an init container, an agent and a sidecar with one volume, and
+// checks the settings that the engine got.
 func TestAReplicaIsAPod(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease("fetch")
@@ -151,7 +151,8 @@ func TestAReplicaIsAPod(t *testing.T) {
 	wantNothing(t, r)
 }
 
-// TestAnImageOfARepositoryHasTheResourcesOfItsDeployment as no ResourceSpec says what they are.
+// TestAnImageOfARepositoryHasTheResourcesOfItsDeployment because no ResourceSpec says how much
+// it may use.
 func TestAnImageOfARepositoryHasTheResourcesOfItsDeployment(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
@@ -180,8 +181,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// TestATagIsResolvedOnce gives a tag to another image while a release runs: the release, also
-// applied again, stays with its own.
+// TestATagIsResolvedOnce gives a tag to another image while a release runs. The release keeps
+// its own image, also when it is applied again.
 func TestATagIsResolvedOnce(t *testing.T) {
 	t.Parallel()
 	tag := "slipway.test/moving:" + strings.ToLower(t.Name())
@@ -204,7 +205,7 @@ func TestATagIsResolvedOnce(t *testing.T) {
 	}
 }
 
-// TestAnEarlierServersContainersAreRemoved starts a server where another one was killed.
+// TestAnEarlierServersContainersAreRemoved starts a server after another server was killed.
 func TestAnEarlierServersContainersAreRemoved(t *testing.T) {
 	t.Parallel()
 	killed := newMachine(t)
@@ -219,7 +220,7 @@ func TestAnEarlierServersContainersAreRemoved(t *testing.T) {
 	next.want(t, r, compute.Absent, "")
 }
 
-// TestScale asks for two replicas and lets callers make it three.
+// TestScale asks for two replicas, and has enough callers for a third.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *docker.Config) { c.IdleLimit = 100 * time.Millisecond }), computetest.NewRelease(computetest.Serve)

@@ -18,20 +18,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Status of a service, and of the deployment of it that counts.
+// Status of a service, and of its deployment that counts.
 const (
 	active   = "ACTIVE"
 	draining = "DRAINING"
 	primary  = "PRIMARY"
 )
 
-// cpuTarget is the load, in percent, that scaling keeps replicas at.
+// cpuTarget is the load of the replicas, in percent, that scaling aims at.
 const cpuTarget = 60
 
-// errDraining is met by an Apply that follows its Remove too soon.
+// errDraining is the error of an Apply that follows its Remove too soon.
 var errDraining = errors.New("the service of the same name is still draining")
 
-// Apply makes what the release needs, the service last.
+// Apply makes the resources of the release, the service last.
 func (t *Target) Apply(ctx context.Context, release compute.Release) error {
 	if err := t.apply(ctx, release); err != nil {
 		return fmt.Errorf("apply release %s: %w", release.Revision, noCapacity(err))
@@ -76,7 +76,8 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	return t.scale(ctx, release)
 }
 
-// define makes the secret and the task definition that refers to it, and returns the latter's ARN.
+// define makes the secret and the task definition that refers to it, and returns the ARN of
+// the task definition.
 func (t *Target) define(ctx context.Context, release compute.Release) (string, error) {
 	env := environmentOf(release)
 	arn, err := t.storeSecret(ctx, release.Ref, env.secret)
@@ -86,7 +87,8 @@ func (t *Target) define(ctx context.Context, release compute.Release) (string, e
 	return t.defineTask(ctx, release, env, arn)
 }
 
-// describe returns the release's service; nil when there is none, or none any more.
+// describe returns the release's service; nil if the service does not exist, or does not exist
+// any more.
 func (t *Target) describe(ctx context.Context, ref compute.Ref) (*types.Service, error) {
 	found, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{
 		Cluster: aws.String(t.cfg.Cluster), Services: []string{t.names.of(ref)}, Include: []types.ServiceField{types.ServiceFieldTags},
@@ -109,7 +111,7 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		TaskDefinition: aws.String(definition),
 		DesiredCount:   aws.Int32(int32(release.Resources.MinScale)),
 		LaunchType:     types.LaunchTypeFargate,
-		// There is nothing to roll back to: the release before is a service of its own.
+		// There is nothing to roll back to: the previous release is a service of its own.
 		DeploymentConfiguration:       replacing(false),
 		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, t.cfg.StartLimit).Seconds())),
 		LoadBalancers: []types.LoadBalancer{{
@@ -121,15 +123,16 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		PropagateTags: types.PropagateTagsService,
 		Tags:          t.serviceTags(release),
 	})
-	// Somebody who applies the same revision was quicker.
+	// Another caller that applies the same revision was quicker.
 	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
 		return nil
 	}
 	return err
 }
 
-// replacing is how a service replaces its tasks: by as many that are healthy before one goes, and
-// back again, where rollback says so, when they are not.
+// replacing is how a service replaces its tasks: it starts as many new tasks, and ends an old
+// task only when the new tasks are healthy. If they are not, the service goes back to the old
+// tasks, if rollback is set.
 func replacing(rollback bool) *types.DeploymentConfiguration {
 	return &types.DeploymentConfiguration{
 		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: rollback},
@@ -149,8 +152,8 @@ func (t *Target) tags(ref compute.Ref) []types.Tag {
 	return tagsAs(t.names.tags(ref), func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
 }
 
-// serviceTags are the tags of a release's service, which tell those who wait for it, in another
-// process perhaps, how long.
+// serviceTags are the tags of a release's service. They tell the processes that wait for the
+// release how long to wait.
 func (t *Target) serviceTags(release compute.Release) []types.Tag {
 	tags := t.tags(release.Ref)
 	if release.ReadyLimit > 0 {
@@ -171,7 +174,7 @@ func (t *Target) readyLimit(service *types.Service) time.Duration {
 	return t.cfg.ReadyLimit
 }
 
-// retry starts the tasks of a release anew that had failed.
+// retry starts the tasks of a failed release again.
 func (t *Target) retry(ctx context.Context, release compute.Release, service *types.Service) error {
 	status, err := t.look(ctx, release.Ref)
 	if err != nil || status.State != compute.Failed {

@@ -99,7 +99,8 @@ func TestApplyMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestARuleTakesAFreePriority fills the place that the revision would take.
+// TestARuleTakesAFreePriority takes the priority that the revision would get, so the rule
+// needs another one.
 func TestARuleTakesAFreePriority(t *testing.T) {
 	t.Parallel()
 	release := newRelease()
@@ -174,7 +175,8 @@ func TestNewChecksItsConfiguration(t *testing.T) {
 	}
 }
 
-// TestActionsAreThoseThatAreCalled reads the package's own source.
+// TestActionsAreThoseThatAreCalled compares Actions with the calls in the package's own
+// source.
 func TestActionsAreThoseThatAreCalled(t *testing.T) {
 	t.Parallel()
 	services := map[string]string{"ecs": "ecs", "elb": "elasticloadbalancing", "scaling": "application-autoscaling", "secrets": "secretsmanager"}
@@ -197,8 +199,8 @@ func TestActionsAreThoseThatAreCalled(t *testing.T) {
 	}
 }
 
-// TestAReleaseHasItsOwnTimeToBecomeHealthy: whoever waits for it, perhaps in another process, reads
-// how long from its service.
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: a caller that waits for the release, perhaps in
+// another process, reads the limit from the release's service.
 func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{ecs.Fargate, ecs.Express} {

@@ -29,7 +29,8 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	return t.await(ctx, ref, t.look)
 }
 
-// await looks at a release in one of several ways, until it is not Progressing.
+// await calls look, which is one of several ways to look at a release, until the release is
+// not Progressing.
 func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.Context, compute.Ref) (compute.Status, error)) (compute.Status, error) {
 	if err := t.names.check(ref); err != nil {
 		return compute.Status{}, fmt.Errorf("await release %s: %w", ref.Revision, err)
@@ -54,8 +55,8 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 	}
 }
 
-// isOver tells whether the caller's time has ended, which is also what an error means that comes at
-// the very end: connections know the deadline too, and may notice it first.
+// isOver reports whether the caller's time has ended. An error that comes at the very end
+// means the same: connections know the deadline too, and may notice it first.
 func isOver(ctx context.Context, err error) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
@@ -94,8 +95,8 @@ func (t *Target) look(ctx context.Context, ref compute.Ref) (compute.Status, err
 	}, nil
 }
 
-// primaryOf returns the deployment of the service that is to become steady; nil at its very
-// beginning.
+// primaryOf returns the deployment of the service that is to become steady; nil at the
+// service's very beginning.
 func primaryOf(service *types.Service) *types.Deployment {
 	for i := range service.Deployments {
 		if aws.ToString(service.Deployments[i].Status) == primary {
@@ -105,7 +106,7 @@ func primaryOf(service *types.Service) *types.Deployment {
 	return nil
 }
 
-// ready tells whether all replicas run and pass the health check.
+// ready reports whether all replicas run and pass the health check.
 func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Service, current *types.Deployment) (bool, error) {
 	if t.cfg.Compute == Express {
 		return t.expressReady(ctx, service)
@@ -113,7 +114,7 @@ func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Serv
 	switch {
 	case current == nil:
 		return false, nil
-	case isReplacing(service): // those of one deployment leave when those of the other pass
+	case isReplacing(service): // the tasks of one deployment leave when the tasks of the other pass
 		return t.pass(ctx, ref, service.DesiredCount)
 	case current.RolloutState == types.DeploymentRolloutStateFailed || current.RunningCount < current.DesiredCount:
 		return false, nil
@@ -122,7 +123,8 @@ func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Serv
 	}
 }
 
-// pass tells whether so many tasks, and not none, pass the health check.
+// pass reports whether at least the wanted number of tasks, which must not be 0, pass the
+// health check.
 func (t *Target) pass(ctx context.Context, ref compute.Ref, wanted int32) (bool, error) {
 	if wanted == 0 {
 		return false, nil
@@ -144,9 +146,10 @@ func (t *Target) pass(ctx context.Context, ref compute.Ref, wanted int32) (bool,
 	return passing >= wanted, nil
 }
 
-// overdue tells whether the deployment had its time. One that was completed once did with less:
-// what it lacks since, ECS starts again. So did one that a service has gone back to, which is older
-// than what it takes the place of.
+// overdue reports whether the time of the deployment is over. A deployment that was completed
+// once is not overdue: ECS starts again the tasks that have ended since. A deployment to which
+// a service has gone back is not overdue either; such a deployment is older than the one that
+// it replaces.
 func (t *Target) overdue(service *types.Service, current *types.Deployment) bool {
 	if current.CreatedAt == nil || current.RolloutState == types.DeploymentRolloutStateCompleted {
 		return false
@@ -159,7 +162,7 @@ func (t *Target) overdue(service *types.Service, current *types.Deployment) bool
 	return t.cfg.Now().Sub(*current.CreatedAt) > t.readyLimit(service)
 }
 
-// latestEvent returns the newest that the service has said since the deployment began.
+// latestEvent returns the newest message of the service since the deployment began.
 func latestEvent(service *types.Service, current *types.Deployment) string {
 	for _, event := range service.Events { // newest first
 		if current == nil || current.CreatedAt == nil || event.CreatedAt == nil || !event.CreatedAt.Before(*current.CreatedAt) {

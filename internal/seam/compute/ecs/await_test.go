@@ -11,23 +11,24 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// began is when the deployments of the tests began.
+// began is the time at which the deployments of the tests began.
 var began = time.Unix(1767268800, 0)
 
 const notFound = "CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref docker.io/library/nope:latest: " +
 	"docker.io/library/nope:latest: not found"
 
-// limited is the tag of a service whose release has a limit of its own, in seconds.
+// limited is the tag of a service whose release has its own limit, in seconds.
 func limited(seconds int) string {
 	return fmt.Sprintf(`"tags":[{"key":"slipway:revision","value":"x"},{"key":"slipway:ready-limit","value":"%d"}]`, seconds)
 }
 
-// TestAwait gives each answer that AWS has for a release, and checks what is made of it.
+// TestAwait gives each answer that AWS may give about a release, and checks the status that
+// Await makes of it.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		service, tasks []answer
-		// later is how long after the deployment's begin it is looked at.
+		// later is the time between the beginning of the deployment and the look at it.
 		later  time.Duration
 		want   compute.State
 		reason string
@@ -133,7 +134,7 @@ func TestAReleaseIsHealthyWhenItsTargetsAre(t *testing.T) {
 	}
 }
 
-// TestAwaitAsksLessAndLessOften also ends the time while it waits.
+// TestAwaitAsksLessAndLessOften also ends the context while Await waits.
 func TestAwaitAsksLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": deploying("IN_PROGRESS")})
@@ -161,7 +162,7 @@ func TestAwaitAsksLessAndLessOften(t *testing.T) {
 	}
 }
 
-// TestAnErrorAtTheVeryEndIsTheEnd lets the connection notice first that the time is over.
+// TestAnErrorAtTheVeryEndIsTheEnd makes the connection notice first that the time is over.
 func TestAnErrorAtTheVeryEndIsTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": {refusal(400, "AccessDeniedException", "no")}})

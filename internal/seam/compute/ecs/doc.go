@@ -1,41 +1,46 @@
 // Package ecs is the compute target of an AWS account: a release is one Fargate service of its own.
 //
-// Behind the stack's load balancer (Fargate) it consists of a task definition, a secret, a target
-// group, a listener rule that forwards requests with the header X-Slipway-Revision to it, the
-// service, and a scaling target if it may scale. With ECS Express Mode the service brings its own
-// address, rules and scaling, and costs a load balancer per 25 releases; the rest is the same.
+// Behind the stack's load balancer (Fargate) a release consists of a task definition, a
+// secret, a target group, a listener rule that forwards requests with the header
+// X-Slipway-Revision to it, the service, and a scaling target if it may scale. With ECS
+// Express Mode the service brings its own address, rules and scaling, and costs a load
+// balancer per 25 releases; the rest is the same.
 //
-// All names are derived from the revision's id (names.go) and every step asks first what is there,
-// so Apply and Remove may be cut off anywhere and repeated. The service is made last and deleted
-// before what it needs. Nothing is stored: what AWS says is the state.
+// All names are derived from the revision's id (names.go), and every step first asks AWS which
+// resources exist, so Apply and Remove may be cut off anywhere and repeated. The service is
+// made last, and deleted before the resources that it needs. The package stores nothing: the
+// answers of AWS are the state.
 //
-// What the agent gets as its environment is in one Secrets Manager secret per revision, the invoke
-// token too; the task definition, which anybody who may look at the account can read, refers to its
-// keys. Only HOST, PORT and the settings of the platform are in clear.
+// The agent's environment, with the invoke token, is in one Secrets Manager secret per
+// revision. The task definition refers to the keys of the secret, because everybody with read
+// access to the account can read a task definition. Only HOST, PORT and the settings of the
+// platform are in clear text.
 //
-// Await reads the service, its events, its target group and the tasks that stopped, and tells three
-// kinds of trouble apart (failure.go). What the release is to blame for, as an image that does not
-// exist or a container that ends, is Failed with a message, at the first time. What may pass, as a
-// registry that throttles or a lack of capacity, is tried by ECS until its circuit breaker or
-// ReadyLimit ends that. What the platform is to blame for, as a role that may not read the secret,
-// is an error. Requests that are throttled or meet a fault of a service are sent again by the SDK;
-// any other refusal of a request is an error.
+// Await reads the service, its events, its target group and the stopped tasks, and
+// distinguishes three kinds of trouble (failure.go). Trouble that the release causes, for
+// example an image that does not exist or a container that ends, makes the release Failed with
+// a message, at the first time. Trouble that may pass, for example a registry that throttles
+// or a lack of capacity, is left to ECS, which tries again until its circuit breaker or
+// ReadyLimit ends that. Trouble that the platform causes, for example a role that may not read
+// the secret, is an error. The SDK sends requests again that are throttled or meet a fault of
+// a service; any other refusal of a request is an error.
 //
-// A restart has the service replace its tasks by those of another task definition (restart.go).
-// Until they have taken over, the release is what the tasks before it are: that the others do not
-// start is told of the restart.
+// A restart makes the service replace its tasks by tasks of another task definition
+// (restart.go). Until the new tasks have taken over, the status of the release is the status
+// of the previous tasks. If the new tasks do not start, only the restart's status says so.
 //
-// Remove deletes the listener rule, so that no more callers come in, then the service. ECS takes
-// its tasks out of the target group, which lets requests that are under way finish within
-// DrainLimit, and stops them after that. Meanwhile the target group must stay. Remove does not wait
-// for it, since its caller has seconds, nor does it end with an error, since nobody would retry for
-// that long: it marks the target group, and Sweep, which a timer calls and every Remove too,
-// deletes marked ones whose service is gone. All else is deleted at once.
+// Remove deletes the listener rule, so that no more callers come in, then the service. ECS
+// takes its tasks out of the target group, which lets requests that are under way finish
+// within DrainLimit, and stops them after that. Meanwhile the target group must stay. Remove
+// does not wait for the end of this, because its caller has only seconds. It does not return
+// an error either, because no caller would retry for that long. Instead it marks the target
+// group. Sweep, which a timer and every Remove call, deletes marked target groups whose
+// service is gone. All other resources are deleted at once.
 package ecs
 
-// Actions are what the package needs to be allowed. Acquire needs none of them, except
-// ecs:DescribeExpressGatewayService with Express Mode. Passing and tagging are no requests of their
-// own, but what other requests ask for.
+// Actions are the permissions that the package needs. Acquire needs none of them, except
+// ecs:DescribeExpressGatewayService with Express Mode. PassRole and TagResource are no
+// requests of their own; other requests need them.
 var Actions = []string{
 	"application-autoscaling:DeregisterScalableTarget",
 	"application-autoscaling:PutScalingPolicy",

@@ -15,14 +15,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TaskStateChange is the detail-type of EventBridge's events that tell how tasks are.
+// TaskStateChange is the detail-type of EventBridge's events about the state of tasks.
 const TaskStateChange = "ECS Task State Change"
 
-// lateEnd is how old an end may be that is still told. Whatever ended before either runs again
-// since, or has ended once more.
+// lateEnd is the largest age of an end that still raises the alarm. An agent that ended
+// earlier either runs again by now, or has ended once more.
 const lateEnd = 5 * time.Minute
 
-// taskEnd is what the detail of an event tells of a task.
+// taskEnd is the description of a task in the detail of an event.
 type taskEnd struct {
 	Group, LastStatus, StoppedReason, TaskDefinitionArn string
 	StopCode                                            types.TaskStopCode
@@ -33,10 +33,10 @@ type taskEnd struct {
 	}
 }
 
-// Ended raises the alarm when the detail of an event of the type TaskStateChange tells that a
-// replica has ended by itself, and not since ECS wanted fewer, nor as what a restart tries. An
-// event may come more than once, and late. One of a task that is not of the stack's releases is
-// none of ours.
+// Ended raises the alarm if the detail of an event of the type TaskStateChange says that a
+// replica has ended by itself. It raises no alarm for a task that ECS ended because it wanted
+// fewer, or for a task that a restart tries. An event may come more than once, and late. Ended
+// ignores an event of a task that does not belong to the stack's releases.
 func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm compute.Alarm) error {
 	var end taskEnd
 	if err := json.Unmarshal(detail, &end); err != nil {
@@ -70,9 +70,10 @@ func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm comput
 	return err
 }
 
-// tried tells whether the task was of a restart that has not taken the place of what serves, or was
-// taken back: that it ends is told as the restart's end, and says nothing of the release. Its task
-// definition is a later one than that of the tasks that serve.
+// tried reports whether the task belonged to a restart that has not replaced the serving
+// tasks, or that was taken back. The end of such a task is reported as the end of the restart,
+// and says nothing about the release. The task definition of such a task is later than the
+// task definition of the serving tasks.
 func (e taskEnd) tried(service *types.Service) bool {
 	serving := aws.ToString(service.TaskDefinition)
 	if before := replaced(service, primaryOf(service)); before != nil {
@@ -81,7 +82,7 @@ func (e taskEnd) tried(service *types.Service) bool {
 	return numberOf(e.TaskDefinitionArn) > numberOf(serving)
 }
 
-// numberOf is the number of a task definition among those of its family, which its ARN ends with.
+// numberOf is the number of a task definition within its family. The ARN ends with it.
 func numberOf(definition string) int {
 	number, err := strconv.Atoi(definition[strings.LastIndexByte(definition, ':')+1:])
 	if err != nil {
@@ -90,7 +91,8 @@ func numberOf(definition string) int {
 	return number
 }
 
-// ownerOf returns the release with the workspace and the deployment that its service's tags name.
+// ownerOf returns the release with the workspace and the deployment from the tags of its
+// service.
 func ownerOf(service *types.Service, ref compute.Ref) (compute.Ref, error) {
 	for _, tag := range service.Tags {
 		switch aws.ToString(tag.Key) {
@@ -106,8 +108,8 @@ func ownerOf(service *types.Service, ref compute.Ref) (compute.Ref, error) {
 	return ref, nil
 }
 
-// status is what an end means for the release, nil when nothing. The error is for what the platform
-// is to blame for.
+// status is the status of the release because of the end, nil if the end says nothing about
+// the release. The error is for trouble that the platform causes.
 func (e taskEnd) status() (*compute.Status, error) {
 	task := types.Task{StopCode: e.StopCode, StoppedReason: aws.String(e.StoppedReason)}
 	for _, c := range e.Containers {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// taskEvent is the detail of an event that a task of a service has ended, with further members that
-// stand instead of those.
+// taskEvent is the detail of an event that says that a task of a service has ended. The
+// members in further are added to the usual members, or replace them.
 func taskEvent(service string, further map[string]any) json.RawMessage {
 	detail := map[string]any{
 		"clusterArn": "arn:aws:ecs:eu-central-1:" + account + ":cluster/agents", "group": "service:" + service, "desiredStatus": "STOPPED", "lastStatus": "STOPPED",
@@ -30,8 +30,7 @@ func taskEvent(service string, further map[string]any) json.RawMessage {
 	return text
 }
 
-// TestTheEndOfATaskRaisesTheAlarm gives each way in which a task ends, and checks what is told of
-// it.
+// TestTheEndOfATaskRaisesTheAlarm gives each way in which a task ends, and checks the alarm.
 func TestTheEndOfATaskRaisesTheAlarm(t *testing.T) {
 	t.Parallel()
 	ref := newRelease().Ref

@@ -35,7 +35,7 @@ func (t *Target) createExpress(ctx context.Context, release compute.Release, def
 	return err
 }
 
-// retryExpress starts the deployment of a release anew that had failed.
+// retryExpress starts the deployment of a failed release again.
 func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *types.Service) error {
 	status, err := t.look(ctx, ref)
 	if err != nil || status.State != compute.Failed {
@@ -47,8 +47,9 @@ func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *typ
 	return err
 }
 
-// expressDeployment returns how the newest deployment of an Express service goes; "" when there is
-// none yet. Its deployments are canaries, whose state is not among what a service says of itself.
+// expressDeployment returns the state of the newest deployment of an Express service; "" if
+// there is no deployment yet. The deployments of an Express service are canaries, and the
+// description of the service does not hold their state.
 func (t *Target) expressDeployment(ctx context.Context, service *types.Service) (types.ServiceDeploymentStatus, string, error) {
 	newest, err := t.newestExpress(ctx, service)
 	if err != nil || newest == nil {
@@ -57,7 +58,8 @@ func (t *Target) expressDeployment(ctx context.Context, service *types.Service) 
 	return newest.Status, aws.ToString(newest.StatusReason), nil
 }
 
-// newestExpress returns the newest deployment of an Express service; nil when there is none yet.
+// newestExpress returns the newest deployment of an Express service; nil if there is no
+// deployment yet.
 func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*types.ServiceDeploymentBrief, error) {
 	deployed, err := t.expressDeployments(ctx, service, 1)
 	if err != nil || len(deployed) == 0 {
@@ -66,7 +68,8 @@ func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*ty
 	return &deployed[0], nil
 }
 
-// expressDeployments returns so many deployments of an Express service at most, the newest first.
+// expressDeployments returns at most limit deployments of an Express service, the newest
+// first.
 func (t *Target) expressDeployments(ctx context.Context, service *types.Service, limit int32) ([]types.ServiceDeploymentBrief, error) {
 	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
 		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(limit),
@@ -77,13 +80,13 @@ func (t *Target) expressDeployments(ctx context.Context, service *types.Service,
 	return found.ServiceDeployments, nil
 }
 
-// expressHistory is among how many deployments of an Express service one is looked for that
-// succeeded.
+// expressHistory is the number of deployments of an Express service among which expressReady
+// looks for a successful one.
 const expressHistory = 100
 
-// expressReady tells whether the tasks of an Express service serve: those of its newest deployment
-// or, while that one only replaces them and when it was taken back, those of one before that
-// succeeded.
+// expressReady reports whether the tasks of an Express service serve. These are the tasks of
+// its newest deployment. While that deployment only replaces tasks, and after it was taken
+// back, they are the tasks of an earlier deployment that succeeded.
 func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool, error) {
 	deployed, err := t.expressDeployments(ctx, service, expressHistory)
 	if err != nil || len(deployed) == 0 {
@@ -99,7 +102,7 @@ func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool
 	}
 }
 
-// describeExpress returns the Express service of a release; nil when there is none.
+// describeExpress returns the Express service of a release; nil if there is no service.
 func (t *Target) describeExpress(ctx context.Context, ref compute.Ref) (*types.ECSExpressGatewayService, error) {
 	found, err := t.ecs.DescribeExpressGatewayService(ctx, &ecs.DescribeExpressGatewayServiceInput{ServiceArn: aws.String(t.names.service(ref))})
 	if isMissing(err) || (err == nil && found.Service == nil) {
@@ -111,7 +114,8 @@ func (t *Target) describeExpress(ctx context.Context, ref compute.Ref) (*types.E
 	return found.Service, nil
 }
 
-// isMissing tells whether there is no such service, in one of the words that ECS has for it.
+// isMissing reports whether an error says that there is no such service. ECS has several
+// errors for it.
 func isMissing(err error) bool {
 	_, resource := errors.AsType[*types.ResourceNotFoundException](err)
 	_, service := errors.AsType[*types.ServiceNotFoundException](err)
@@ -119,7 +123,7 @@ func isMissing(err error) bool {
 	return resource || service || inactive
 }
 
-// expressURL returns the address of a release. It is kept, as it never changes.
+// expressURL returns the address of a release. The address is kept, because it never changes.
 func (t *Target) expressURL(ctx context.Context, ref compute.Ref) (string, error) {
 	t.mu.Lock()
 	url := t.endpoints[ref.Revision]

@@ -138,7 +138,8 @@ func TestExpressRemove(t *testing.T) {
 	}
 }
 
-// TestAcquireAsksNobody: who invokes an agent behind the load balancer has no permission to.
+// TestAcquireAsksNobody: a process that invokes an agent behind the load balancer has no
+// permission to ask AWS.
 func TestAcquireAsksNobody(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, nil)

@@ -14,11 +14,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// How ECS words what happened to a task. The words are matched in lower case.
+// The words of ECS about the end of a task. They are compared in lower case.
 var (
-	// ours are the platform's own troubles: its roles, its network, its logs.
+	// ours name the platform's own troubles: its roles, its network, its logs.
 	ours = []string{"resourceinitializationerror", "unable to assume the role", "accessdenied", "is not authorized to perform"}
-	// passing are those of networks and registries that another attempt may not meet.
+	// passing name troubles of networks and registries that another attempt may not meet.
 	passing = []string{
 		"timeout", "timed out", "deadline exceeded", "toomanyrequests", "rate exceeded", "connection refused", "connection reset", "temporary failure", "no such host",
 		"500 internal", "502 bad", "503 service", "504 gateway", "unexpected eof",
@@ -31,7 +31,7 @@ func says(text string, oneOf []string) bool {
 	return slices.ContainsFunc(oneOf, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// messageLimit bounds what of AWS's words is shown.
+// messageLimit bounds the part of AWS's words that a message shows.
 const messageLimit = 2000
 
 func failed(reason, format string, args ...any) *compute.Status {
@@ -42,8 +42,8 @@ func failed(reason, format string, args ...any) *compute.Status {
 	return &compute.Status{State: compute.Failed, Reason: reason, Message: message}
 }
 
-// failureOf returns why the release will not become healthy; nil while it still may. The error is
-// for what the platform is to blame for.
+// failureOf returns why the release will not become healthy; nil while it still may become
+// healthy. The error is for trouble that the platform causes.
 func (t *Target) failureOf(ctx context.Context, service *types.Service, current *types.Deployment) (*compute.Status, error) {
 	tasks, err := t.stoppedTasks(ctx, service, current)
 	if err != nil {
@@ -74,8 +74,8 @@ func (t *Target) failureOf(ctx context.Context, service *types.Service, current 
 	}
 }
 
-// gaveUpFor puts into words why ECS starts no more tasks: what it said of the last one, of the
-// service, of the deployment.
+// gaveUpFor puts into words why ECS starts no more tasks, from what ECS said about the last
+// task, the service and the deployment.
 func gaveUpFor(last, event, reason string) (*compute.Status, error) {
 	switch {
 	case says(last, ours):
@@ -89,7 +89,7 @@ func gaveUpFor(last, event, reason string) (*compute.Status, error) {
 	}
 }
 
-// overdueFor puts into words what a release that had its time was last seen at.
+// overdueFor puts into words the last known state of a release whose time is over.
 func overdueFor(last, event string, limit time.Duration) *compute.Status {
 	if says(last+event, crowded) {
 		return failed(compute.ReasonNoCapacity, "there was no room to run the agent on within %s: %s", limit, firstOf(last, event))
@@ -97,7 +97,7 @@ func overdueFor(last, event string, limit time.Duration) *compute.Status {
 	return failed(compute.ReasonNotReady, "the agent did not answer GET /ping within %s. %s", limit, firstOf(last, event))
 }
 
-// gaveUp tells whether ECS starts no more tasks, and its reason.
+// gaveUp reports whether ECS starts no more tasks, and its reason.
 func (t *Target) gaveUp(ctx context.Context, service *types.Service, current *types.Deployment) (bool, string, error) {
 	if t.cfg.Compute != Express {
 		return current != nil && current.RolloutState == types.DeploymentRolloutStateFailed, rolloutReason(current), nil
@@ -118,10 +118,12 @@ func rolloutReason(current *types.Deployment) string {
 	return aws.ToString(current.RolloutStateReason)
 }
 
-// pullError begins, in lower case, all that ECS says of images that could not be pulled.
+// pullError is the beginning, in lower case, of all messages of ECS about images that could
+// not be pulled.
 const pullError = "cannotpull"
 
-// taskFailure returns what a task that ended says for certain about those after it.
+// taskFailure returns the failure of the release if an ended task shows for certain that the
+// tasks after it will fail, too.
 func taskFailure(task types.Task) (*compute.Status, error) {
 	said := words(task)
 	switch task.StopCode {
@@ -151,7 +153,7 @@ func taskFailure(task types.Task) (*compute.Status, error) {
 	}
 }
 
-// words puts together what ECS says of a task that ended.
+// words joins the texts of ECS about an ended task.
 func words(task types.Task) string {
 	said := aws.ToString(task.StoppedReason)
 	for _, c := range task.Containers {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLabels gives the agent's container what the ResourceSpec asks for, beside what a restart
-// notes on it.
+// TestLabels gives the agent's container the labels that the ResourceSpec asks for, beside the
+// label of a restart.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}, replacing("arn:task:1", "COMPLETED")[0]}})

@@ -26,7 +26,7 @@ func (hasher) MAC(purpose string, data []byte) []byte {
 	return sum[:]
 }
 
-// awsConfig is how to reach services that answer at the URL.
+// awsConfig is the configuration for services that answer at the URL.
 func awsConfig(url string) aws.Config {
 	return aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String(url),
@@ -56,7 +56,8 @@ func newRelease() compute.Release {
 	}
 }
 
-// once lets an Await look once: its time ends when it begins to wait.
+// once returns a context and a setting that let an Await look once: the context ends when the
+// Await begins to wait.
 func once(t *testing.T) (context.Context, func(*ecs.Config)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,8 +70,8 @@ func once(t *testing.T) (context.Context, func(*ecs.Config)) {
 	}
 }
 
-// cutter is an HTTP client that lets so many requests through and no more. The last of them
-// arrives, but its answer does not.
+// cutter is an HTTP client that lets a number of requests through and no more. The last of
+// them arrives, but its answer does not.
 type cutter struct {
 	mu   sync.Mutex
 	left int

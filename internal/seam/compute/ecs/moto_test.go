@@ -26,7 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
-// stack is an account with what the stack has before any release.
+// stack is an account with the resources that the stack has before any release.
 type stack struct {
 	t       *testing.T
 	aws     aws.Config
@@ -37,7 +37,7 @@ type stack struct {
 	config  ecs.Config
 }
 
-// newStack makes one in a moto whose services have all their tasks running at once.
+// newStack makes a stack in a moto whose services have all their tasks running at once.
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	cfg := awsConfig(mototest.Start(t, "MOTO_ECS_SERVICE_RUNNING=2"))
@@ -69,7 +69,7 @@ func (s *stack) target() *ecs.Target {
 	return target
 }
 
-// left names all that is there of releases.
+// left names all resources of releases that exist.
 func (s *stack) left() []string {
 	s.t.Helper()
 	var left []string
@@ -115,8 +115,8 @@ func (s *stack) left() []string {
 	return left
 }
 
-// answering registers targets with a release's target group, as ECS does when tasks run, and which
-// moto takes for healthy.
+// answering registers targets with a release's target group. ECS does this when tasks run.
+// moto takes such targets for healthy.
 func (s *stack) answering(ref compute.Ref, n int) {
 	s.t.Helper()
 	for i := range n {
@@ -178,8 +178,8 @@ func TestMotoLifeOfARelease(t *testing.T) {
 	s.await(release.Ref, compute.Absent)
 }
 
-// TestMotoRestart gives a service that runs another task definition with other values, once, and
-// leaves nothing in the end.
+// TestMotoRestart checks that a restart gives a service another task definition with other
+// values, once, and that nothing is left in the end.
 func TestMotoRestart(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -260,8 +260,8 @@ func (s *stack) wantTask(release compute.Release) {
 	}
 }
 
-// wantRule checks that the listener forwards requests for the revision, and those only, to its
-// target group.
+// wantRule checks that the listener forwards requests for the revision, and no other requests,
+// to the revision's target group.
 func (s *stack) wantRule(release compute.Release) {
 	s.t.Helper()
 	rules, err := s.elb.DescribeRules(s.t.Context(), &elb.DescribeRulesInput{ListenerArn: aws.String(s.config.ALBListener)})
@@ -304,8 +304,8 @@ func TestMotoReleasesAreApart(t *testing.T) {
 	}
 }
 
-// TestMotoApplyGoesOn cuts Apply off after each of its requests in turn, and expects the next one
-// to complete the release, and Remove to erase it.
+// TestMotoApplyGoesOn cuts Apply off after each of its requests in turn. It expects the next
+// Apply to complete the release, and Remove to erase it.
 func TestMotoApplyGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -340,7 +340,7 @@ func TestMotoApplyGoesOn(t *testing.T) {
 	}
 }
 
-// ofNetwork asks for the ids of what belongs to the network that every account of moto has.
+// ofNetwork asks for the ids of the parts of the network that every account of moto has.
 func ofNetwork(t *testing.T, cfg aws.Config, action, kind string, n int) []string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, aws.ToString(cfg.BaseEndpoint), strings.NewReader("Action="+action+"&Version=2016-11-15"))

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// MaxPrefix is how long a NamePrefix may be. Names of target groups have 32 characters; the
-	// other eleven are a hyphen and what remains of the revision.
+	// MaxPrefix is how long a NamePrefix may be. Names of target groups have 32 characters;
+	// the other eleven are a hyphen and the short form of the revision.
 	MaxPrefix = 32 - 1 - shortLength
-	// shortLength characters of base32 tell the at most 3000 target groups of a region apart: two
-	// are the same once in 10^8.
+	// shortLength characters of base32 distinguish the target groups of a region, of which
+	// there are at most 3000: two of them are equal once in 10^8 cases.
 	shortLength = 10
 )
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 
-// names are those of all that a release consists of. Each is derived from the revision's id, so
-// that whatever an Apply that was cut off has made is found by the next one, and by Remove.
+// names are the names of all resources of a release. Each name is derived from the revision's
+// id. So the next Apply, and Remove, find what an Apply that was cut off has made.
 type names struct {
 	prefix, cluster string
-	// arn is how the ARNs of services in the cluster begin; only Express Mode needs it.
+	// arn is the beginning of the ARNs of services in the cluster; only Express Mode needs it.
 	arn string
 }
 
@@ -49,7 +49,8 @@ func newNames(cfg Config) (names, error) {
 	return n, nil
 }
 
-// of is the name of a revision's service, of its family of task definitions, of its secret.
+// of is the name of a revision's service, of its family of task definitions, and of its
+// secret.
 func (n names) of(ref compute.Ref) string { return n.prefix + "-" + ref.Revision }
 
 // service is the ARN of a revision's Express service.
@@ -63,10 +64,10 @@ func (n names) targetGroup(ref compute.Ref) string {
 	return n.prefix + "-" + lowerBase32.EncodeToString(sum[:])[:shortLength]
 }
 
-// scalable is what Application Auto Scaling calls a revision's service.
+// scalable is the name of a revision's service in Application Auto Scaling.
 func (n names) scalable(ref compute.Ref) string { return "service/" + n.cluster + "/" + n.of(ref) }
 
-// check refuses what would name something else, or nothing.
+// check refuses a revision whose names would name another resource, or no resource.
 func (n names) check(ref compute.Ref) error {
 	if n.prefix == "" {
 		return errors.New("there is no name prefix")
@@ -77,19 +78,20 @@ func (n names) check(ref compute.Ref) error {
 	return nil
 }
 
-// The tags of all that is made for a release.
+// The tags of every resource of a release.
 const (
 	tagStack      = "slipway:stack"
 	tagWorkspace  = "slipway:workspace"
 	tagDeployment = "slipway:deployment"
 	tagRevision   = "slipway:revision"
-	// tagReadyLimit is on the service of a release that has a limit of its own, in seconds.
+	// tagReadyLimit is on the service of a release that has its own limit. Its value is in
+	// seconds.
 	tagReadyLimit = "slipway:ready-limit"
 	// tagRemoved is on a target group whose service drains; Sweep deletes it after that.
 	tagRemoved = "slipway:removed"
 )
 
-// tag is a tag of any service.
+// tag is a tag in the form that is common to all AWS services.
 type tag struct{ key, value string }
 
 func (n names) tags(ref compute.Ref) []tag {
@@ -98,7 +100,7 @@ func (n names) tags(ref compute.Ref) []tag {
 	}
 }
 
-// tagsAs makes one service's tags of ours.
+// tagsAs converts our tags to the tags of one AWS service.
 func tagsAs[T any](tags []tag, as func(key, value *string) T) []T {
 	made := make([]T, 0, len(tags))
 	for _, t := range tags {

@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// quotas are the errors by which services say that the account, or the load balancer, has no room.
+// quotas are the errors by which AWS services say that the account, or the load balancer, has
+// no room.
 var quotas = map[string]string{
 	"TooManyTargetGroups":                      "target groups of the region",
 	"TooManyUniqueTargetGroupsPerLoadBalancer": "target groups of a load balancer",
@@ -20,8 +21,8 @@ var quotas = map[string]string{
 	"LimitExceededException":                   "secrets, scalable targets or task definitions of the region",
 }
 
-// noCapacity returns a *compute.NoCapacity in the place of an error that is about a quota, and any
-// other error as it is.
+// noCapacity returns a *compute.NoCapacity in the place of an error about a quota, and any
+// other error unchanged.
 func noCapacity(err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

@@ -15,20 +15,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// recorded answers requests with what the services are known to answer. An operation that a test
-// says nothing about gets an empty answer.
+// recorded answers requests as the services are known to answer. An operation for which a test
+// has no answer gets an empty answer.
 type recorded struct {
 	t *testing.T
 	*httptest.Server
 
 	mu sync.Mutex
-	// answers are given one after the other, the last of an operation for ever.
+	// answers are given one after the other. The last answer of an operation is repeated for
+	// ever.
 	answers map[string][]answer
 	calls   []call
 }
 
-// answer is a status, 200 if it is 0, and a body: JSON, or for load balancers the XML inside the
-// result.
+// answer is a status, 200 if it is 0, and a body: JSON, or for load balancers the XML inside
+// the result.
 type answer struct {
 	status int
 	body   string
@@ -151,13 +152,13 @@ func service(members string) []answer {
 	return []answer{{0, `{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","taskDefinition":"arn:task",` + members + `}]}`}}
 }
 
-// deploying is a service whose deployment began at the time that is the tests' now.
+// deploying is a service whose deployment began at the present time of the tests.
 func deploying(state string, members ...string) []answer {
 	return service(`"status":"ACTIVE","desiredCount":1,"runningCount":0,"deployments":[{"id":"ecs-svc/1","status":"PRIMARY","desiredCount":1,"runningCount":0,` +
 		`"createdAt":1767268800,"rolloutState":"` + state + `","rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."}]` + strings.Join(append([]string{""}, members...), ","))
 }
 
-// events are a service's, newest first.
+// events are the events of a service, newest first.
 func events(at int, messages ...string) string {
 	var all []string
 	for _, message := range messages {

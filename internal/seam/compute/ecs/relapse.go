@@ -9,8 +9,8 @@ import (
 
 var _ compute.Minder = (*Target)(nil)
 
-// AwaitRelapse looks at intervals until a replica has ended that the release is to blame for. The
-// load balancer's health check ends those that do not answer.
+// AwaitRelapse looks at intervals until a replica has ended by the release's own fault. The
+// load balancer's health check ends replicas that do not answer.
 func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	for {
 		seen, err := t.look(ctx, ref)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// balanced are the answers of the load balancer for a release with so many targets that are
-// healthy.
+// balanced are the answers of the load balancer for a release with the given number of healthy
+// targets.
 func balanced(healthy int) map[string][]answer {
 	return map[string][]answer{
 		"DescribeTargetGroups": {{0, group}},
@@ -38,28 +38,28 @@ func deployments(statuses ...string) []answer {
 	return []answer{{0, `{"serviceDeployments":[` + strings.Join(all, ",") + `]}`}}
 }
 
-// wentBack is a service that ECS has had go back to the deployment before a restart.
+// wentBack is a service that ECS has taken back to the deployment before a restart.
 var wentBack = service(`"status":"ACTIVE","desiredCount":2,"runningCount":2,"deployments":[` +
 	`{"id":"ecs-svc/1","status":"PRIMARY","taskDefinition":"arn:task:1","desiredCount":2,"runningCount":1,"createdAt":1767168800,"rolloutState":"IN_PROGRESS"},` +
 	`{"id":"ecs-svc/2","status":"ACTIVE","taskDefinition":"arn:task:2","createdAt":1767268800,"rolloutState":"FAILED"}]`)
 
-// scaled is a service with an old deployment that ECS starts another task of.
+// scaled is a service with an old deployment of which ECS starts another task.
 var scaled = service(`"status":"ACTIVE","desiredCount":2,"runningCount":1,"deployments":[` +
 	`{"id":"ecs-svc/1","status":"PRIMARY","taskDefinition":"arn:task:1","desiredCount":2,"runningCount":1,"createdAt":1767168800,"rolloutState":"COMPLETED"}]`)
 
-// retried is a service that tries a release anew which had served.
+// retried is a service that tries again a release which had served.
 var retried = service(`"status":"ACTIVE","desiredCount":1,"runningCount":0,"deployments":[` +
 	`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":"arn:task:1","desiredCount":1,"createdAt":1767268800,"rolloutState":"IN_PROGRESS"},` +
 	`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767168800,"rolloutState":"COMPLETED"}]`)
 
-// neverServed is a service whose first deployment did not come to serve before a restart took its
+// neverServed is a service whose first deployment did not serve before a restart took its
 // place.
 var neverServed = service(`"status":"ACTIVE","desiredCount":1,"deployments":[` +
 	`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":"arn:task:2","desiredCount":1,"createdAt":1767268800,"rolloutState":"IN_PROGRESS"},` +
 	`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767268700,"rolloutState":"IN_PROGRESS"}]`)
 
 // TestAReleaseIsNotWhatARestartTries looks at services whose tasks are being replaced, once as
-// whoever waits for the release and once as whoever minds it.
+// a caller of Await and once as a caller of AwaitRelapse.
 func TestAReleaseIsNotWhatARestartTries(t *testing.T) {
 	t.Parallel()
 	const ends = "exit code 7"
@@ -118,8 +118,8 @@ func TestAReleaseIsNotWhatARestartTries(t *testing.T) {
 	}
 }
 
-// TestAwaitRelapseLooksAgain sees a release that serves while a restart fails, and then ends
-// itself.
+// TestAwaitRelapseLooksAgain looks at a release that serves while a restart fails, and that
+// then ends itself.
 func TestAwaitRelapseLooksAgain(t *testing.T) {
 	t.Parallel()
 	answers := balanced(2)

@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Remove deletes all that the release has, except a target group that its draining service still
-// needs, which is left to Sweep.
+// Remove deletes all resources of the release, except a target group that its draining service
+// still needs. Sweep deletes that target group later.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	err := t.names.check(ref)
 	for _, step := range []func(context.Context, compute.Ref) error{
@@ -74,7 +74,7 @@ func (t *Target) removeScaling(ctx context.Context, ref compute.Ref) error {
 	return err
 }
 
-// removeService ends the service; its tasks drain.
+// removeService deletes the service. Its tasks drain.
 func (t *Target) removeService(ctx context.Context, ref compute.Ref) error {
 	if t.cfg.Compute == Express {
 		service, err := t.describeExpress(ctx, ref)
@@ -88,7 +88,7 @@ func (t *Target) removeService(ctx context.Context, ref compute.Ref) error {
 	if err != nil || service == nil || aws.ToString(service.Status) == draining {
 		return err
 	}
-	// Force means: without scaling to zero before, which would end in the same way.
+	// Force means without scaling to zero before. Scaling to zero would end in the same way.
 	_, err = t.ecs.DeleteService(ctx, &ecs.DeleteServiceInput{Service: service.ServiceName, Cluster: aws.String(t.cfg.Cluster), Force: aws.Bool(true)})
 	return ignoreMissing(err)
 }
@@ -103,9 +103,9 @@ func ignoreMissing(err error) error {
 // definitionsPage is how many task definitions AWS deletes at a time.
 const definitionsPage = 10
 
-// removeTasks takes back the task definitions of the release: one of each restart that Restart has
-// not taken back, and several of its first start, if it was applied twice at a time. ECS erases
-// those that are inactive when no task needs them any more.
+// removeTasks takes back the task definitions of the release: one of each restart that Restart
+// has not taken back, and several of its first start if it was applied twice at the same time.
+// ECS erases inactive task definitions when no task needs them any more.
 func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
 	inUse, err := t.definitions(ctx, ref, types.TaskDefinitionStatusActive)
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
 	return nil
 }
 
-// definitions returns the ARNs of the release's task definitions that have a status.
+// definitions returns the ARNs of the release's task definitions with the given status.
 func (t *Target) definitions(ctx context.Context, ref compute.Ref, status types.TaskDefinitionStatus) ([]string, error) {
 	var arns []string
 	input := &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status}
@@ -150,7 +150,7 @@ func (t *Target) deregister(ctx context.Context, definition string) error {
 	return err
 }
 
-// removeSecret erases the secret at once. Tasks that drain got its values when they started.
+// removeSecret erases the secret at once. Draining tasks got its values when they started.
 func (t *Target) removeSecret(ctx context.Context, ref compute.Ref) error {
 	_, err := t.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{
 		SecretId: aws.String(t.names.of(ref)), ForceDeleteWithoutRecovery: aws.Bool(true),
@@ -161,8 +161,8 @@ func (t *Target) removeSecret(ctx context.Context, ref compute.Ref) error {
 	return err
 }
 
-// removeTargetGroup marks the release's target group, then deletes what no service needs any more
-// of all that are marked.
+// removeTargetGroup marks the release's target group, then deletes the marked target groups
+// that no service needs any more.
 func (t *Target) removeTargetGroup(ctx context.Context, ref compute.Ref) error {
 	if t.cfg.Compute == Express {
 		return nil

@@ -65,7 +65,8 @@ func TestRemoveLetsCallersFinish(t *testing.T) {
 	}
 }
 
-// TestRemoveTakesBackAllTaskDefinitions gives more of them than AWS lists, or deletes, at a time.
+// TestRemoveTakesBackAllTaskDefinitions has more task definitions than AWS lists, or deletes,
+// at a time.
 func TestRemoveTakesBackAllTaskDefinitions(t *testing.T) {
 	t.Parallel()
 	page := func(from, to int, next string) answer {
@@ -126,7 +127,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestRemoveOfWhatIsNotThere also gives the answers of AWS for it.
+// TestRemoveOfWhatIsNotThere also gives the answers of AWS for resources that do not exist.
 func TestRemoveOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{
@@ -143,7 +144,7 @@ func TestRemoveOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestRemoveMeetsOthers lets things go between looking and deleting.
+// TestRemoveMeetsOthers removes resources between Remove's look at them and their deletion.
 func TestRemoveMeetsOthers(t *testing.T) {
 	t.Parallel()
 	ref := newRelease().Ref
@@ -175,7 +176,8 @@ func TestRemoveRefusesWhatIsNotAnID(t *testing.T) {
 	if err := r.target().Remove(t.Context(), compute.Ref{Revision: "*"}); err == nil || r.operations() != "" {
 		t.Errorf("got %v after %s", err, r.operations())
 	}
-	// Nor does a process without a prefix, which would sweep away what is not the stack's.
+	// A process without a prefix does not sweep either: it would sweep away resources that are
+	// not the stack's.
 	target, err := ecs.New(ecs.Config{AWS: r.config().AWS, Hasher: hasher{}, ALBURL: "http://x"})
 	must(t, err)
 	if err := target.Sweep(t.Context()); err == nil || r.operations() != "" {

@@ -17,13 +17,15 @@ import (
 
 var _ compute.Restarter = (*Target)(nil)
 
-// labelRestart is on the containers of a task definition that a restart was made with: its id.
+// labelRestart is a label of the containers of a task definition that was made for a restart.
+// Its value is the id of the restart.
 const labelRestart = pod.LabelPrefix + "restart"
 
-// Restart gives the release's secret its present values, and its service a task definition that was
-// made for the restart: the service replaces its tasks by others, keeps all that it has until those
-// pass the health check, and takes the definition before again where they do not. A task of that
-// one that has to be started later finds the present values of its variables, too.
+// Restart gives the release's secret its present values, and gives the service a task
+// definition that was made for the restart. The service replaces its tasks by new ones, keeps
+// all its old tasks until the new tasks pass the health check, and goes back to the previous
+// task definition if they do not. If a task of the previous definition has to be started
+// later, it gets the present values of its variables, too.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
 	if err := t.restart(ctx, release, restartID); err != nil {
 		return fmt.Errorf("restart release %s: %w", release.Revision, noCapacity(err))
@@ -83,8 +85,8 @@ func (t *Target) redefine(ctx context.Context, release compute.Release, restartI
 	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
 }
 
-// retireTasks takes back the task definitions of restarts before, but for the newest one and those
-// that the service has, or may go back to.
+// retireTasks takes back the task definitions of earlier restarts, except the newest
+// definition and the definitions that the service has, or may go back to.
 func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *types.Service, newest string) error {
 	needed := []string{newest, aws.ToString(service.TaskDefinition)}
 	for _, d := range service.Deployments {
@@ -105,8 +107,8 @@ func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *type
 	return nil
 }
 
-// moveTo has the service replace its tasks by those of a definition. Express Mode goes back by
-// itself when they fail.
+// moveTo makes the service replace its tasks by tasks of the given definition. Express Mode
+// goes back by itself when the new tasks fail.
 func (t *Target) moveTo(ctx context.Context, ref compute.Ref, definition string) error {
 	if t.cfg.Compute == Express {
 		_, err := t.ecs.UpdateExpressGatewayService(ctx, &ecs.UpdateExpressGatewayServiceInput{
@@ -121,10 +123,11 @@ func (t *Target) moveTo(ctx context.Context, ref compute.Ref, definition string)
 	return err
 }
 
-// newestTask returns the newest task definition of a release; an empty one when there is none.
+// newestTask returns the newest task definition of a release; an empty one if there is no task
+// definition.
 func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDefinition, error) {
 	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(t.names.of(ref))})
-	// ECS has no error of its own for a family that is not there.
+	// ECS has no error of its own for a family that does not exist.
 	if _, missing := errors.AsType[*types.ClientException](err); missing {
 		return &types.TaskDefinition{}, nil
 	}
@@ -134,8 +137,8 @@ func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDe
 	return found.TaskDefinition, nil
 }
 
-// restartOf is the id of the restart that a task definition was made for, "" of that of the
-// release's first start.
+// restartOf is the id of the restart that a task definition was made for. It is "" for the
+// task definition of the release's first start.
 func restartOf(definition *types.TaskDefinition) string {
 	if len(definition.ContainerDefinitions) != 1 {
 		return ""
@@ -143,17 +146,17 @@ func restartOf(definition *types.TaskDefinition) string {
 	return definition.ContainerDefinitions[0].DockerLabels[labelRestart]
 }
 
-// isReplacing tells whether a service replaces its tasks for a restart, or goes back to those
-// before: only restarts give it another task definition.
+// isReplacing reports whether a service replaces its tasks for a restart, or goes back to the
+// earlier tasks. Only restarts give a service another task definition.
 func isReplacing(service *types.Service) bool {
 	return slices.ContainsFunc(service.Deployments, func(d types.Deployment) bool {
 		return aws.ToString(d.TaskDefinition) != aws.ToString(service.Deployments[0].TaskDefinition)
 	})
 }
 
-// replaced returns the deployment of a service whose tasks serve on while a restart replaces them,
-// or goes back to them; nil when nothing is replaced, or nothing did serve. What a restart tries
-// says nothing of the release.
+// replaced returns the deployment of a service whose tasks serve on while a restart replaces
+// them, or goes back to them. It returns nil if nothing is replaced, or if no deployment has
+// served. The tasks that a restart tries say nothing about the release.
 func replaced(service *types.Service, current *types.Deployment) *types.Deployment {
 	if current == nil || current.RolloutState == types.DeploymentRolloutStateCompleted || !isReplacing(service) {
 		return nil
@@ -166,17 +169,18 @@ func replaced(service *types.Service, current *types.Deployment) *types.Deployme
 	return nil
 }
 
-// AwaitRestart looks at the newest restart of the release, which answers for those that it has
-// overtaken, at growing intervals until it has ended.
+// AwaitRestart looks at the newest restart of the release at growing intervals until that
+// restart has ended. The newest restart answers for the restarts that it has overtaken.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	return t.await(ctx, ref, func(ctx context.Context, ref compute.Ref) (compute.Status, error) {
 		return t.lookRestart(ctx, ref, restartID)
 	})
 }
 
-// lookRestart returns how the newest restart of a release is now. The service has gone back to
-// another definition when it has failed, unless the restart is another than that which is asked
-// about: its service may be about to get its definition.
+// lookRestart returns the present state of the newest restart of a release. If the service has
+// another definition than the newest restart, that restart has failed and the service has gone
+// back. But if the caller asks about another restart, the service may still be about to get
+// the newest definition, until the ready limit is over.
 func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	service, err := t.describe(ctx, ref)
 	if err != nil {
@@ -211,7 +215,8 @@ func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID str
 	return compute.Status{State: compute.Progressing, Message: "its successors are starting. " + latestEvent(service, current)}, nil
 }
 
-// giveUp has a service whose new tasks have had their time go back to those that serve.
+// giveUp makes a service go back to its serving tasks, because the time of its new tasks is
+// over.
 func (t *Target) giveUp(ctx context.Context, ref compute.Ref, service *types.Service, newest *types.TaskDefinition, current *types.Deployment) (compute.Status, error) {
 	status := *overdueFor("", latestEvent(service, current), t.readyLimit(service))
 	for _, d := range service.Deployments {
@@ -222,8 +227,8 @@ func (t *Target) giveUp(ctx context.Context, ref compute.Ref, service *types.Ser
 	return status, nil
 }
 
-// lookExpressRestart is lookRestart of an Express service, whose newest deployment may still be
-// that before the restart.
+// lookExpressRestart is lookRestart for an Express service. The newest deployment of such a
+// service may still be the deployment before the restart.
 func (t *Target) lookExpressRestart(ctx context.Context, service *types.Service, newest *types.TaskDefinition) (compute.Status, error) {
 	deployed, err := t.newestExpress(ctx, service)
 	if err != nil {
@@ -241,7 +246,7 @@ func (t *Target) lookExpressRestart(ctx context.Context, service *types.Service,
 	return compute.Status{State: compute.Progressing, Message: "its successors are starting"}, nil
 }
 
-// whyNotRestarted puts into words why the tasks of a restart did not come to serve.
+// whyNotRestarted puts into words why the tasks of a restart do not serve.
 func (t *Target) whyNotRestarted(ctx context.Context, service *types.Service, newest *types.TaskDefinition, reason string) (compute.Status, error) {
 	ended, err := t.stoppedTasks(ctx, service, nil)
 	if err != nil {

@@ -18,13 +18,14 @@ const (
 	restartTask = "arn:task:2"
 )
 
-// task is an answer of DescribeTaskDefinition, of one that was made for a restart, or "" for none.
+// task is an answer of DescribeTaskDefinition: a task definition that was made for the named
+// restart, or for no restart if the name is "".
 func task(arn, restart string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"taskDefinition":{"taskDefinitionArn":%q,"status":"ACTIVE","registeredAt":1767268800,"containerDefinitions":[{"name":"Main","dockerLabels":{"slipway.restart":%q}}]}}`, arn, restart)}}
 }
 
-// replacing is a service of two tasks with a primary deployment of a task definition, and one
-// before it.
+// replacing is a service of two tasks with a primary deployment of a task definition, and an
+// earlier deployment.
 func replacing(definition, state string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","status":"ACTIVE","desiredCount":2,"runningCount":2,"taskDefinition":%[1]q,"deployments":[`+
 		`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":%[1]q,"desiredCount":2,"createdAt":1767268800,"rolloutState":%[2]q,"rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."},`+
@@ -161,8 +162,8 @@ func TestAwaitRestart(t *testing.T) {
 	}
 }
 
-// TestARestartTakesBackTheDefinitionsOfThoseBefore but for what the service has, and may go back
-// to.
+// TestARestartTakesBackTheDefinitionsOfThoseBefore, except the definitions that the service
+// has, and may go back to.
 func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 	t.Parallel()
 	const newest = "arn:task:9"
@@ -181,8 +182,8 @@ func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 	}
 }
 
-// TestARestartThatIsOvertaken is answered for by the one that overtakes it, whose definition the
-// service may not have yet.
+// TestARestartThatIsOvertaken gets the answer of the restart that overtakes it, whose
+// definition the service may not have yet.
 func TestARestartThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,7 +209,8 @@ func TestARestartThatIsOvertaken(t *testing.T) {
 	}
 }
 
-// TestAwaitOfARestartThatIsNotKnown looks at the release: it was started since.
+// TestAwaitOfARestartThatIsNotKnown looks at the release, because the release was started
+// after that restart.
 func TestAwaitOfARestartThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": deploying("FAILED"), "DescribeTaskDefinition": task("arn:task:1", "")})

@@ -18,14 +18,15 @@ import (
 const (
 	// RevisionHeader names the revision that a request is for.
 	RevisionHeader = "X-Slipway-Revision"
-	// maxPriority is the largest that a rule of a listener may have.
+	// maxPriority is the largest priority that a rule of a listener may have.
 	maxPriority = 50000
-	// contention is how often a priority is chosen anew because somebody else took it meanwhile.
+	// contention is how often a new priority is chosen because another process took the chosen
+	// one meanwhile.
 	contention = 5
 )
 
-// route makes the release's target group and the listener rule that forwards to it, and returns the
-// former's ARN.
+// route makes the release's target group and the listener rule that forwards to it, and
+// returns the ARN of the target group.
 func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 	group, err := t.targetGroup(ctx, ref)
 	if err != nil {
@@ -50,7 +51,7 @@ func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 	return group, t.createRule(ctx, ref, group)
 }
 
-// targetGroup returns the ARN of the release's target group, "" when there is none.
+// targetGroup returns the ARN of the release's target group, "" if there is no target group.
 func (t *Target) targetGroup(ctx context.Context, ref compute.Ref) (string, error) {
 	found, err := t.elb.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: []string{t.names.targetGroup(ref)}})
 	if _, missing := errors.AsType[*types.TargetGroupNotFoundException](err); missing || (err == nil && len(found.TargetGroups) == 0) {
@@ -80,14 +81,14 @@ func (t *Target) elbTags(tags []tag) []types.Tag {
 	return tagsAs(tags, func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
 }
 
-// unmark takes back what a Remove has said of a target group that is used again.
+// unmark removes the mark of a Remove from a target group that is used again.
 func (t *Target) unmark(ctx context.Context, group string) error {
 	_, err := t.elb.RemoveTags(ctx, &elb.RemoveTagsInput{ResourceArns: []string{group}, TagKeys: []string{tagRemoved}})
 	return err
 }
 
-// createRule makes the release's rule, unless it is there. A priority must be one that no other
-// rule of the listener has.
+// createRule makes the release's rule, unless the rule exists. The priority must be one that
+// no other rule of the listener has.
 func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) error {
 	for range contention {
 		rules, err := t.rules(ctx)
@@ -136,9 +137,9 @@ func isRuleOf(ref compute.Ref) func(types.Rule) bool {
 	}
 }
 
-// freePriority begins at a place of the revision's own, so that two who choose at the same time
-// rarely choose the same. The order of the rules does not matter, as at most one of them fits a
-// request.
+// freePriority begins at a number that depends on the revision, so two processes that choose
+// at the same time rarely choose the same priority. The order of the rules does not matter,
+// because at most one rule matches a request.
 func freePriority(rules []types.Rule, ref compute.Ref) int32 {
 	taken := map[string]bool{}
 	for _, rule := range rules {

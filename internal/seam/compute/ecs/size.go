@@ -8,8 +8,8 @@ import (
 // size is a combination of CPU units and MiB that Fargate has.
 type size struct{ cpu, memory int }
 
-// sizes are the CPU units of Fargate (1024 are a core) with the memory that each may have: from,
-// to, in steps of.
+// sizes are the CPU units of Fargate (1024 units are one core) with the memory in MiB that
+// each may have: the smallest, the largest, and the step between two sizes.
 var sizes = []struct{ cpu, from, to, step int }{
 	{256, 512, 2048, 512}, // in fact 512, 1024 and 2048, see fit
 	{512, 1024, 4096, 1024},
@@ -20,8 +20,8 @@ var sizes = []struct{ cpu, from, to, step int }{
 	{16384, 32768, 122880, 8192},
 }
 
-// fit returns the smallest size with at least so many cores and so much memory, or else the largest
-// there is.
+// fit returns the smallest size with at least the given cores and memory, or else the largest
+// size that exists.
 func fit(cores float64, memory int) size {
 	units := int(math.Ceil(min(cores, 1000) * 1024))
 	for _, s := range sizes {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// tagsPage is how many resources' tags AWS describes at a time.
+// tagsPage is the number of resources whose tags AWS describes at a time.
 const tagsPage = 20
 
 // Sweep deletes the target groups of removed releases whose services have drained. A timer should
@@ -62,7 +62,7 @@ func (t *Target) targetGroups(ctx context.Context) ([]string, error) {
 func (t *Target) sweep(ctx context.Context, arns []string) error {
 	found, err := t.elb.DescribeTags(ctx, &elb.DescribeTagsInput{ResourceArns: arns})
 	if _, missing := errors.AsType[*types.TargetGroupNotFoundException](err); missing {
-		return nil // another sweep is at it
+		return nil // another sweep deletes it
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (t *Target) sweep(ctx context.Context, arns []string) error {
 			return err
 		}
 		if service != nil {
-			continue // it drains, or is being applied again
+			continue // the service drains, or the release is being applied again
 		}
 		_, err = t.elb.DeleteTargetGroup(ctx, &elb.DeleteTargetGroupInput{TargetGroupArn: described.ResourceArn})
 		if _, used := errors.AsType[*types.ResourceInUseException](err); err != nil && !used {

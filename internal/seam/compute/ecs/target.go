@@ -19,47 +19,50 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// What SLIPWAY_COMPUTE may say.
+// The values of SLIPWAY_COMPUTE.
 const (
-	// Fargate puts each release behind a load balancer that the stack has.
+	// Fargate puts each release behind the stack's load balancer.
 	Fargate = "ecs"
 	// Express lets ECS Express Mode make the load balancer, its rules and the scaling.
 	Express = "express"
 )
 
-// Config is what a Target needs. Those values that have a default, which is named at each, may be
-// zero.
+// Config holds the values that a Target needs. The values that have a default, which is named
+// at each, may be zero.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
 	// Compute is Fargate or Express (Fargate).
 	Compute string
-	// NamePrefix begins the names of everything that is made here; MaxPrefix is how long it may be.
+	// NamePrefix begins the names of everything that the target makes. MaxPrefix is its
+	// largest length.
 	NamePrefix string
 	// Cluster is the name or the ARN of the cluster.
 	Cluster                 string
 	Subnets, SecurityGroups []string
-	// ExecutionRole reads the secrets, pulls the images and writes the logs; TaskRole is what
-	// agents may do in the account, "" for nothing; InfrastructureRole lets Express Mode make what
-	// it needs.
+	// ExecutionRole reads the secrets, pulls the images and writes the logs. TaskRole is the
+	// role of agents in the account, "" for no permissions. Express Mode makes its resources
+	// with InfrastructureRole.
 	ExecutionRole, TaskRole, InfrastructureRole string
 	LogGroup                                    string
-	// VPC is where the target groups are, ALBListener the ARN of the listener that gets a rule for
-	// each release, ALBURL where it listens. Express Mode needs none of them.
+	// VPC is where the target groups are. ALBListener is the ARN of the listener that gets a
+	// rule for each release, and ALBURL is where that listener listens. Express Mode needs
+	// none of the three.
 	VPC, ALBListener, ALBURL string
-	// Architecture of the images: ARM64 or X86_64 (ARM64).
+	// Architecture is the architecture of the images: ARM64 or X86_64 (ARM64).
 	Architecture string
-	// PublicIP gives tasks an address of their own, for subnets without a way out.
+	// PublicIP gives tasks an address of their own, for subnets that have no other way to the
+	// internet.
 	PublicIP bool
 	// Hasher makes the invoke tokens.
 	Hasher secret.Hasher
 	// DrainLimit is how long Remove lets callers finish (10 min; AWS allows up to one hour).
 	DrainLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy (10 min), StartLimit how long its
-	// container may take to answer GET /ping once it runs (5 min). A release may have a limit of
-	// its own, which stands for both.
+	// ReadyLimit is how long a release may take to become healthy (10 min). StartLimit is how
+	// long its container may take to answer GET /ping once it runs (5 min). A release may have
+	// a limit of its own, which replaces both.
 	ReadyLimit, StartLimit time.Duration
-	// Now and After are the clock; After is for the time between two polls (time.After).
+	// Now and After are the clock. After is used for the time between two polls (time.After).
 	Now   clock.Clock
 	After func(time.Duration) <-chan time.Time
 }
@@ -74,16 +77,17 @@ type Target struct {
 	secrets *secretsmanager.Client
 
 	mu sync.Mutex
-	// endpoints are those of Express services, by revision.
+	// endpoints are the addresses of Express services, by revision.
 	endpoints map[string]string
 }
 
 var _ compute.Target = (*Target)(nil)
 
-// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the service.
+// maxAttempts is how often the SDK sends a request that is throttled or meets a fault of the
+// service.
 const maxAttempts = 6
 
-// New returns a target. It sends nothing.
+// New returns a target. It sends no request.
 func New(cfg Config) (*Target, error) {
 	cfg.Compute = cmp.Or(cfg.Compute, Fargate)
 	cfg.Architecture = cmp.Or(cfg.Architecture, "ARM64")
@@ -115,8 +119,8 @@ func New(cfg Config) (*Target, error) {
 	}, nil
 }
 
-// check says what is missing, all at once. A process that only invokes agents behind the load
-// balancer, and has no permissions here, needs ALBURL and Hasher only.
+// check reports values that are missing or wrong. A process that only invokes agents behind
+// the load balancer, and has no permissions here, needs only ALBURL and Hasher.
 func (c Config) check() error {
 	if c.Hasher == nil {
 		return errors.New("there is no hasher to make invoke tokens with")
@@ -130,11 +134,12 @@ func (c Config) check() error {
 	return nil
 }
 
-// Acquire returns where the release answers, and that is all that it knows: who invokes an agent
-// behind the load balancer has no permission to ask ECS, and a call per run would cost more than it
-// tells. A release that is not there is answered with 503 by the listener's default action. Callers
-// need not be counted, as the target group lets those finish that it has. With Express Mode, the
-// first call of a process asks for the release's own address.
+// Acquire returns where the release answers, and nothing else. A process that invokes an agent
+// behind the load balancer has no permission to ask ECS, and a call per run would cost more
+// than its answer is worth. If the release does not exist, the listener's default action
+// answers with 503. Callers need not be counted, because the target group lets its present
+// requests finish. With Express Mode, the first call of a process asks for the release's own
+// address.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	endpoint := compute.Endpoint{URL: t.cfg.ALBURL, Token: secret.InvokeToken(t.cfg.Hasher, ref.Revision), Revision: ref.Revision}
 	if t.cfg.Compute == Express {

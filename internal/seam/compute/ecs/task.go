@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// container is what Express Mode wants the container to be called.
+	// container is the name that Express Mode requires for the container.
 	container = "Main"
 	port      = 8080
 	// stopTimeout is how long a container may take to end, in seconds; Fargate allows no more.
 	stopTimeout = 120
 )
 
-// environment is all that the agent gets.
+// environment is the agent's whole environment.
 type environment struct{ plain, secret map[string]string }
 
 func environmentOf(release compute.Release) environment {
@@ -42,7 +42,7 @@ func environmentOf(release compute.Release) environment {
 	return env
 }
 
-// storeSecret makes the release's secret, or gives it its value again, and returns its ARN.
+// storeSecret makes the release's secret, or sets its value again, and returns its ARN.
 func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[string]string) (string, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[st
 	return aws.ToString(put.ARN), nil
 }
 
-// defineTask registers the release's task definition, unless it is there, and returns its ARN.
+// defineTask registers the release's task definition, unless it exists, and returns its ARN.
 func (t *Target) defineTask(ctx context.Context, release compute.Release, env environment, secretARN string) (string, error) {
 	newest, err := t.newestTask(ctx, release.Ref)
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *Target) defineTask(ctx context.Context, release compute.Release, env en
 	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
 }
 
-// taskOf describes what each task of a release is.
+// taskOf describes each task of a release.
 func (t *Target) taskOf(release compute.Release, env environment, secretARN string) (*ecs.RegisterTaskDefinitionInput, error) {
 	labels, err := pod.Labels(release.ResourceSpec)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *Target) taskOf(release compute.Release, env environment, secretARN stri
 	return input, nil
 }
 
-// refersTo tells whether the definition's secrets are those of the secret that is there now: one
+// refersTo reports whether the definition's secrets are keys of the present secret: a secret
 // that was deleted and made again has another ARN.
 func refersTo(definition *types.TaskDefinition, secretARN string) bool {
 	return len(definition.ContainerDefinitions) == 1 &&
@@ -123,8 +123,8 @@ func (t *Target) containerOf(release compute.Release, env environment, secretARN
 		Name: aws.String(container), Image: aws.String(release.Artifact.Image), Essential: aws.Bool(true),
 		PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(port), Protocol: types.TransportProtocolTcp}},
 		StopTimeout:  aws.Int32(stopTimeout),
-		// A process that is not the agent itself, as a shell, reaps no children and hands on no
-		// signals.
+		// A process that is not the agent itself, for example a shell, reaps no children and
+		// passes on no signals.
 		LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(true)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(env.plain)) {

@@ -1,5 +1,5 @@
-// Package local is the compute target of one machine: what was built into an image runs in
-// containers, everything else as processes.
+// Package local is the compute target of one machine: releases that were built into an image
+// run in containers, all others as processes.
 package local
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// MachineTarget is what each of the two targets is.
+// MachineTarget is the interface of each of the two targets.
 type MachineTarget interface {
 	compute.Target
 	compute.Minder
@@ -32,13 +32,13 @@ func New(processes, containers MachineTarget) *Target {
 	return &Target{processes: processes, containers: containers, contained: map[string]bool{}}
 }
 
-// Apply makes the release run by what it is.
+// Apply makes the release run as a container or as processes, by its artifact.
 func (t *Target) Apply(ctx context.Context, release compute.Release) error {
 	t.note(release)
 	return t.of(release.Ref).Apply(ctx, release)
 }
 
-// Restart starts the release's agents anew.
+// Restart starts the release's agents again.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
 	t.note(release)
 	return t.of(release.Ref).Restart(ctx, release, restartID)
@@ -49,7 +49,7 @@ func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID st
 	return t.of(ref).AwaitRestart(ctx, ref, restartID)
 }
 
-// note keeps what runs the release.
+// note remembers which target runs the release.
 func (t *Target) note(release compute.Release) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

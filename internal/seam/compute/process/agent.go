@@ -27,7 +27,7 @@ type agent struct {
 	output   *files.Writer
 }
 
-// release is one whose processes can be started.
+// release is a release whose processes can be started.
 type release struct {
 	machine *machine
 	spec    compute.Release
@@ -78,8 +78,8 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	return a, nil
 }
 
-// offerSocket offers a release's agent a socket, unless its configuration fixes its port or paths
-// are too long here.
+// offerSocket offers a socket to a release's agent. It offers no socket if the release's
+// configuration fixes its port, or if paths are too long here.
 func (m *machine) offerSocket(spec compute.Release, user int) (*socket, error) {
 	if m.Lone(spec) || !OffersSockets(m.cfg.Dir) {
 		return nil, nil //nolint:nilnil // no socket is an answer
@@ -93,7 +93,7 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 			return nil, err
 		}
 	}
-	// A server before may have built the agent for a user of its own.
+	// An earlier server may have built the agent for another user.
 	for _, own := range confinement.Write {
 		if err := child.OwnOnce(own, confinement.User); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("give files to the user of the workspace: %w", err)
@@ -118,15 +118,16 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 	return &agent{m, spec.Revision, port, offered, limits, process, output}, nil
 }
 
-// limitsOf is what one replica and all that it starts may use.
+// limitsOf returns the limits for one replica and all processes that it starts.
 func limitsOf(spec compute.Release) child.Limits {
 	size := spec.Resources.OrDefaults()
 	return child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
 }
 
-// confinement keeps an agent from all that is not its own. What was built by a server that did not
-// note what belongs to it could not run that way. An agent listens on its own port, or where the
-// system puts it: it cannot take the port that another agent is about to get.
+// confinement keeps an agent from everything that is not its own. A release that was built by
+// a server which did not note the paths that belong to the release could not run under a
+// confinement, so it gets none. An agent listens on its own port, or on a port that the system
+// chooses: it cannot take the port that another agent is about to get.
 func (m *machine) confinement(spec compute.Release, dir, port string) (child.Confinement, error) {
 	if len(spec.Artifact.Own) == 0 || m.cfg.Private == "" {
 		return child.Confinement{}, nil
@@ -156,7 +157,7 @@ func (a *agent) URL() string {
 // Done is closed when the process has ended.
 func (a *agent) Done() <-chan struct{} { return a.process.Done() }
 
-// End stops the process and reports what went wrong behind its back.
+// End stops the process and reports errors that occurred in the background.
 func (a *agent) End(kill context.Context) {
 	stopped := a.process.Stop(kill, a.machine.cfg.StopGrace)
 	_, err := a.process.Exit()
@@ -185,7 +186,7 @@ func (a *agent) Ended(before bool) *compute.Status {
 	return a.Failure(compute.ReasonStartFailed, what)
 }
 
-// Failure is a status with the agent's last words.
+// Failure is a status with the agent's last output.
 func (a *agent) Failure(reason, what string) *compute.Status {
 	return replica.Failed(reason, replica.Said(what, a.output.Last()))
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// The test binary is also the agents that the tests run; AGENT says which. Those that are not of
-// computetest are here.
+// The test binary is also the agents that the tests run; AGENT names the kind. The kinds that
+// are not in computetest are here.
 func TestMain(m *testing.M) {
 	computetest.Main()
 	switch agent := os.Getenv("AGENT"); agent {
 	case "":
-		// The server's environment has something that no agent may see.
+		// The server's environment has a variable that no agent may see.
 		if err := os.Setenv("PLANTED_SERVER_SECRET", "planted-server-secret"); err != nil {
 			panic(err)
 		}
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// loseThePort is an agent that finds its port taken: the first time only, or always.
+// loseThePort is an agent that finds its port taken, either the first time only or always.
 func loseThePort() {
 	if os.Getenv("ALWAYS") == "" && computetest.Mark("lost") {
 		computetest.RunAgent()
@@ -62,7 +62,7 @@ func loseThePort() {
 
 func listenAddress() string { return net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")) }
 
-// speakNoHTTP is an agent that listens and answers in a language of its own.
+// speakNoHTTP is an agent that listens and answers, but not in HTTP.
 func speakNoHTTP() {
 	listener, err := net.Listen("tcp", listenAddress())
 	check(err)
@@ -97,8 +97,8 @@ func use256MB() {
 	}
 }
 
-// serveTarget is a server with one healthy release that says where the release answers, and lives
-// until it is killed.
+// serveTarget is a server with one healthy release. It prints where the release answers, and
+// lives until it is killed.
 func serveTarget() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
@@ -106,7 +106,8 @@ func serveTarget() {
 	target, err := process.New(process.Config{Dir: filepath.Join(dir, "agents"), Logs: logs, Log: slog.Default()})
 	check(err)
 	r := computetest.NewRelease(computetest.Serve, "STUBBORN=1")
-	// A shell in between: the agent is a grandchild, which no kernel ends with the server.
+	// There is a shell in between: the agent is a grandchild, and no kernel ends a grandchild
+	// with the server.
 	r.Artifact.Start = []string{"sh", "-c", program() + "; true"}
 	check(target.Apply(context.Background(), r))
 	endpoint, _, err := target.Acquire(context.Background(), r.Ref)

@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
 
-// TestAttackByAnAgentThatOutlives leaves a process in a session of its own with an empty
-// environment, which ends with the deployment. With users for workspaces, where the test may give
-// them, and without.
+// TestAttackByAnAgentThatOutlives has an agent that leaves a process in a session of its own
+// with an empty environment. The process must end with the deployment. The test runs with
+// users for workspaces, if it may give them, and without.
 func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -64,8 +64,9 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	}
 }
 
-// TestAttackOnAnotherAgentsSocket has an agent that connects to the socket of another workspace's
-// agent, and one that has the server connect there by a link in place of its own socket.
+// TestAttackOnAnotherAgentsSocket has an agent that connects to the socket of another
+// workspace's agent, and an agent that makes the server connect to that socket by a link in
+// place of its own socket.
 func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -110,8 +111,8 @@ func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 	}
 }
 
-// TestAttackWhereNothingConfines has a machine that cannot keep agents apart, and says why it
-// starts none.
+// TestAttackWhereNothingConfines has a machine that cannot keep agents apart. The target
+// starts no agent and says why.
 func TestAttackWhereNothingConfines(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *process.Config) {

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// TestAnAgentReachesWhatIsItsOwn starts one that first tries to read the server's key, what another
-// release has, and what it may. Where the kernel has no means to keep it from anything, it serves
-// all the same.
+// TestAnAgentReachesWhatIsItsOwn starts an agent that first tries to read the server's key,
+// the files of another release, and its own files. If the kernel cannot confine the agent, the
+// agent serves all the same.
 func TestAnAgentReachesWhatIsItsOwn(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -17,7 +17,8 @@ const (
 // socketVariable names the path at which an agent may listen in place of HOST and PORT.
 const socketVariable = "SLIPWAY_SOCKET"
 
-// environment is all that the agent gets. Of the server's own environment that is PATH only.
+// environment is the agent's whole environment. PATH is the only variable of the server's own
+// environment in it.
 func environment(spec compute.Release, dir, port string, offered *socket) []string {
 	env := map[string]string{
 		"PATH":   os.Getenv("PATH"),

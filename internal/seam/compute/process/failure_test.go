@@ -87,7 +87,7 @@ func TestFirstStartFails(t *testing.T) {
 	}
 }
 
-// TestNoContract is about programs that listen, and are no agents.
+// TestNoContract covers programs that listen, but are no agents.
 func TestNoContract(t *testing.T) {
 	t.Parallel()
 	for agent, words := range map[string]string{"stranger": "it answered 404 Not Found", "mute": "it answered what is not HTTP"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestAnAgentThatNeedsTooMuchMemory says so, when it starts and when it is called. Where the system
-// cannot limit it, it serves.
+// TestAnAgentThatNeedsTooMuchMemory fails for that reason, when it starts and when it is
+// called. If the system cannot limit its memory, it serves.
 func TestAnAgentThatNeedsTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease("hog")
@@ -38,7 +38,7 @@ func TestAnAgentThatNeedsTooMuchMemory(t *testing.T) {
 	}
 }
 
-// TestWhyAnAgentHasEnded is told to its callers without what it has printed.
+// TestWhyAnAgentHasEnded: its callers get the reason without the agent's output.
 func TestWhyAnAgentHasEnded(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)

@@ -11,11 +11,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// portVariable is set by the platform; the framework configuration file may fix it, the release's
-// own environment may not.
+// portVariable is set by the platform. The framework configuration file may fix it, but the
+// release's own environment may not.
 const portVariable = "PORT"
 
-// choosePort returns the port that the configuration fixes, if nobody has it, or else a free one.
+// choosePort returns the port that the configuration fixes, if the port is free, or else a
+// free port.
 func choosePort(spec compute.Release) (string, *compute.Status) {
 	wanted := cmp.Or(spec.Artifact.Env[portVariable], "0")
 	port, err := tryListen(wanted)
@@ -30,8 +31,8 @@ func choosePort(spec compute.Release) (string, *compute.Status) {
 	return port, nil
 }
 
-// tryListen listens on the port for a moment and returns its number: port 0 stands for any free
-// one.
+// tryListen listens on the port for a moment and returns its number. Port 0 stands for any
+// free port.
 func tryListen(port string) (string, error) {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {
@@ -41,7 +42,7 @@ func tryListen(port string) (string, error) {
 	return chosen, listener.Close()
 }
 
-// isTaken reports whether the port belongs to somebody.
+// isTaken reports whether a program listens on the port.
 func isTaken(port string) bool {
 	_, err := tryListen(port)
 	return errors.Is(err, syscall.EADDRINUSE)

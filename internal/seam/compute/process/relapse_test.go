@@ -19,7 +19,8 @@ func (m machine) relapse(t *testing.T, r compute.Release) string {
 	return why
 }
 
-// TestAnAgentThatEndsTimeAndAgain tells why, and is started again all the same.
+// TestAnAgentThatEndsTimeAndAgain gets a relapse with the reason, and is started again all the
+// same.
 func TestAnAgentThatEndsTimeAndAgain(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve, "LATER=exit")
@@ -34,8 +35,8 @@ func TestAnAgentThatEndsTimeAndAgain(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 }
 
-// TestTheAlarmIsRaised for each end of an agent that was healthy, and for one that cannot be
-// started; not for one that is removed.
+// TestTheAlarmIsRaised for each end of an agent that was healthy, and for an agent that cannot
+// be started, but not for an agent that is removed.
 func TestTheAlarmIsRaised(t *testing.T) {
 	t.Parallel()
 	type alarm struct {
@@ -65,7 +66,7 @@ func TestTheAlarmIsRaised(t *testing.T) {
 		t.Errorf("of one that cannot be started: %v %+v", ref, status)
 	}
 	m.apply(t, short)
-	for range 5 { // also when it counts as relapsed
+	for range 5 { // also when the release counts as relapsed
 		ref, status := next()
 		if ref != short.Ref || status.Reason != compute.ReasonEnded || !strings.Contains(status.Message, "exited with code 9") || !strings.Contains(status.Message, "crashing soon after") {
 			t.Errorf("of one that ends: %v %+v", ref, status)
@@ -82,7 +83,7 @@ func TestOneEndIsNoRelapse(t *testing.T) {
 		t.Error("the agent did not crash")
 	}
 	done()
-	// It has ended when another one answers.
+	// The first agent has ended when another agent answers.
 	for second := first; second.URL == first.URL; {
 		var done func()
 		second, done = m.acquire(t, r)
@@ -95,8 +96,8 @@ func TestOneEndIsNoRelapse(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDoesNotAnswerIsStartedAgain makes one deaf while it has a caller, who is left
-// alone, and looks again when the caller has gone.
+// TestAnAgentThatDoesNotAnswerIsStartedAgain makes an agent deaf while it has a caller. The
+// target leaves it alone until the caller has gone, and then starts it again.
 func TestAnAgentThatDoesNotAnswerIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	const limit = 300 * time.Millisecond

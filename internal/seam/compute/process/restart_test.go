@@ -33,7 +33,7 @@ func (m machine) wantRestart(t *testing.T, r compute.Release, restartID string, 
 	return got
 }
 
-// wantValue checks what the agent has in its environment.
+// wantValue checks that the agent has the value in its environment.
 func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 	t.Helper()
 	endpoint, done := m.acquire(t, r)
@@ -43,8 +43,8 @@ func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 	}
 }
 
-// TestARestartOnAFixedPort has the successor wait for the agent that has the port, and callers for
-// the successor.
+// TestARestartOnAFixedPort: the successor waits for the agent that has the port, and callers
+// wait for the successor.
 func TestARestartOnAFixedPort(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func TestARestartOnAFixedPort(t *testing.T) {
 	}
 	m.wantRestart(t, r, restartID, compute.Healthy)
 
-	// The agent before is started again where the successor does not start.
+	// The previous agent is started again if the successor does not start.
 	got := m.wantRestart(t, r, m.restart(t, r, "AGENT", computetest.Exit), compute.Failed)
 	if got.Reason != compute.ReasonStartFailed {
 		t.Errorf("got %+v", got)
@@ -105,8 +105,8 @@ func TestARestartOnAFixedPort(t *testing.T) {
 	wantErased(t, filepath.Join(m.dir, "releases", r.Revision))
 }
 
-// TestWhatTwoGenerationsShareIsErasedWithTheLast keeps the first one busy, behind its successor,
-// after the release was removed.
+// TestWhatTwoGenerationsShareIsErasedWithTheLast keeps the first release busy after its
+// successor and the removal of the release.
 func TestWhatTwoGenerationsShareIsErasedWithTheLast(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
@@ -126,7 +126,7 @@ func TestWhatTwoGenerationsShareIsErasedWithTheLast(t *testing.T) {
 	wantErased(t, filepath.Join(m.dir, "releases", r.Revision))
 }
 
-// TestASuccessorThatDoesNotStartRaisesNoAlarm since the agent that serves is as it was.
+// TestASuccessorThatDoesNotStartRaisesNoAlarm because the serving agent is not affected.
 func TestASuccessorThatDoesNotStartRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	raised := make(chan compute.Status)
@@ -142,12 +142,13 @@ func TestASuccessorThatDoesNotStartRaisesNoAlarm(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 	m.wantRestart(t, r, m.restart(t, r, "AGENT", computetest.Exit), compute.Failed)
 	m.wantRestart(t, r, m.restart(t, r, "LATER", "exit"), compute.Healthy)
-	if got := <-raised; got.Reason != compute.ReasonEnded { // that of the successor which serves, and has ended
+	if got := <-raised; got.Reason != compute.ReasonEnded { // the alarm of the successor that serves, and has ended
 		t.Errorf("raised is %+v", got)
 	}
 }
 
-// TestWhoWaitsForAReplicaIsServedByTheSuccessor when that is there before.
+// TestWhoWaitsForAReplicaIsServedByTheSuccessor if the successor is healthy before the
+// replica.
 func TestWhoWaitsForAReplicaIsServedByTheSuccessor(t *testing.T) {
 	t.Parallel()
 	asks := computetest.NewSwitchboard(t)

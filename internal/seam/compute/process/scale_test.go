@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
 
-// crowd is several callers that are in at the same time.
+// crowd is several callers that are served at the same time.
 type crowd struct {
-	endpoints map[string]int // how many have each
+	endpoints map[string]int // the number of callers at each endpoint
 	leave     []func()
 }
 
@@ -33,7 +33,7 @@ func (c *crowd) disperse() {
 	}
 }
 
-// replicas is how many replicas callers are sent to.
+// replicas is the number of replicas that callers are sent to.
 func (m machine) replicas(t *testing.T, r compute.Release) int {
 	t.Helper()
 	c := m.crowd(t, r, 40)
@@ -57,8 +57,8 @@ func TestMinScaleReplicasShareTheCallers(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatEndsLeavesTheOthers crashes one of two: callers are served by the other one
-// meanwhile.
+// TestAReplicaThatEndsLeavesTheOthers crashes one of two replicas: the other replica serves
+// callers meanwhile.
 func TestAReplicaThatEndsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RestartMin, c.RestartMax = time.Hour, time.Hour }), computetest.NewRelease(computetest.Serve)
@@ -81,8 +81,8 @@ func TestAReplicaThatEndsLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestScaleFollowsTheCallers makes callers come and go. A replica that is taken away first finishes
-// what it does.
+// TestScaleFollowsTheCallers makes callers come and go. A replica that is taken away first
+// finishes its requests.
 func TestScaleFollowsTheCallers(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit = 50 * time.Millisecond }), computetest.NewRelease(computetest.Serve)
@@ -97,7 +97,7 @@ func TestScaleFollowsTheCallers(t *testing.T) {
 	more := m.crowd(t, r, 3)
 	eventually(t, "five callers do not get three replicas", func() bool { return m.processes(t) == 3 && m.replicas(t, r) == 3 })
 	more.disperse()
-	// Work for one is left, so that two go: those that nobody is at.
+	// There is work for one replica, so two replicas end: the two that have no callers.
 	eventually(t, "two replicas do not end", func() bool { return m.processes(t) == 1 })
 	few.leave[0]()
 	if endpoint, done := m.acquire(t, r); few.endpoints[endpoint.URL] != 2 {
@@ -109,8 +109,8 @@ func TestScaleFollowsTheCallers(t *testing.T) {
 	few.disperse()
 }
 
-// TestCallersQueueForAReplicaWithRoom asks for more at once than one replica is meant for: each
-// gets one of its own, as if they had come one by one.
+// TestCallersQueueForAReplicaWithRoom has more callers at once than one replica is meant for.
+// Each caller gets a replica of its own, as if the callers had come one by one.
 func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = time.Hour }), computetest.NewRelease(computetest.Serve)
@@ -138,7 +138,8 @@ func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
 		defer v.done()
 		callers[v.url]++
 	}
-	// Three replicas are all that may be, so that two of five share one with another.
+	// Three replicas are the maximum, so two of the five callers share a replica with another
+	// caller.
 	if len(callers) != 3 || m.processes(t) != 3 {
 		t.Errorf("five callers of three replicas are at %v of %d", callers, m.processes(t))
 	}
@@ -149,8 +150,8 @@ func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
 	}
 }
 
-// TestAFullReplicaIsBetterThanNone has a second replica that never becomes healthy: who queued for
-// it goes to the first.
+// TestAFullReplicaIsBetterThanNone has a second replica that never becomes healthy. A caller
+// that queued for it goes to the first replica.
 func TestAFullReplicaIsBetterThanNone(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = 50 * time.Millisecond }), computetest.NewRelease("first-only")
@@ -165,8 +166,8 @@ func TestAFullReplicaIsBetterThanNone(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at both of two replicas when one is
-// enough.
+// TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at two replicas when one replica
+// is enough.
 func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit, c.DrainLimit = 20*time.Millisecond, 20*time.Millisecond }), computetest.NewRelease(computetest.Serve)
@@ -176,7 +177,7 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 	five := m.crowd(t, r, 5)
 	eventually(t, "there are not two replicas", func() bool { return m.replicas(t, r) == 2 })
-	one, leaveOne := m.acquire(t, r) // at the second replica, as five are at the first
+	one, leaveOne := m.acquire(t, r) // at the second replica, because five callers are at the first
 	five.disperse()
 	other, leaveOther := m.acquire(t, r)
 	if one.URL == other.URL {
@@ -187,8 +188,8 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 		defer two.disperse()
 		return len(two.endpoints) == 1
 	})
-	// Another release is taken away under its callers when the limit is over; this one's callers
-	// may stay.
+	// Another release is taken away from its callers when the limit is over. The callers of
+	// this release may stay.
 	another := computetest.NewRelease(computetest.Serve)
 	m.apply(t, another)
 	_, leaveAnother := m.acquire(t, another)
@@ -202,7 +203,7 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	eventually(t, "the replica that is not needed does not end", func() bool { return m.processes(t) == 1 })
 }
 
-// processes is how many the target has.
+// processes is the number of the target's processes.
 func (m machine) processes(t *testing.T) int {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(m.dir, "running", "*.json"))

@@ -19,36 +19,37 @@ import (
 const (
 	socketDir  = "s"
 	socketFile = "s"
-	// socketName is how many letters tell the sockets of one server apart.
+	// socketName is the number of letters that distinguish the sockets of one server.
 	socketName = 8
 )
 
-// sockets are the Unix sockets that agents are offered to listen at in place of their ports. Only
-// the server and the agent's user can enter the directory of a socket, so the agents of other
+// sockets are the Unix sockets that agents are offered in place of their ports. Only the
+// server and the agent's user can enter the directory of a socket, so the agents of other
 // workspaces cannot connect to it.
 type sockets struct {
 	dir string
 
 	mu sync.Mutex
-	// of has the sockets by the hosts that stand for them in URLs. Only the server knows the hosts.
+	// of holds the sockets by the host names that stand for them in URLs. Only the server
+	// knows these names.
 	of map[string]*socket
 }
 
-// socket is what one agent is offered.
+// socket is the socket that one agent is offered.
 type socket struct {
 	dir, host string
-	// user is that of the agent, 0 for the server's own.
+	// user is the user of the agent, 0 for the server's own.
 	user int
 }
 
-// newSockets returns sockets below a directory, and removes those of an earlier server.
+// newSockets returns sockets below a directory, and removes the sockets of an earlier server.
 func newSockets(dir string) (*sockets, error) {
 	s := &sockets{dir: filepath.Join(dir, socketDir), of: map[string]*socket{}}
 	return s, child.RemoveFiles(s.dir)
 }
 
-// OffersSockets tells whether a target that keeps its files in dir can offer sockets to agents: the
-// system bounds the length of a socket's path.
+// OffersSockets reports whether a target that keeps its files in dir can offer sockets to
+// agents: the system bounds the length of a socket's path.
 func OffersSockets(dir string) bool {
 	path := filepath.Join(dir, socketDir, strings.Repeat("x", socketName), socketFile)
 	return len(path) < len(syscall.RawSockaddrUnix{}.Path)
@@ -67,7 +68,7 @@ func (s *sockets) offer(user int) (*socket, error) {
 	return o, nil
 }
 
-// withdraw removes a socket; nil stands for none.
+// withdraw removes a socket; nil stands for no socket.
 func (s *sockets) withdraw(o *socket) error {
 	if o == nil {
 		return nil
@@ -78,8 +79,8 @@ func (s *sockets) withdraw(o *socket) error {
 	return child.RemoveFiles(o.dir)
 }
 
-// dialer returns what connects to the sockets of agents by their hosts, and to other hosts as next
-// does.
+// dialer returns a function that connects to the sockets of agents by their host names, and to
+// other hosts as next does.
 func (s *sockets) dialer(next replica.Dial) replica.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
@@ -98,7 +99,7 @@ func (s *sockets) dialer(next replica.Dial) replica.Dial {
 
 func (o *socket) path() string { return filepath.Join(o.dir, socketFile) }
 
-// listens tells whether the agent has taken the offer.
+// listens reports whether the agent has taken the offer.
 func (o *socket) listens() bool {
 	if o == nil {
 		return false
@@ -107,8 +108,9 @@ func (o *socket) listens() bool {
 	return err == nil && info.Mode().Type() == os.ModeSocket
 }
 
-// dial connects to the agent. The agent may have put a link to another program's socket in place of
-// its own: a program of another user is told nothing.
+// dial connects to the agent. The agent may have put a link to another program's socket in
+// place of its own socket. If a program of another user answers, dial closes the connection
+// and sends nothing.
 func (o *socket) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", o.path())
 	if err != nil || o.user == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
 
-// tell invokes an agent wherever it listens, and returns its answer.
+// tell invokes an agent, at its socket or its port, and returns its answer.
 func (m machine) tell(t *testing.T, endpoint compute.Endpoint, words string) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(patience(t), http.MethodPost, endpoint.URL+"/invocations", strings.NewReader(words))
@@ -31,7 +31,7 @@ func (m machine) tell(t *testing.T, endpoint compute.Endpoint, words string) (st
 	return string(answer), err
 }
 
-// socketOf returns the path that an agent is offered, "" for none.
+// socketOf returns the path that an agent is offered, "" if it is offered no socket.
 func (m machine) socketOf(t *testing.T, endpoint compute.Endpoint) string {
 	t.Helper()
 	answer, err := m.tell(t, endpoint, "environment")
@@ -46,7 +46,7 @@ func (m machine) socketOf(t *testing.T, endpoint compute.Endpoint) string {
 	return ""
 }
 
-// TestAnAgentTakesASocket and is reached there, or keeps to its port.
+// TestAnAgentTakesASocket and is reached there, or listens at its port.
 func TestAnAgentTakesASocket(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -1,9 +1,9 @@
 // Package process is the compute target of one machine: it runs each replica of a release as a
-// child process that listens at a Unix socket, if it takes the one that it is offered, or else on a
-// loopback port.
+// child process. The process listens at the Unix socket that it is offered, if it takes the
+// offer, or else on a loopback port.
 //
-// Package replica decides how many there are, starts them again and counts their callers; this one
-// starts a process.
+// Package replica decides how many replicas there are, starts them again and counts their
+// callers. This package starts a process.
 package process
 
 import (
@@ -21,19 +21,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// Config is what a Target needs.
+// Config holds the values that a Target needs.
 type Config struct {
 	// Dir holds the agents' home directories and the records of their processes.
 	Dir string
-	// Logs get the agents' output, Log what the target itself has to say.
+	// Logs get the agents' output. Log gets the target's own messages.
 	Logs *files.Logs
 	Log  *slog.Logger
-	// Private is the server's directory, of which an agent reaches only what is its own; "" keeps
+	// Private is the server's directory. An agent reaches only its own paths in it. "" keeps
 	// nothing from agents.
 	Private string
-	// Users gives each workspace's agents a user of their own; nil leaves them the server's.
+	// Users gives each workspace's agents a user of their own. With nil, agents have the
+	// server's user.
 	Users *child.Users
-	// Refuse says why no agent may run now, "" when agents may; nil refuses none.
+	// Refuse says why no agent may run now, "" if agents may run. A nil Refuse refuses no
+	// agent.
 	Refuse func(context.Context) (string, error)
 	replica.Limits
 	// Alarm and Try may be nil.
@@ -79,7 +81,7 @@ func New(cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
-	// Agents keep nothing from one start of the server to the next, as containers would not.
+	// Agents keep nothing from one start of the server to the next, as with containers.
 	if err := child.RemoveFiles(filepath.Join(cfg.Dir, "releases")); err != nil {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
@@ -91,11 +93,12 @@ func New(cfg Config) (*Target, error) {
 	return &Target{replica.New(&machine{cfg, children, sockets}, cfg.Limits, cfg.Alarm, cfg.Log, dial, cfg.Try), sockets, sync.OnceValue(children.Close)}, nil
 }
 
-// Dialer returns what connects to the URLs of this target's endpoints, and to others as next does.
+// Dialer returns a function that connects to the URLs of this target's endpoints, and to other
+// URLs as next does.
 func (t *Target) Dialer(next replica.Dial) replica.Dial { return t.sockets.dialer(next) }
 
-// Close stops all agents and returns when they have ended. Those that have not ended when ctx ends
-// are killed. Closing again does nothing.
+// Close stops all agents and returns when they have ended. Agents that have not ended when ctx
+// ends are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) error {
 	t.Target.Close(ctx)
 	if err := t.release(); err != nil {
@@ -104,8 +107,8 @@ func (t *Target) Close(ctx context.Context) error {
 	return nil
 }
 
-// Prepare gives a release whose configuration fixes its port one replica, as two cannot listen
-// there.
+// Prepare gives one replica to a release whose configuration fixes its port, because two
+// replicas cannot listen there.
 func (m *machine) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
 	if m.Lone(spec) {
 		spec.Resources.MinScale, spec.Resources.MaxScale = 1, 1
@@ -113,7 +116,7 @@ func (m *machine) Prepare(_ context.Context, spec compute.Release) (replica.Prep
 	return release{m, spec}, nil
 }
 
-// Lone tells that the release's configuration fixes its port.
+// Lone reports whether the release's configuration fixes its port.
 func (*machine) Lone(spec compute.Release) bool { return spec.Artifact.Env[portVariable] != "" }
 
 // Erase removes the files of a release.

@@ -61,7 +61,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -91,7 +91,7 @@ func (m machine) acquire(t *testing.T, r compute.Release) (compute.Endpoint, fun
 	return endpoint, done
 }
 
-// wantUnavailable checks that a release cannot be had, and why.
+// wantUnavailable checks that a release is not available, and why.
 func (m machine) wantUnavailable(t *testing.T, ctx context.Context, r compute.Release, want compute.State) {
 	t.Helper()
 	_, _, err := m.Acquire(ctx, r.Ref)
@@ -167,7 +167,7 @@ func TestPortTakenMeanwhileIsTriedOnceMore(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 }
 
-// wantSilence waits until nobody listens where the agent did.
+// wantSilence waits until no program listens at the agent's endpoint.
 func wantSilence(t *testing.T, endpoint compute.Endpoint) {
 	t.Helper()
 	eventually(t, "the agent still listens", func() bool {

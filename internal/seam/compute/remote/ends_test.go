@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestTheHostTellsOfAgentsThatEnded asks it as reconcile's timer does. What was told is told no
-// more, unless it happens again.
+// TestTheHostTellsOfAgentsThatEnded asks the host as reconcile's timer does. The host does not
+// report an end again, unless the agent ends again.
 func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)
@@ -27,7 +27,8 @@ func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 		}))
 		return told
 	}
-	// It ends time and again: when it has relapsed, it did so three times, of which one is told.
+	// The agent ends time and again. When it has relapsed, it has ended three times, and the
+	// host reports one of these ends.
 	_, err := target.AwaitRelapse(t.Context(), bad.Ref)
 	must(t, err)
 	told := ask()
@@ -37,7 +38,7 @@ func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 	must(t, target.Remove(t.Context(), bad.Ref))
 	_, err = target.Await(t.Context(), bad.Ref)
 	must(t, err)
-	ask() // what happened until then
+	ask() // the ends until then
 	if told = ask(); len(told) != 0 {
 		t.Errorf("told again: %+v", told)
 	}

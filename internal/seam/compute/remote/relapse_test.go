@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestTheHostMindsReleases asks about one that stays, about one that ends time and again, and about
-// one that is not there.
+// TestTheHostMindsReleases asks about a release that stays, about a release that ends time and
+// again, and about a release that is not there.
 func TestTheHostMindsReleases(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)

@@ -1,6 +1,6 @@
-// Package remote runs releases on an agent host: another process, of this machine or one that it
-// can reach, which has the compute target (package agenthost). It is how functions that run as
-// containers of a machine get agents that are processes of it.
+// Package remote runs releases on an agent host: another process, of this machine or one that
+// it can reach, which has the compute target (package agenthost). By it, functions that run as
+// containers of a machine get agents that are processes of that machine.
 package remote
 
 import (
@@ -25,9 +25,9 @@ var (
 	_ compute.Restarter = (*Target)(nil)
 )
 
-// New returns a target that hands its work to the host at baseURL, where token is the host's own
-// bearer token. The invoke tokens of agents are derived with hasher. A nil client stands for one
-// that suits.
+// New returns a target that hands its work to the host at baseURL, where token is the host's
+// own bearer token. The invoke tokens of agents are derived with hasher. A nil client stands
+// for a suitable default.
 func New(baseURL, token string, hasher secret.Hasher, client *http.Client) *Target {
 	return &Target{host: wire.NewClient(baseURL, token, client), hasher: hasher}
 }
@@ -50,8 +50,8 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	return status, nil
 }
 
-// Restart starts the release's agents anew, and has the host know the release as it is described
-// now.
+// Restart starts the release's agents again, and makes the host remember the release as it is
+// described now.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
 	if err := t.host.Send(ctx, http.MethodPut, restartPath(release.Ref, restartID), release); err != nil {
 		return fmt.Errorf("restart release %s: %w", release.Revision, err)
@@ -81,8 +81,9 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	return relapsed.Reason, nil
 }
 
-// Acquire returns where the release answers: at the host, which counts its callers one by one and
-// waits once more for an agent that is being restarted. So done does nothing.
+// Acquire returns where the release answers. The address is at the host, which counts the
+// callers one by one and waits once more for an agent that is being restarted. So done does
+// nothing.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	status, err := t.Await(ctx, ref)
 	if err != nil {
@@ -95,8 +96,8 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	return endpoint, func() {}, nil
 }
 
-// Ends raises the alarm for the agents of the host that have ended since it was last asked. An end
-// may be told twice, none is lost while the host lives.
+// Ends raises the alarm for the agents of the host that have ended since the last call of
+// Ends. An end may be reported twice, but no end is lost while the host lives.
 func (t *Target) Ends(ctx context.Context, alarm compute.Alarm) error {
 	ends, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.Told{})
 	if err != nil {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 const token = "token-of-the-host"
 
-// newTarget returns a target that is a host of processes away.
+// newTarget returns a target that calls a host of processes.
 func newTarget(t *testing.T) *remote.Target {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -162,8 +162,8 @@ func TestAwaitAsksAgain(t *testing.T) {
 	}
 }
 
-// TestAwaitOfASilentHost checks that one whose time is over waits no longer for a host that does
-// not answer.
+// TestAwaitOfASilentHost checks that a caller whose time is over does not wait any longer for
+// a host that does not answer.
 func TestAwaitOfASilentHost(t *testing.T) {
 	t.Parallel()
 	polls := make(chan string, 8)

@@ -39,8 +39,8 @@ func (p fragilePrepared) Start(ctx context.Context) (replica.Replica, *compute.S
 	return fragileReplica{running.(*served), p.spec.Workspace}, failure
 }
 
-// fragileReplica panics the second time that it is asked where it listens: when the release is
-// about to become healthy.
+// fragileReplica panics at the second call of URL, when the release is about to become
+// healthy.
 type fragileReplica struct {
 	*served
 	workspace string
@@ -53,8 +53,8 @@ func (r fragileReplica) URL() string {
 	return r.served.URL()
 }
 
-// TestAttackAReleaseWhoseSupervisionPanics fails for a fault of the platform and can be removed;
-// the release of another workspace goes on, and so does the target.
+// TestAttackAReleaseWhoseSupervisionPanics fails with a fault of the platform and can be
+// removed. The release of another workspace goes on, and so does the target.
 func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
 	t.Parallel()
 	host := &fragile{}
@@ -89,14 +89,14 @@ func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
 	if status, err := target.Await(t.Context(), other); err != nil || status.State != compute.Healthy {
 		t.Errorf("the other workspace's release is %+v, %v; want it healthy", status, err)
 	}
-	target.Close(t.Context()) // waits for all that the target has begun
+	target.Close(t.Context()) // waits for everything that the target has begun
 	if alarms.Load() != 3 {
 		t.Errorf("%d alarms, want 3", alarms.Load())
 	}
 }
 
-// TestAttackARestartThatPanics fails for a fault of the platform, and the release before it serves
-// on.
+// TestAttackARestartThatPanics fails with a fault of the platform, and the previous release
+// serves on.
 func TestAttackARestartThatPanics(t *testing.T) {
 	t.Parallel()
 	target := replica.New(&fragile{}, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)

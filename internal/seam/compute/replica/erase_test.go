@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 )
 
-// slow is a host on which nothing starts, and which takes its time to erase.
+// slow is a host on which no replica starts, and which takes its time to erase.
 type slow struct {
 	replica.Host
 	begun, end chan struct{}
@@ -28,7 +28,7 @@ func (s slow) Erase(compute.Release) error {
 	return nil
 }
 
-// TestErasingOneReleaseHoldsUpNoOther removes a release whose remains are many.
+// TestErasingOneReleaseHoldsUpNoOther removes a release that takes long to erase.
 func TestErasingOneReleaseHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	host := slow{begun: make(chan struct{}), end: make(chan struct{})}

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// pingLimit bounds one probe; the pause between two grows from one bound to the other.
+	// pingLimit bounds one probe. The pause between two probes grows from one bound to the
+	// other.
 	pingLimit                  = 5 * time.Second
 	pingPauseMin, pingPauseMax = 5 * time.Millisecond, 250 * time.Millisecond
 )
@@ -34,8 +35,9 @@ var (
 	errNoHTTP = errors.New("it answered what is not HTTP")
 )
 
-// awaitPing returns nil as soon as the agent is healthy. Otherwise, when the process or ctx has
-// ended, it returns what a probe met last.
+// awaitPing returns nil as soon as the agent is healthy. If the process or ctx ends first, it
+// returns an error: that the process has ended, or the last error of a probe. It also returns
+// that error when the agent has not known GET /ping for ContractLimit.
 func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 	last := errors.New("it was not asked")
 	var foreignSince time.Time
@@ -43,7 +45,7 @@ func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 		answer := t.ping(ctx, a.URL())
 		select {
 		case <-a.Done():
-			return errEnded // if something answered, it was not the agent
+			return errEnded // if a program answered, it was not the agent
 		default:
 		}
 		if answer == nil {
@@ -71,7 +73,7 @@ func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 	}
 }
 
-// ping asks once.
+// ping sends one probe.
 func (t *Target) ping(ctx context.Context, base string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/ping", nil)
 	if err != nil {
@@ -79,9 +81,9 @@ func (t *Target) ping(ctx context.Context, base string) error {
 	}
 	response, err := t.probes.Do(request)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // who is told knows the URL
+		err = failed.Err // the reader of the error knows the URL
 	}
-	if err != nil && strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for it
+	if err != nil && strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for this error
 		return fmt.Errorf("%w (%w)", errNoHTTP, err)
 	}
 	if err != nil {
@@ -96,7 +98,7 @@ func (t *Target) ping(ctx context.Context, base string) error {
 	return nil
 }
 
-// answerError is an answer that is not a healthy one's.
+// answerError is the error of an answer whose status is not 200.
 type answerError struct {
 	code   int
 	status string
@@ -104,9 +106,9 @@ type answerError struct {
 
 func (e *answerError) Error() string { return "it answered " + e.status }
 
-// foreign tells that what a probe met is a program that listens and knows nothing of GET /ping, or
-// does not even speak HTTP. One that is not ready yet has trouble of its own (5xx) or does not
-// listen.
+// foreign reports whether a probe's error means that a program listens which does not know GET
+// /ping, or does not even speak HTTP. An agent that is not ready yet answers with an error of
+// its own (5xx), or does not listen.
 func foreign(met error) bool {
 	if said, ok := errors.AsType[*answerError](met); ok {
 		return said.code < http.StatusInternalServerError || said.code == http.StatusNotImplemented

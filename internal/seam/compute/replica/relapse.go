@@ -9,11 +9,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// relapseEnds is how often an agent has to end, after it was healthy, to be one that cannot be
+// relapseEnds is how often an agent must end, after it was healthy, so that it cannot be
 // relied on.
 const relapseEnds = 3
 
-// probesPerLimit is how often a healthy agent is asked within LiveLimit.
+// probesPerLimit is the number of probes of a healthy agent within LiveLimit.
 const probesPerLimit = 6
 
 // AwaitRelapse waits until the release ends time and again, or did not answer its health check for
@@ -38,9 +38,9 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	}
 }
 
-// noteEnd counts, and tells of, an end of the slot's replica that the release did not ask for. That
-// one more replica cannot be started says nothing against those that are healthy: only a slot whose
-// replica was healthy once counts.
+// noteEnd counts an end of the slot's replica that the release did not ask for, and raises the
+// alarm. Only a slot whose replica was healthy once counts: that one more replica cannot be
+// started says nothing against the healthy replicas.
 func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
@@ -62,8 +62,9 @@ func (s *slot) noteEnd(failure *compute.Status) {
 	r.announce()
 }
 
-// mind asks a healthy replica how it is, while nobody calls it. What it met last comes out when the
-// replica has not answered for LiveLimit; callers find it closed by then. stop ends the asking.
+// mind probes a healthy replica while it has no callers. If the replica has not answered for
+// LiveLimit, deaf receives the last error; the replica takes no callers by then. stop ends the
+// probing.
 func (s *slot) mind(running Replica) (deaf <-chan error, stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	met, ended := make(chan error, 1), make(chan struct{})
@@ -81,8 +82,8 @@ func (s *slot) mind(running Replica) (deaf <-chan error, stop func()) {
 	}
 }
 
-// probe asks a replica how it is until ctx ends. It returns what it met last when the replica has
-// not answered for LiveLimit, and its callers find it closed.
+// probe probes a replica until ctx ends. If the replica has not answered for LiveLimit, probe
+// returns the last error, and the replica takes no more callers.
 func (s *slot) probe(ctx context.Context, running Replica) error {
 	t := s.release.target
 	limit := t.limits.LiveLimit
@@ -113,7 +114,7 @@ func (s *slot) present() int {
 	return s.callers
 }
 
-// closeIdle lets no more callers in, unless there is one.
+// closeIdle lets no more callers in, unless there is a caller.
 func (s *slot) closeIdle() bool {
 	r := s.release
 	r.mu.Lock()

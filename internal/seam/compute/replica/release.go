@@ -13,37 +13,39 @@ import (
 type release struct {
 	target   *Target
 	revision string
-	// spec is as it was applied until the host has prepared it; the first supervisor starts after
-	// that.
+	// spec is the release as it was applied, until the host has prepared it. The first
+	// supervisor starts after the preparation.
 	spec compute.Release
 	host Prepared
-	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how
-	// many callers each is meant for.
+	// lowest and highest bound the number of replicas, once the host has prepared the release.
+	// jobs is the number of callers that each replica is meant for.
 	lowest, highest, jobs int
 	// ctx ends when the replicas must stop.
 	ctx  context.Context
 	stop context.CancelFunc
 	// ended is closed when the replicas have stopped for good.
 	ended chan struct{}
-	// supervised counts the replicas' supervisors.
+	// supervised counts the supervisors of the replicas.
 	supervised sync.WaitGroup
 
 	mu     sync.Mutex
 	status compute.Status
 	slots  []*slot
-	// turn is the slot that gets the next caller where several have equally few.
+	// turn is the slot that gets the next caller if several slots have equally few callers.
 	turn int
-	// callers are in, waiting wait for a replica that is healthy and has room.
+	// callers is the number of callers at replicas. waiting is the number of callers that wait
+	// for a healthy replica with room.
 	callers, waiting int
-	// ends counts how often replicas had to be started again since the release was first healthy;
-	// relapse is why it cannot be relied on, "" while it can.
+	// ends counts how often replicas had to be started again since the release was first
+	// healthy. relapse says why the release cannot be relied on, "" while it can.
 	ends     int
 	relapse  string
 	draining bool
-	// broken is the status of a release whose supervision has panicked, whatever else is published.
+	// broken is the status of a release whose supervision has panicked. It replaces every
+	// other published status.
 	broken *compute.Status
-	// trying tells that it is a successor which has not taken the place of the one before: it is
-	// nobody else's trouble if it does not start.
+	// trying says that the release is a successor which has not taken the place of the
+	// previous release. If it does not start, no alarm is raised.
 	trying bool
 	// changed is closed, and replaced, at each change of the fields above.
 	changed chan struct{}
@@ -60,8 +62,8 @@ func newRelease(t *Target, spec compute.Release) *release {
 	return r
 }
 
-// run keeps the release running from its first start until it is to stop. It gives up only while no
-// replica has ever been healthy.
+// run keeps the release running from its first start until the release must stop. It gives up
+// only while no replica has ever been healthy.
 func (r *release) run() {
 	defer close(r.ended)
 	defer r.stop()
@@ -87,8 +89,8 @@ func (r *release) run() {
 	r.publish(stopping)
 }
 
-// guarded returns work of the release for a goroutine of its own. A panic of the work ends the
-// release, as nobody knows what its replicas are like, and no other release.
+// guarded returns work of the release for a goroutine of its own. A panic of the work ends
+// this release, because the state of its replicas is unknown then. It ends no other release.
 func (r *release) guarded(work func()) func() {
 	return func() {
 		err := guard.Run(r.target.log, "supervise revision "+r.revision, func() error {
@@ -116,7 +118,7 @@ func (r *release) breakDown() {
 	r.set(*r.broken)
 }
 
-// prepared notes what the host has found out. A release is of no size before.
+// prepared notes the results of the preparation. The release has no size before.
 func (r *release) prepared(host Prepared) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +140,7 @@ func (r *release) add() *slot {
 // stopping is the status of a release that takes no more callers.
 var stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 
-// fail publishes, and tells, why the release will not become healthy.
+// fail publishes why the release will not become healthy, and raises the alarm.
 func (r *release) fail(why compute.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,15 +153,15 @@ func (r *release) fail(why compute.Status) {
 	r.set(why)
 }
 
-// publish makes a new status known, except that a draining release stays absent for callers.
+// publish publishes a new status, except that a draining release stays absent for callers.
 func (r *release) publish(status compute.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set(status)
 }
 
-// set is publish for who holds r.mu. A release with a healthy replica is healthy, whatever became
-// of another one.
+// set is publish for a caller that holds r.mu. A release with a healthy replica is healthy,
+// whatever the status of another replica.
 func (r *release) set(status compute.Status) {
 	for _, s := range r.slots {
 		if s.url != "" && !s.closing && status.State == compute.Progressing {
@@ -178,7 +180,7 @@ func (r *release) set(status compute.Status) {
 	r.announce()
 }
 
-// announce wakes those who wait for a change. The caller holds r.mu.
+// announce wakes the goroutines that wait for a change. The caller holds r.mu.
 func (r *release) announce() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -196,19 +198,20 @@ func (r *release) watch() (compute.Status, <-chan struct{}) {
 	return r.status, r.changed
 }
 
-// crowded is the status of a release for callers who wait for a replica that has room.
+// crowded is the status of a release for callers that wait for a replica with room.
 var crowded = compute.Status{State: compute.Progressing, Message: "its replicas are busy, and one more is starting"}
 
-// visitor is a caller who wants to enter.
+// visitor is a caller that wants to enter.
 type visitor struct {
-	// patient tells that they wait for a replica that has room, queued that they are counted among
-	// those who wait.
+	// patient says that the caller waits for a replica with room. queued says that it is
+	// counted among the waiting callers.
 	patient, queued bool
 }
 
-// enter counts a caller in at the healthy replica that has the fewest, in turn where several have
-// equally few. leave is nil when none is healthy; for one who is patient also when all have as many
-// callers as they are meant for and one more is to come. They are in the queue then.
+// enter counts a caller in at the healthy replica that has the fewest callers, in turn if
+// several replicas have equally few. leave is nil if no replica is healthy. For a patient
+// caller, leave is also nil if all replicas have as many callers as they are meant for and one
+// more replica is to come. A caller that gets no leave is in the queue.
 func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,8 +237,8 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
 }
 
-// grows tells whether one more replica is to come: one is starting for the first time, or the
-// scaler will add one as soon as somebody waits for it. The caller holds r.mu.
+// grows reports whether one more replica is to come: a replica is starting for the first time,
+// or the scaler will add a replica as soon as a caller waits for it. The caller holds r.mu.
 func (r *release) grows() bool {
 	present := 0
 	for _, s := range r.slots {
@@ -250,8 +253,8 @@ func (r *release) grows() bool {
 	return present < r.highest
 }
 
-// queue counts a caller among those who wait, and returns what is closed at the next change. The
-// caller holds r.mu.
+// queue counts a caller among the waiting callers, and returns a channel that is closed at the
+// next change. The caller of queue holds r.mu.
 func (r *release) queue(v *visitor) (changed <-chan struct{}) {
 	if !v.queued {
 		v.queued = true
@@ -261,7 +264,7 @@ func (r *release) queue(v *visitor) (changed <-chan struct{}) {
 	return r.changed
 }
 
-// unqueue counts a caller among those who wait no more. The caller holds r.mu.
+// unqueue counts a caller among the waiting callers no more. The caller of unqueue holds r.mu.
 func (r *release) unqueue(v *visitor) {
 	if v.queued {
 		v.queued = false
@@ -269,7 +272,7 @@ func (r *release) unqueue(v *visitor) {
 	}
 }
 
-// giveUp lets a caller go who has not entered.
+// giveUp removes a caller that has not entered from the queue.
 func (r *release) giveUp(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +282,7 @@ func (r *release) giveUp(v *visitor) {
 	}
 }
 
-// tellScaler announces a change of what there is to do, where there is a scaler. The caller holds
+// tellScaler announces a change of the amount of work, if there is a scaler. The caller holds
 // r.mu.
 func (r *release) tellScaler() {
 	if r.highest > r.lowest {
@@ -307,8 +310,8 @@ func (r *release) finish() {
 	<-r.ended
 }
 
-// awaitLeave waits until a count of callers is 0, until it is late, or until ended, and returns how
-// many are left. count is called with r.mu held.
+// awaitLeave waits until a count of callers is 0, until late fires, or until ended is closed,
+// and returns how many callers are left. count is called with r.mu held.
 func (r *release) awaitLeave(count func() int, late <-chan time.Time, ended <-chan struct{}) int {
 	for {
 		r.mu.Lock()

@@ -10,24 +10,26 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// rememberedRestarts is of how many restarts of a release it is known that they were asked for.
+// rememberedRestarts is the number of restarts of a release whose ids are remembered.
 const rememberedRestarts = 100
 
-// restart is the newest restart of a release. It answers for those before that it has overtaken.
+// restart is the newest restart of a release. It answers for the earlier restarts that it has
+// overtaken.
 type restart struct {
-	// ids are those of the restarts that were asked for, this one's last.
+	// ids are the ids of the restarts that were asked for. The last id is the id of this
+	// restart.
 	ids       []string
 	successor *release
-	// over is closed when the successor has taken its place, or never will. failure may be read
-	// then: it says why not.
+	// over is closed when the successor has taken its place, or never will. After that,
+	// failure may be read: it says why the successor has failed.
 	over    chan struct{}
 	failure *compute.Status
 }
 
-// Restart starts a release beside the present one of its revision, which goes on serving until the
-// other one is healthy. Of a release that can have one replica only the present one ends first,
-// when its callers have left, and callers wait for the successor; when that one fails, the present
-// one is started again.
+// Restart starts a release beside the present release of its revision. The present release
+// goes on serving until the new one is healthy. If the release can have one replica only, the
+// present release ends first, when its callers have left, and new callers wait for the
+// successor. If that successor fails, the present release is started again.
 func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID string) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("restart release: revision %q is not an id", spec.Revision)
@@ -50,7 +52,7 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 	next := &restart{ids: append(ids[max(0, len(ids)+1-rememberedRestarts):len(ids):len(ids)], restartID), successor: newRelease(t, spec), over: make(chan struct{})}
 	t.restarts[spec.Revision] = next
 	present := t.releases[spec.Revision]
-	if present == nil || present.report().State == compute.Failed { // there is nobody to go on serving
+	if present == nil || present.report().State == compute.Failed { // no release could go on serving
 		if before != nil {
 			before.successor.overtake()
 		}
@@ -82,8 +84,9 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 	return nil
 }
 
-// AwaitRestart returns how the restart has ended, once it has. Of one that this process was not
-// asked for it returns the release's status: the release was started since.
+// AwaitRestart returns how the restart has ended, once it has ended. If this process was not
+// asked for the restart, AwaitRestart returns the release's status, because the release was
+// started after it.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	for {
 		t.mu.Lock()
@@ -110,8 +113,8 @@ func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID st
 	}
 }
 
-// succeed starts the successor beside the present release and, when it is healthy, has it take that
-// one's place.
+// succeed starts the successor beside the present release. When the successor is healthy, it
+// takes the place of the present release.
 func (t *Target) succeed(next *restart) {
 	successor := next.successor
 	t.mu.Lock()
@@ -162,15 +165,15 @@ func (t *Target) follow(next *restart) {
 	t.begin(again)
 }
 
-// isNewest tells whether a restart was neither overtaken nor its release removed. The caller holds
-// t.mu.
+// isNewest reports whether a restart was not overtaken, its release was not removed, and the
+// target was not closed. The caller holds t.mu.
 func (t *Target) isNewest(r *restart) bool {
 	revision := r.successor.revision
 	return !t.closed && t.restarts[revision] == r && t.releases[revision] != nil
 }
 
-// replace gives new callers to the successor, and has the release before it finish its present
-// ones. The caller holds t.mu.
+// replace gives new callers to the successor, and makes the previous release finish its
+// present callers. The caller holds t.mu.
 func (t *Target) replace(successor *release) (before *release) {
 	before = t.releases[successor.revision]
 	t.releases[successor.revision] = successor
@@ -179,7 +182,7 @@ func (t *Target) replace(successor *release) (before *release) {
 	return before
 }
 
-// awaitStart returns nil when the release is healthy, or else why it will not be.
+// awaitStart returns nil when the release is healthy, or else why it will not become healthy.
 func (r *release) awaitStart() *compute.Status {
 	for {
 		status, changed := r.watch()
@@ -194,7 +197,7 @@ func (r *release) awaitStart() *compute.Status {
 	}
 }
 
-// takeOver notes that the release serves in the place of the one before.
+// takeOver notes that the release serves in the place of the previous release.
 func (r *release) takeOver() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

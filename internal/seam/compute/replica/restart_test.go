@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 )
 
-// counting is a host whose replicas are servers of the test, and which counts how often it erases.
+// counting is a host whose replicas are servers of the test. It counts how often it erases.
 type counting struct{ erased, ended, probed atomic.Int32 }
 
 func (c *counting) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
@@ -60,8 +60,8 @@ func (s *served) End(context.Context) {
 	close(s.done)
 }
 
-// TestGenerationsAreErasedOnce and not before the last of them has ended, which is the first one
-// here.
+// TestGenerationsAreErasedOnce, and not before the last of them has ended. Here the first
+// generation ends last.
 func TestGenerationsAreErasedOnce(t *testing.T) {
 	t.Parallel()
 	host := &counting{}

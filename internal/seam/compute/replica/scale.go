@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// jobsVariable is the predefined setting that says how many runs a replica is meant for at a
-	// time.
+	// jobsVariable is the predefined setting for the number of runs that a replica is meant
+	// for at a time.
 	jobsVariable = "N_JOBS_PER_WORKER"
 	defaultJobs  = 10
 )
 
-// jobsOf is how many callers a replica of the release is meant for. It gets more where no more
-// replicas are allowed, or none comes within RoomLimit.
+// jobsOf is the number of callers that a replica of the release is meant for. A replica gets
+// more callers if no more replicas are allowed, or if no further replica comes within
+// RoomLimit.
 func jobsOf(spec compute.Release) int {
 	for _, env := range []map[string]string{spec.Env, spec.Artifact.Env} {
 		if jobs, err := strconv.Atoi(env[jobsVariable]); err == nil && jobs > 0 {
@@ -26,7 +27,7 @@ func jobsOf(spec compute.Release) int {
 	return defaultJobs
 }
 
-// scale keeps as many replicas as there is work for until the release is to stop.
+// scale keeps as many replicas as there is work for, until the release must stop.
 func (r *release) scale() {
 	defer r.supervised.Wait()
 	// over runs while there are more replicas than there is work for.
@@ -47,7 +48,7 @@ func (r *release) scale() {
 			idle = over.C
 		}
 		if r.lowest == r.highest {
-			changed = nil // nothing that could happen is of interest
+			changed = nil // the wanted number of replicas does not change
 		}
 		select {
 		case <-changed:
@@ -60,8 +61,8 @@ func (r *release) scale() {
 	}
 }
 
-// look returns how many replicas there are, and for how many there is work: for those callers that
-// are in, and for those that wait.
+// look returns how many replicas there are, and for how many replicas there is work. Callers
+// at replicas and waiting callers count as work.
 func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,9 +75,9 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	return present, min(max(wanted, r.lowest), r.highest), r.changed
 }
 
-// retire takes the replica away that has the fewest callers: at once for new ones, and for good
-// when those that are there have left. They have as long as the release lives, since nobody would
-// take over what they do.
+// retire takes away the replica that has the fewest callers. From then on it gets no new
+// callers, and it ends when its present callers have left. These callers have as long as the
+// release lives, because no other replica would take over their work.
 func (r *release) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,20 +19,21 @@ type slot struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	// The release's mu guards what follows.
+	// The release's mu guards the following fields.
 
-	// url is where the replica answers while it is healthy, "" otherwise; life is that of the
-	// replica.
+	// url is where the replica answers while it is healthy, "" otherwise. life is the life of
+	// the replica.
 	url  string
 	life *life
-	// starting tells that the replica has been neither healthy nor found unable to start.
+	// starting says that the replica has been neither healthy nor found unable to start.
 	starting bool
 	callers  int
-	// closing lets no more callers in, as the replica is not needed any more.
+	// closing lets no more callers in, because the replica is not needed any more.
 	closing bool
 }
 
-// life is the time in which one replica was healthy. Why it ended may be read once over is closed.
+// life is the time in which one replica was healthy. The reason why it ended may be read once
+// over is closed.
 type life struct {
 	over chan struct{}
 	why  string
@@ -48,12 +49,13 @@ func (l *life) WhyEnded(ctx context.Context) string {
 	}
 }
 
-// start starts a replica and returns it once it is healthy, or says why it is not. Of one that
-// failed nothing is left.
+// start starts a replica and returns it once it is healthy, or says why it is not healthy.
+// Nothing is left of a replica that failed.
 func (s *slot) start() (Replica, *compute.Status) {
 	running, failure := s.startOnce()
 	if failure != nil && failure.Reason == compute.ReasonPortTaken {
-		// Somebody took the port between its choice and its use: another one will do.
+		// Another program took the port between its choice and its use. A second start chooses
+		// another port.
 		running, failure = s.startOnce()
 	}
 	return running, failure
@@ -92,8 +94,8 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 		running.URL(), limit, lastAnswer))
 }
 
-// launch starts a replica as a trial, unless two servers have ended as they started one of the
-// release.
+// launch starts a replica as a trial, unless two servers have ended while they started a
+// replica of the release.
 func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.Status) {
 	t, tried := s.release.target, false
 	start := func() error {
@@ -118,8 +120,8 @@ func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.St
 	return running, failure
 }
 
-// supervise keeps the slot's replica running until it is to stop. One that is given is healthy
-// already. When supervise panics, it ends the replica first.
+// supervise keeps the slot's replica running until the replica must stop. A replica that is
+// given is healthy already. If supervise panics, it ends the replica first.
 func (s *slot) supervise(running Replica) {
 	defer func() {
 		if running != nil {
@@ -150,7 +152,7 @@ func (s *slot) supervise(running Replica) {
 	}
 }
 
-// live makes known where the replica answers.
+// live publishes where the replica answers.
 func (s *slot) live(begun *life, url string) {
 	r := s.release
 	r.mu.Lock()
@@ -159,8 +161,8 @@ func (s *slot) live(begun *life, url string) {
 	r.set(compute.Status{State: compute.Healthy})
 }
 
-// publish makes known that the replica answers nowhere, and what the release is like if it is the
-// only one.
+// publish publishes that the replica answers nowhere, and the status of the release if it has
+// no other healthy replica.
 func (s *slot) publish(status compute.Status) {
 	r := s.release
 	r.mu.Lock()
@@ -169,8 +171,8 @@ func (s *slot) publish(status compute.Status) {
 	r.set(status)
 }
 
-// follow returns why a healthy replica has ended: by itself, because it did not answer any more, or
-// because it is to stop.
+// follow returns why a healthy replica has ended: by itself, because it did not answer any
+// more, or because it must stop.
 func (s *slot) follow(running Replica) *compute.Status {
 	t, revision := s.release.target, s.release.revision
 	deaf, stop := s.mind(running)
@@ -192,8 +194,8 @@ func (s *slot) follow(running Replica) *compute.Status {
 	}
 }
 
-// whenStopped is the release's status when the replica is to stop: none of its business while the
-// release goes on.
+// whenStopped is the release's status when the replica must stop. A stop of one replica does
+// not end the release.
 func (s *slot) whenStopped() compute.Status {
 	if s.release.ctx.Err() != nil {
 		return stopping
@@ -202,7 +204,7 @@ func (s *slot) whenStopped() compute.Status {
 }
 
 // restart starts the replica again, after a pause that doubles with each failure, until it is
-// healthy. It returns none when it is to stop.
+// healthy. It returns no replica if the replica must stop.
 func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
 	for s.ctx.Err() == nil {
 		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})

@@ -14,35 +14,35 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Limits are the times that a Target allows. Those that are zero get the default named at each.
+// Limits are the time limits of a Target. A limit that is zero gets the default named at it.
 type Limits struct {
 	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says
 	// otherwise (300 s).
 	ReadyLimit time.Duration
-	// DrainLimit is how long callers may finish with a replica that is to stop (10 min).
+	// DrainLimit is how long callers may continue with a replica that must stop (10 min).
 	DrainLimit time.Duration
 	// StopGrace is the time between SIGTERM and SIGKILL (10 s).
 	StopGrace time.Duration
-	// RestartMin and RestartMax bound the pause before a replica that crashed is started again; it
-	// doubles from one (100 ms) to the other (30 s), and begins anew when the replica was healthy
-	// for longer than RestartMax.
+	// RestartMin and RestartMax bound the pause before a replica that crashed is started
+	// again. The pause doubles from RestartMin (100 ms) to RestartMax (30 s). It begins again
+	// with RestartMin when the replica was healthy for longer than RestartMax.
 	RestartMin, RestartMax time.Duration
-	// ContractLimit is how long a replica that answers may say that it knows no GET /ping, before
-	// it counts as one that will not (10 s).
+	// ContractLimit is how long a replica that answers may say that it does not know GET
+	// /ping, before it counts as one that never will (10 s).
 	ContractLimit time.Duration
-	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody
-	// calls it, before it is stopped and started again (60 s). One that has callers may be too busy
-	// to answer.
+	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while it
+	// has no callers. After that, it is stopped and started again (60 s). A replica that has
+	// callers may be too busy to answer.
 	LiveLimit time.Duration
-	// RoomLimit is how long a caller waits for one more replica when those that are there have as
-	// many callers as they are meant for (10 s).
+	// RoomLimit is how long a caller waits for one more replica if the present replicas have
+	// as many callers as they are meant for (10 s).
 	RoomLimit time.Duration
-	// IdleLimit is how long there must have been work for fewer replicas before one is taken away
-	// (5 min).
+	// IdleLimit is how long there must have been work for fewer replicas before a replica is
+	// taken away (5 min).
 	IdleLimit time.Duration
 }
 
-// OrDefaults returns the limits with what is meant by zeros.
+// OrDefaults returns the limits with the defaults in the place of zeros.
 func (l Limits) OrDefaults() Limits {
 	l.ReadyLimit = cmp.Or(l.ReadyLimit, 300*time.Second)
 	l.DrainLimit = cmp.Or(l.DrainLimit, 10*time.Minute)
@@ -65,20 +65,21 @@ type Target struct {
 	probes *http.Client
 	try    Try
 
-	// stop ends all releases, kill ends their grace too.
+	// stop ends all releases. kill ends their grace too.
 	stop, kill              context.Context
 	stopRelease, killAgents context.CancelFunc
-	// supervised counts the goroutines of releases, also of those that are being removed.
+	// supervised counts the goroutines of releases, also of releases that are being removed.
 	supervised sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
 	releases map[string]*release // by revision
 	restarts map[string]*restart // by revision
-	// running counts the releases of a revision that have not ended: beside the one that serves
-	// there may be its successor, and those that finish their callers.
+	// running counts the releases of a revision that have not ended. Beside the serving
+	// release there may be its successor, and releases that finish their callers.
 	running map[string]int
-	// erasing has what is closed when nothing is left of a revision that was removed.
+	// erasing holds, by revision, a channel that is closed when nothing is left of a removed
+	// revision.
 	erasing map[string]chan struct{}
 }
 
@@ -88,12 +89,12 @@ var (
 	_ compute.Restarter = (*Target)(nil)
 )
 
-// Try does a piece of work, or returns workflow.ErrServerDied: see workflow.Trials.
+// Try does a piece of work, or returns workflow.ErrServerDied; see workflow.Trials.
 type Try func(ctx context.Context, name string, work func() error) error
 
-// New returns a target without releases, which connects to replicas by dial to ask how they are. It
-// starts each replica under a trial. alarm and try may be nil, and a nil dial stands for the usual
-// one.
+// New returns a target without releases. It connects to replicas by dial to probe them, and
+// starts each replica under a trial. alarm and try may be nil, and a nil dial stands for the
+// usual one.
 func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial Dial, try Try) *Target {
 	t := &Target{
 		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(dial), try: try,
@@ -104,8 +105,8 @@ func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial D
 	return t
 }
 
-// Apply makes the release run and keeps it running until Remove or Close. While what an earlier one
-// has left behind is being erased, it waits.
+// Apply makes the release run and keeps it running until Remove or Close. If the remains of an
+// earlier release of the revision are being erased, Apply waits for that.
 func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
@@ -127,8 +128,8 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	return nil
 }
 
-// begin runs a release until it ends. The last of a revision that was removed meanwhile takes along
-// what they leave behind. The caller holds t.mu.
+// begin runs a release until it ends. If the revision was removed meanwhile, the last of its
+// releases erases everything that they leave behind. The caller holds t.mu.
 func (t *Target) begin(r *release) {
 	t.running[r.revision]++
 	t.supervised.Go(guard.Func(t.log, "run revision "+r.revision, func() {
@@ -165,8 +166,8 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	}
 }
 
-// Acquire returns where the release answers and counts the caller in until it calls done. Callers
-// queue where one more replica is to come for them.
+// Acquire returns where the release answers and counts the caller in until it calls done.
+// Callers queue if one more replica is to come for them.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	r := t.find(ref)
 	if r == nil {
@@ -186,7 +187,7 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 			r = successor
 			continue
 		}
-		// Who calls is told what is wrong, and not what the agent printed.
+		// The caller gets the reason, but not the agent's output.
 		unavailable := &compute.UnavailableError{Ref: ref, Status: compute.Status{State: status.State, Reason: status.Reason, Message: sentence(status.Message)}}
 		if status.State != compute.Progressing {
 			return compute.Endpoint{}, nil, unavailable
@@ -226,8 +227,8 @@ func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
 	return nil
 }
 
-// Close stops all replicas and returns when they have ended. Those that have not ended when ctx
-// ends are killed. Closing again does nothing.
+// Close stops all replicas and returns when they have ended. Replicas that have not ended when
+// ctx ends are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
@@ -239,7 +240,8 @@ func (t *Target) Close(ctx context.Context) {
 	t.probes.CloseIdleConnections()
 }
 
-// raise tells of an agent that ended, or cannot be started. Supervision does not wait for it.
+// raise raises the alarm about an agent that ended, or cannot be started. Supervision does not
+// wait for the alarm.
 func (t *Target) raise(ref compute.Ref, status compute.Status) {
 	if t.alarm != nil {
 		t.supervised.Go(guard.Func(t.log, "tell of an agent's end", func() { t.alarm(t.stop, ref, status) }))
@@ -252,15 +254,16 @@ func (t *Target) find(ref compute.Ref) *release {
 	return t.releases[ref.Revision]
 }
 
-// erase removes what the releases of a revision have left behind that was removed, unless it was
-// applied again meanwhile. The caller holds t.mu, which others get meanwhile.
+// erase removes everything that the releases of a removed revision have left behind, unless
+// the revision was applied again meanwhile. The caller holds t.mu; erase unlocks it in
+// between.
 func (t *Target) erase(spec compute.Release) {
 	if err := t.awaitErased(context.Background(), spec.Revision); err != nil || t.releases[spec.Revision] != nil {
 		return
 	}
 	erased := make(chan struct{})
 	t.erasing[spec.Revision] = erased
-	// It may take long, and concerns no other release.
+	// Erasing may take long, and concerns no other release.
 	t.mu.Unlock()
 	if err := guard.Run(t.log, "erase release", func() error { return t.host.Erase(spec) }); err != nil {
 		t.log.Error("erase release", "revision", spec.Revision, "error", err)
@@ -270,8 +273,8 @@ func (t *Target) erase(spec compute.Release) {
 	close(erased)
 }
 
-// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu, which
-// others get meanwhile.
+// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu;
+// awaitErased unlocks it in between.
 func (t *Target) awaitErased(ctx context.Context, revision string) error {
 	for erased := t.erasing[revision]; erased != nil; erased = t.erasing[revision] {
 		t.mu.Unlock()

@@ -22,13 +22,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// In a child process these name the table's file and the poisoned revision: see deadlyServer.
+// In a child process, these variables name the table's file and the poisoned revision: see
+// deadlyServer.
 const (
 	deadlyFile     = "SLIPWAY_TEST_DEADLY_FILE"
 	deadlyRevision = "SLIPWAY_TEST_DEADLY_REVISION"
 )
 
-// deadlyCode is the exit code of a server that an agent's start has ended.
+// deadlyCode is the exit code of a server that ended because of the start of an agent.
 const deadlyCode = 3
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deadly is a host of releases one of which ends the server as it is started.
+// deadly is a host of releases. One of these releases ends the server when it is started.
 type deadly struct {
 	counting
 
@@ -65,7 +66,7 @@ func (p deadlyPrepared) Start(ctx context.Context) (replica.Replica, *compute.St
 	return p.counted.Start(ctx)
 }
 
-// newTrying is a target that starts replicas under the trials of an engine on the file.
+// newTrying returns a target that starts replicas under the trials of an engine on the file.
 func newTrying(host replica.Host, file string) (*replica.Target, *local.Engine, error) {
 	tb, err := sqlite.Open(file)
 	if err != nil {
@@ -100,9 +101,9 @@ func deadlyServer(file, poison string) error {
 	return errors.New("nothing has ended the process")
 }
 
-// TestAttackAReleaseWhoseStartEndsTheServer fails after the second death, for a fault of the
-// platform, and is not started a third time: neither as a release nor as a restart of it. Others
-// are started.
+// TestAttackAReleaseWhoseStartEndsTheServer: the release fails after the second death, with a
+// fault of the platform, and is not started a third time, neither as a release nor as a
+// restart of it. Other releases are started.
 func TestAttackAReleaseWhoseStartEndsTheServer(t *testing.T) {
 	t.Parallel()
 	file, poison := filepath.Join(t.TempDir(), "table.db"), id.New(time.Now())

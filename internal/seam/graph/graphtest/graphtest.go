@@ -1,6 +1,6 @@
-// Package graphtest is an agent for tests: an http.Handler that speaks the container contract of
-// package graph and does what the test tells it. A test that holds a Go func passes it to NewAgent;
-// one that only speaks to a server sends a script along with the run, in
+// Package graphtest is an agent for tests: an http.Handler that speaks the container contract
+// of package graph and behaves as the test tells it. A test that holds a Go func passes it to
+// NewAgent. A test that only speaks to a server sends a script along with the run, in
 // `config.configurable.script`.
 package graphtest
 
@@ -19,15 +19,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Func answers one invocation. It may emit events until it returns; each is sent at once. An error
-// becomes the `error` event, except ErrBreak. The context ends when the client closes the
-// connection.
+// Func answers one invocation. It may emit events until it returns; each event is sent at
+// once. An error becomes the `error` event, except ErrBreak. The context ends when the client
+// closes the connection.
 type Func func(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error
 
-// ErrBreak, returned by a Func, breaks the connection as the death of an agent's process would.
+// ErrBreak, if a Func returns it, breaks the connection as the death of an agent's process
+// would.
 var ErrBreak = errors.New("break the connection")
 
-// Token is what an agent of Start expects.
+// Token is the token that an agent of Start expects.
 const Token = "graphtest-token"
 
 // Agent is the handler.
@@ -35,14 +36,15 @@ type Agent struct {
 	run   Func
 	token string
 	mux   *http.ServeMux
-	// Keeps makes it describe its graph as one that keeps checkpoints.
+	// Keeps makes the agent describe its graph as one that keeps checkpoints.
 	Keeps bool
-	// Rule is its repository's own authentication: the JSON that answers a question, or an error,
-	// which is a status of 500. Nil has none.
+	// Rule is the repository's own authentication. It returns the JSON that answers a
+	// question, or an error, which becomes a status of 500. Nil means that the repository has
+	// no authentication of its own.
 	Rule func(ctx context.Context, asked graph.Invocation) (string, error)
 
-	// App is its repository's own HTTP application, with Routes in the place of the agent server's;
-	// nil has none.
+	// App is the repository's own HTTP application, with Routes in the place of the agent
+	// server's routes. Nil means that the repository has no application.
 	App    http.Handler
 	Routes []graph.Route
 
@@ -62,7 +64,7 @@ func NewAgent(run Func, token string) *Agent {
 	return agent
 }
 
-// Start serves an agent for the time of the test and returns where.
+// Start serves an agent for the time of the test and returns its endpoint.
 func Start(t testing.TB, run Func) compute.Endpoint {
 	t.Helper()
 	server := httptest.NewServer(NewAgent(run, Token))
@@ -87,7 +89,7 @@ func (a *Agent) ping(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 1})
 }
 
-// visit hands a request to the application, which sees no header of the platform.
+// visit passes a request to the application, without the header X-Slipway-Authorization.
 func (a *Agent) visit(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.App == nil:
@@ -185,13 +187,13 @@ func writeJSON(w http.ResponseWriter, value any) {
 	}
 }
 
-// Step is one line of a script. A step does what its fields say, in the order in which they stand
-// here.
+// Step is one line of a script. A step does the actions of its fields, in the order of the
+// fields here.
 type Step struct {
-	// Attempt limits the step to that attempt of the run; 0 is every attempt.
+	// Attempt limits the step to that attempt of the run; 0 means every attempt.
 	Attempt int `json:"attempt,omitempty"`
 	DelayMS int `json:"delay_ms,omitempty"`
-	// Event and Data are sent, Times times (0 is once).
+	// Event and Data are sent Times times (0 means once).
 	Event string `json:"event,omitempty"`
 	Data  any    `json:"data,omitempty"`
 	Times int    `json:"times,omitempty"`
@@ -203,8 +205,8 @@ type Step struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Script follows the steps in `config.configurable.script`. Without any it answers "ok" as the node
-// "agent", with the run and the attempt as the message's id.
+// Script follows the steps in `config.configurable.script`. Without steps it answers "ok" as
+// the node "agent", with the run and the attempt as the message's id.
 func Script(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
 	var config struct {
 		Configurable struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// run returns "name data" of each event, and the error after the last.
+// run returns "name data" of each event, and the error after the last event.
 func run(t *testing.T, endpoint compute.Endpoint, attempt int, script ...graphtest.Step) ([]string, error) {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"configurable": map[string]any{"script": script}})

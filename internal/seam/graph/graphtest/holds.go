@@ -14,20 +14,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Holder is an agent that holds the values of its threads. Its Func sees each invocation's values
-// whole.
+// Holder is an agent that holds the values of its threads. Its Func sees the whole values of
+// each invocation.
 type Holder struct {
 	compute.Endpoint
 
-	// Mute makes it say no more that it holds values, and look at patches no more, as another agent
-	// at its address would.
+	// Mute makes the agent stop saying that it holds values, and stop looking at patches, as
+	// another agent at its address would.
 	Mute atomic.Bool
 
 	mu sync.Mutex
 	of map[string]heldValues
 	// raw is the state that the last invocation carried, as it was sent.
 	raw json.RawMessage
-	// patched and whole count the invocations that came with what is new, and with everything.
+	// patched counts the invocations that came with changes only, whole counts the invocations
+	// that came with everything.
 	patched, whole int
 }
 
@@ -55,7 +56,7 @@ func (h *Holder) Forget() {
 	clear(h.of)
 }
 
-// Counts returns how many invocations came with what is new, and how many with everything.
+// Counts returns how many invocations came with changes only, and how many with everything.
 func (h *Holder) Counts() (patched, whole int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +70,7 @@ func (h *Holder) Raw() json.RawMessage {
 	return h.raw
 }
 
-// hold makes the values of an invocation whole, and reports whether it could.
+// hold makes the values of an invocation whole, and reports whether that was possible.
 func (h *Holder) hold(w http.ResponseWriter, body []byte, invocation *graph.Invocation) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +93,7 @@ func (h *Holder) hold(w http.ResponseWriter, body []byte, invocation *graph.Invo
 			return false, fmt.Errorf("decode patch: %w", err)
 		}
 		values = held.values
-		delete(h.of, invocation.ThreadID) // which Apply may leave half changed
+		delete(h.of, invocation.ThreadID) // because Apply may leave them half changed
 		if err := values.Apply(patch); err != nil {
 			return false, err
 		}

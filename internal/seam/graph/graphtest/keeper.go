@@ -13,27 +13,29 @@ import (
 // Node is one step of the graph that Keeper runs.
 type Node struct {
 	Name string `json:"name"`
-	// Say is the text of the message that the node adds, of which Show is streamed before.
+	// Say is the text of the message that the node adds. Show is the part of it that is
+	// streamed before.
 	Say  string `json:"say,omitempty"`
 	Show string `json:"show,omitempty"`
-	// Ask is what the node asks a person before it does anything; the answer becomes its text.
+	// Ask is the question that the node asks a person before it does anything. The answer
+	// becomes the node's text.
 	Ask string `json:"ask,omitempty"`
-	// Sub runs a subgraph, with a checkpoint of its own.
+	// Sub makes the node run a subgraph, with a checkpoint of its own.
 	Sub bool `json:"sub,omitempty"`
-	// HoldAfter waits for the end of the connection after "show", or after the "update" that shows
-	// what the node has returned; Stored keeps the result first.
+	// HoldAfter waits for the end of the connection after "show", or after the "update" that
+	// shows the node's result. Stored keeps the result first.
 	HoldAfter string `json:"hold_after,omitempty"`
 	Stored    bool   `json:"stored,omitempty"`
-	// FailAtStart makes the graph fail, and HoldAtStart wait, before the node that spreads the
-	// input over the state.
+	// FailAtStart makes the graph fail, and HoldAtStart makes it wait, before the node that
+	// spreads the input over the state.
 	FailAtStart bool `json:"fail_at_start,omitempty"`
 	HoldAtStart bool `json:"hold_at_start,omitempty"`
 	// BreakOnce breaks the connection after the node, in the first attempt.
 	BreakOnce bool `json:"break_once,omitempty"`
 }
 
-// held is the state of the graph as its checkpoints hold it: the messages by the reducer that all
-// graphs have, and "trail", to which each node adds its name.
+// held is the state of the graph as its checkpoints hold it: "messages", with the reducer that
+// all graphs have, and "trail", to which each node adds its name.
 type held struct {
 	Messages []map[string]any `json:"messages"`
 	Trail    []string         `json:"trail"`
@@ -41,13 +43,13 @@ type held struct {
 	Next     []string         `json:"next"`
 	Step     int              `json:"step"`
 	Run      string           `json:"run"`
-	// Input was taken and is not in the state yet.
+	// Input is the input that was taken and is not in the state yet.
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Keeper is an agent that keeps checkpoints of its own, as frameworks do: its graph runs the nodes
-// in `config.configurable.plan`, one after the other, and its state has a reducer that the server
-// does not know. It starts from the checkpoint that it is handed, and from nothing else.
+// Keeper is an agent that keeps checkpoints of its own, as frameworks do: its graph runs the
+// nodes in `config.configurable.plan`, one after the other, and its state has a reducer that
+// the server does not know. It starts only from the checkpoint in the invocation.
 func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
 	k := &keeper{Invocation: invocation, emit: emit, held: held{Step: -2}}
 	if err := k.load(); err != nil {
@@ -88,7 +90,7 @@ type keeper struct {
 	held   held
 	id     string
 	answer string
-	// results are those of tasks that the checkpoint came with.
+	// results are the results of tasks that came with the checkpoint.
 	results map[string]json.RawMessage
 }
 
@@ -109,7 +111,7 @@ func (k *keeper) load() error {
 	return errors.New("the checkpoint has no data")
 }
 
-// begin takes what the run is about.
+// begin takes the input or the command of the run.
 func (k *keeper) begin() error {
 	var config struct{ Configurable struct{ Plan []Node } }
 	if err := json.Unmarshal(k.Config, &config); err != nil {
@@ -135,7 +137,7 @@ func (k *keeper) begin() error {
 	return nil
 }
 
-// node runs the next one. It reports true when the graph waits for a person.
+// node runs the next node. It reports true if the graph waits for a person.
 func (k *keeper) node(ctx context.Context) (paused bool, err error) {
 	name, task := k.held.Next[0], k.task()
 	if name == "__start__" {
@@ -173,7 +175,8 @@ func (k *keeper) node(ctx context.Context) (paused bool, err error) {
 	return false, nil
 }
 
-// atStart is what the first node of the plan does before the graph has the input in its state.
+// atStart does the actions of the plan's first node before the graph has the input in its
+// state.
 func (k *keeper) atStart(ctx context.Context) error {
 	switch {
 	case len(k.held.Plan) == 0:
@@ -187,7 +190,7 @@ func (k *keeper) atStart(ctx context.Context) error {
 	return nil
 }
 
-// work is what a node does until it has returned.
+// work does the actions of a node until the node has returned.
 func (k *keeper) work(ctx context.Context, n Node, task string) (json.RawMessage, error) {
 	id := fmt.Sprintf("%s-%d", n.Name, k.held.Step)
 	if n.Show != "" {
@@ -228,7 +231,7 @@ func (k *keeper) pause(n Node, task string) error {
 
 func (k *keeper) task() string { return fmt.Sprintf("task-%d", k.held.Step) }
 
-// after returns the node behind one, the first behind "".
+// after returns the node that follows the named node; "" stands for the start of the plan.
 func (k *keeper) after(name string) []string {
 	i := slices.IndexFunc(k.held.Plan, func(n Node) bool { return n.Name == name }) + 1
 	if i < len(k.held.Plan) {
@@ -237,7 +240,7 @@ func (k *keeper) after(name string) []string {
 	return []string{}
 }
 
-// complete makes a checkpoint of what a node has returned whose step was not completed.
+// complete makes a checkpoint of a node's result whose step was not completed.
 func (k *keeper) complete() error {
 	result := k.results[k.task()]
 	if result == nil {
@@ -250,7 +253,7 @@ func (k *keeper) complete() error {
 	return nil
 }
 
-// update changes the state as a node.
+// update changes the state as a node would.
 func (k *keeper) update(update graph.StateUpdate) error {
 	if err := k.complete(); err != nil {
 		return err
@@ -262,7 +265,7 @@ func (k *keeper) update(update graph.StateUpdate) error {
 		return err
 	}
 	switch {
-	case update.AsNode == "__input__" && k.held.Input != nil: // the one that waits is overtaken
+	case update.AsNode == "__input__" && k.held.Input != nil: // the waiting input is overtaken
 		k.held.Input, k.held.Next = nil, k.after("")
 	case update.AsNode != "" && update.AsNode != "__input__":
 		k.held.Next = k.after(update.AsNode)
@@ -298,8 +301,8 @@ func (k *keeper) apply(raw json.RawMessage) error {
 	return nil
 }
 
-// save makes the next checkpoint. One that belongs to no run does not tell that the run has taken
-// its input.
+// save makes the next checkpoint. A checkpoint that belongs to no run does not say that the
+// run has taken its input.
 func (k *keeper) save(source string) {
 	k.held.Step++
 	parent := k.id

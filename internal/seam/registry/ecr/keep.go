@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// lull is how long ago an image must have been pushed that is removed. It is longer than a
-	// token is good for, so that whoever pushes one can name it.
+	// lull is the least age, since its push, of an image that is removed. It is longer than
+	// the life of a token, so that a client that pushes an image can name it.
 	lull = 24 * time.Hour
 	// removedAtOnce is how many images one request removes at most.
 	removedAtOnce = 100
 )
 
-// Keep removes what was pushed a while ago and is not kept. ECR itself keeps the images that an
-// index names which is kept, and removes layers that no image has.
+// Keep removes the images that were pushed a while ago and are not kept. ECR itself keeps the
+// images that a kept index names, and removes layers that no image has.
 func (r *Registry) Keep(ctx context.Context, ref registry.Ref, images []string) error {
 	kept := make([]string, len(images))
 	for i, image := range images {
@@ -43,7 +43,7 @@ func (r *Registry) Keep(ctx context.Context, ref registry.Ref, images []string) 
 	return nil
 }
 
-// old are the images that may go.
+// old returns the images that may be removed.
 func (r *Registry) old(ctx context.Context, ref registry.Ref, kept []string) ([]types.ImageIdentifier, error) {
 	var found []types.ImageIdentifier
 	pages := ecr.NewDescribeImagesPaginator(r.images, &ecr.DescribeImagesInput{RepositoryName: r.nameOf(ref)})

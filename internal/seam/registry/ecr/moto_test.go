@@ -45,15 +45,16 @@ type account struct {
 	ahead atomic.Int64
 
 	mu sync.Mutex
-	// assumed are the requests that a role was assumed with, signers who has asked for tokens.
+	// assumed are the requests in which the role was assumed. signers are the signers of the
+	// requests for tokens.
 	assumed []url.Values
 	signers []string
-	// pushed is how many seconds the registry's clock was ahead when an image was pushed.
+	// pushed is by how many seconds the registry's clock was ahead when an image was pushed.
 	pushed map[string]float64
 }
 
-// Do notes what moto does not look at: policies of sessions, and who asks for a token. Images have
-// been pushed when the registry's clock says.
+// Do notes the data that moto ignores: policies of sessions, and the signer of a request for a
+// token. Images get the time of the registry's clock as the time of their push.
 func (a *account) Do(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +124,7 @@ func name(repository string) *string {
 	return aws.String(strings.TrimPrefix(repository, host+"/"))
 }
 
-// push puts an image into a repository; of it moto wants the manifest only.
+// push puts an image into a repository. moto needs only the manifest.
 func (a *account) push(t *testing.T, grant registry.Grant, tag string) string {
 	t.Helper()
 	digest := func(text string) string {
@@ -135,7 +136,8 @@ func (a *account) push(t *testing.T, grant registry.Grant, tag string) string {
 	a.mu.Lock()
 	a.pushed[of] = float64(a.ahead.Load()) / float64(time.Second)
 	a.mu.Unlock()
-	// An image without tags stays in ECR, but not in moto: each gets one of its own too.
+	// An image without tags stays in ECR, but not in moto: each image gets a tag of its own,
+	// too.
 	for _, tag := range []string{strings.TrimPrefix(of, "sha256:"), tag} {
 		_, err := a.images.PutImage(t.Context(), &awsecr.PutImageInput{RepositoryName: name(grant.Repository), ImageTag: &tag, ImageManifest: &manifest, ImageDigest: &of})
 		must(t, err)
@@ -161,13 +163,13 @@ func TestMotoConformance(t *testing.T) {
 	})
 }
 
-// TestMotoTokensAreNarrow looks at how the role is assumed that tokens come from.
+// TestMotoTokensAreNarrow checks how the role is assumed from which tokens come.
 func TestMotoTokensAreNarrow(t *testing.T) {
 	t.Parallel()
 	a, ref := newAccount(t, mototest.Start(t)), registrytest.NewRef()
 	grant, err := a.Push(t.Context(), ref)
 	must(t, err)
-	// The tokens of moto have expired in 2015, ECR's are good for longer than the role is.
+	// The tokens of moto expired in 2015. ECR's tokens are valid for longer than the role is.
 	if rest := time.Until(grant.Expires); grant.Username != "AWS" || grant.Token == "" || grant.Expires.IsZero() || rest > registry.TokenLife {
 		t.Errorf("the grant is for %q, for %s", grant.Username, rest)
 	}
@@ -194,7 +196,7 @@ func TestMotoTokensAreNarrow(t *testing.T) {
 	if len(asked.Get("Policy")) > 2048 {
 		t.Errorf("the policy has %d characters, of which a session takes 2048", len(asked.Get("Policy")))
 	}
-	// The token is asked for by the role's session, not by the function.
+	// The role's session requests the token, not the function.
 	if strings.Contains(a.signers[0], "Credential=test/") {
 		t.Errorf("the token was asked for with %s", a.signers[0])
 	}

@@ -19,23 +19,23 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// Actions are what a Registry does by itself: Push, and Keep and Erase.
+// The actions that a Registry does itself: Push, and Keep and Erase.
 var (
 	PushActions   = []string{"ecr:CreateRepository", "ecr:DescribeRepositories", "sts:AssumeRole"}
 	RemoveActions = []string{"ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages"}
 )
 
-// HolderActions are what the holder of a token does with the one repository.
+// HolderActions are the actions that the holder of a token does with the one repository.
 var HolderActions = []string{
 	"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:CompleteLayerUpload", "ecr:DescribeImages", "ecr:GetDownloadUrlForLayer", "ecr:InitiateLayerUpload", "ecr:PutImage",
 	"ecr:UploadLayerPart",
 }
 
-// Config is what a Registry needs.
+// Config holds the settings of a Registry.
 type Config struct {
 	AWS aws.Config
-	// Prefix begins the names of all repositories: the account's registry, and what keeps them
-	// apart from those of others.
+	// Prefix begins the names of all repositories: the account's registry, and a path that
+	// separates them from other repositories.
 	Prefix string
 	// Role may push to those repositories.
 	Role string
@@ -47,7 +47,8 @@ type Registry struct {
 	cfg    Config
 	images *ecr.Client
 	roles  *sts.Client
-	// host is the account's registry, path what the names of repositories begin with there.
+	// host is the account's registry. path is the beginning of the names of repositories
+	// there.
 	host, path string
 }
 
@@ -66,7 +67,7 @@ func (r *Registry) nameOf(ref registry.Ref) *string {
 	return aws.String(r.path + "/" + ref.Workspace + "/" + ref.Deployment)
 }
 
-// Repository returns what the names of a deployment's images begin with.
+// Repository returns the prefix of the names of a deployment's images.
 func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, error) {
 	return r.host + "/" + *r.nameOf(ref), nil
 }
@@ -91,8 +92,8 @@ func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, 
 	return registry.Grant{Repository: aws.ToString(made.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
 }
 
-// make creates the repository unless it is there. Its tags can be moved, as clients push the same
-// one again.
+// make creates the repository unless it exists. Its tags can be moved, because clients push
+// the same tag again.
 func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository, error) {
 	created, err := r.images.CreateRepository(ctx, &ecr.CreateRepositoryInput{
 		RepositoryName: r.nameOf(ref), ImageTagMutability: types.ImageTagMutabilityMutable, ImageScanningConfiguration: &types.ImageScanningConfiguration{ScanOnPush: true},
@@ -122,11 +123,11 @@ type statement struct {
 	Resource string
 }
 
-// assume returns credentials of the role that reach no further than one repository.
+// assume returns credentials of the role that are limited to one repository.
 func (r *Registry) assume(ctx context.Context, ref registry.Ref, repository string) (aws.Credentials, error) {
 	narrow, err := json.Marshal(policy{"2012-10-17", []statement{
 		{"Allow", HolderActions, repository},
-		{"Allow", []string{"ecr:GetAuthorizationToken"}, "*"}, // for which IAM knows no resource
+		{"Allow", []string{"ecr:GetAuthorizationToken"}, "*"}, // IAM knows no resource for this action
 	}})
 	if err != nil {
 		return aws.Credentials{}, err
@@ -143,7 +144,7 @@ func (r *Registry) assume(ctx context.Context, ref registry.Ref, repository stri
 	}, nil
 }
 
-// token returns what Docker logs in with.
+// token returns the username and the password of a Docker login.
 func (r *Registry) token(ctx context.Context, narrowed aws.Credentials) (username, password string, expires time.Time, err error) {
 	given, err := r.images.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{}, func(o *ecr.Options) {
 		o.Credentials = credentials.StaticCredentialsProvider{Value: narrowed}
@@ -166,7 +167,7 @@ func (r *Registry) token(ctx context.Context, narrowed aws.Credentials) (usernam
 	return username, password, aws.ToTime(data.ExpiresAt), nil
 }
 
-// Erase removes the repository with all that is in it.
+// Erase removes the repository with all its images.
 func (r *Registry) Erase(ctx context.Context, workspace, deployment string) error {
 	name := r.nameOf(registry.Ref{Workspace: workspace, Deployment: deployment})
 	_, err := r.images.DeleteRepository(ctx, &ecr.DeleteRepositoryInput{RepositoryName: name, Force: true})
@@ -176,7 +177,7 @@ func (r *Registry) Erase(ctx context.Context, workspace, deployment string) erro
 	return nil
 }
 
-// unlessGone is nil for an error that says that there is no such repository.
+// unlessGone returns nil for an error that says that there is no such repository.
 func unlessGone(err error) error {
 	if _, ok := errors.AsType[*types.RepositoryNotFoundException](err); ok {
 		return nil

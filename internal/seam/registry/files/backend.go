@@ -16,10 +16,11 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// octets is the media type of what is no manifest.
+// octets is the media type of content that is not a manifest.
 const octets = "application/octet-stream"
 
-// backend is what the protocol's requests come down to. What is nil is not supported.
+// backend returns the functions that the protocol's requests call. A nil function is not
+// supported.
 func (r *Registry) backend() ociregistry.Interface {
 	return &ociregistry.Funcs{
 		GetBlob_: func(ctx context.Context, repo string, of ociregistry.Digest) (ociregistry.BlobReader, error) {
@@ -43,7 +44,7 @@ func (r *Registry) backend() ociregistry.Interface {
 	}
 }
 
-// directory is that of a repository, which must be there.
+// directory returns the directory of a repository, which must exist.
 func (r *Registry) directory(repo string) (string, error) {
 	ref, err := refOf(repo)
 	if err != nil {
@@ -56,7 +57,7 @@ func (r *Registry) directory(repo string) (string, error) {
 	return dir, nil
 }
 
-// missing is unknown where a file is not there.
+// missing returns unknown if a file does not exist.
 func missing(err, unknown error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return unknown
@@ -64,7 +65,8 @@ func missing(err, unknown error) error {
 	return err
 }
 
-// encoded is the name of the file of a digest. Those that are not SHA-256 are not kept here.
+// encoded returns the name of the file of a digest. Digests that are not SHA-256 are not kept
+// here.
 func encoded(of ociregistry.Digest) (string, error) {
 	parsed, err := digest.Parse(string(of))
 	if err != nil || parsed.Algorithm() != digest.SHA256 {
@@ -73,7 +75,7 @@ func encoded(of ociregistry.Digest) (string, error) {
 	return parsed.Encoded(), nil
 }
 
-// blob describes one that is there, and notes that somebody relies on it.
+// blob describes an existing blob, and notes that a client relies on it.
 func (r *Registry) blob(repo string, of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	r.use.RLock()
 	defer r.use.RUnlock()
@@ -110,7 +112,7 @@ type reading struct {
 
 func (r reading) Descriptor() ociregistry.Descriptor { return r.of }
 
-// open opens a blob from one byte on up to another one, -1 for its end.
+// open opens a blob from one byte to another. -1 is the end of the blob.
 func (r *Registry) open(repo string, of ociregistry.Digest, from, to int64) (ociregistry.BlobReader, error) {
 	r.use.RLock()
 	defer r.use.RUnlock()
@@ -132,7 +134,7 @@ func (r *Registry) open(repo string, of ociregistry.Digest, from, to int64) (oci
 	return reading{io.NewSectionReader(file, from, max(0, to-from)), file, described}, nil
 }
 
-// manifest describes one that is there.
+// manifest describes an existing manifest.
 func (r *Registry) manifest(_ context.Context, repo string, of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	name, err := encoded(of)
 	if err != nil {
@@ -187,7 +189,7 @@ func (r *Registry) tag(ctx context.Context, repo, name string) (ociregistry.Desc
 	return r.manifest(ctx, repo, of)
 }
 
-// tagged is the digest that a tag stands for.
+// tagged returns the digest that a tag stands for.
 func (r *Registry) tagged(dir, name string) (ociregistry.Digest, error) {
 	if !ociref.IsValidTag(name) {
 		return "", ociregistry.ErrManifestUnknown
@@ -204,7 +206,7 @@ func (r *Registry) openTag(ctx context.Context, repo, name string) (ociregistry.
 	return r.openManifest(ctx, repo, described.Digest)
 }
 
-// listTags lists tags in their order, from the one after another on.
+// listTags lists the tags after a given one, in their order.
 func (r *Registry) listTags(_ context.Context, repo, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		dir, err := r.directory(repo)
@@ -228,8 +230,8 @@ func (r *Registry) listTags(_ context.Context, repo, after string) iter.Seq2[str
 	}
 }
 
-// list returns the names in a directory in their order. Files that are still being written, whose
-// names begin with a dot, are none.
+// list returns the names in a directory in their order. It leaves out files that are still
+// being written: their names begin with a dot.
 func (r *Registry) list(dir string) ([]string, error) {
 	entries, err := fs.ReadDir(r.root.FS(), dir)
 	if err != nil {
@@ -258,7 +260,8 @@ func (r *Registry) write(name string, content []byte) error {
 	return r.settle(unfinished, name)
 }
 
-// settle gives a file that is on the disk its name, and has that on the disk too.
+// settle gives a file that is on the disk its name, and makes sure that the name is on the
+// disk, too.
 func (r *Registry) settle(unfinished, name string) error {
 	if err := r.root.Rename(unfinished, name); err != nil {
 		return err

@@ -15,12 +15,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// lull is how long nobody must have asked for what is removed, or have sent anything of an upload
-// that is given up: longer than a token is good for, so that no push that was begun loses what it
-// relies on.
+// lull is how long no client must have asked for a file that is removed, or have sent a part
+// of an upload that is given up. It is longer than the life of a token, so that a push that
+// has begun does not lose a file that it relies on.
 const lull = 24 * time.Hour
 
-// Keep removes what no image has of those that are kept, in the one repository.
+// Keep removes the blobs that no kept image has, in the one repository.
 func (r *Registry) Keep(_ context.Context, ref registry.Ref, images []string) error {
 	r.use.Lock()
 	defer r.use.Unlock()
@@ -49,7 +49,7 @@ func (r *Registry) Keep(_ context.Context, ref registry.Ref, images []string) er
 // kept are the names of the blobs that stay.
 type kept map[string]bool
 
-// mark adds what an image has. One that is not there has nothing.
+// mark adds the blobs of an image. An image that does not exist has no blobs.
 func (r *Registry) mark(dir, image string, stays kept) error {
 	reference, err := registry.Reference(image)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *Registry) markManifest(dir string, of ociregistry.Digest, stays kept) e
 	return nil
 }
 
-// markRecent adds what the images have that somebody has pushed or asked for lately.
+// markRecent adds the blobs of the images that a client has pushed or asked for lately.
 func (r *Registry) markRecent(dir string, stays kept) error {
 	names, err := r.list(path.Join(dir, manifests))
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Registry) markRecent(dir string, stays kept) error {
 	return nil
 }
 
-// isRecent tells whether something was done with a file lately. One that is not there is not.
+// isRecent reports whether a file was used lately. A file that does not exist was not.
 func (r *Registry) isRecent(file string) (bool, error) {
 	info, err := r.root.Stat(file)
 	if err != nil {
@@ -121,8 +121,8 @@ func (r *Registry) isRecent(file string) (bool, error) {
 	return r.cfg.Now().Sub(info.ModTime()) < lull, nil
 }
 
-// sweep removes the other blobs that nobody has asked for in a while, then what says that a blob is
-// a manifest, and tags that stand for nothing.
+// sweep removes the other blobs that no client has asked for in a while, then the files which
+// say that a removed blob is a manifest, and the tags whose blob is gone.
 func (r *Registry) sweep(dir string, stays kept) error {
 	there := kept{}
 	names, err := r.list(path.Join(dir, blobs))
@@ -159,7 +159,7 @@ func (r *Registry) sweep(dir string, stays kept) error {
 	return nil
 }
 
-// staysOrGoes removes a file that need not stay and that nothing was done with in a while.
+// staysOrGoes removes a file that is not needed and was not used in a while.
 func (r *Registry) staysOrGoes(file string, needed bool) (stays bool, err error) {
 	if recent, err := r.isRecent(file); needed || recent || err != nil {
 		return true, err
@@ -167,7 +167,7 @@ func (r *Registry) staysOrGoes(file string, needed bool) (stays bool, err error)
 	return false, missing(r.root.Remove(file), nil)
 }
 
-// abandon removes uploads that nobody goes on with.
+// abandon removes uploads that no client continues.
 func (r *Registry) abandon(dir string) error {
 	names, err := r.list(path.Join(dir, uploads))
 	if err != nil {

@@ -1,12 +1,13 @@
-// Package files is the registry of one machine: it keeps images as files, and serves them by the
-// OCI distribution protocol, of which package ociserver is the HTTP.
+// Package files is the registry of one machine. It keeps images as files, and serves them by
+// the OCI distribution protocol. Package ociserver implements the HTTP part of the protocol.
 //
-// A repository is a directory of its own, which nothing is shared with: blobs by digest, for each
-// manifest its media type, for each tag a digest. Nobody finds there what another deployment has,
-// and with the deployment its directory goes. A blob is written under another name, and gets its
-// own once it is whole and on the disk.
+// A repository is a directory of its own, which shares nothing with other repositories: blobs
+// by digest, a media type for each manifest, a digest for each tag. A client finds there
+// nothing that belongs to another deployment, and the directory is removed with its
+// deployment. A blob is written under another name, and gets its own name when it is complete
+// and on the disk.
 //
-// Whoever comes with a token is let into the one repository that it names. What no kept image has
-// is removed by Keep when nobody has asked for it for a day: a client that was told that a layer is
-// here does not send it again.
+// A client with a token gets access to the one repository that the token names. Keep removes
+// the blobs that no kept image has, when no client has asked for them for a day: a client that
+// was told that a layer is here does not send it again.
 package files

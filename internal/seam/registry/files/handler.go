@@ -16,14 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/base/inbound"
 )
 
-// Path is what all requests of the protocol begin with: the Registry is to be served under
-// Path+Prefix, and at Path itself, where clients log in.
+// Path is the beginning of the paths of all requests of the protocol. The Registry must be
+// served under Path+Prefix, and at Path itself, where clients log in.
 const Path = "/v2/"
 
 // maxManifest is how many bytes a manifest may have, as in other registries.
 const maxManifest = 4 << 20
 
-// ServeHTTP serves who comes with a token as the password of Basic authentication.
+// ServeHTTP serves clients that send a token as the password of Basic authentication.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err := r.admit(req); err != nil {
 		if errors.Is(err, ociregistry.ErrUnauthorized) {
@@ -40,8 +40,8 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), refusalKey{}, new(refusal))))
 }
 
-// refusal is why an upload takes no more. The library makes a text of that error in one of its
-// answers, so that it is noted beside.
+// refusal is the reason why an upload takes no more. In one of its answers, the library turns
+// that error into text, so the error is also noted here.
 type refusal struct{ error }
 
 type refusalKey struct{}
@@ -53,8 +53,8 @@ func refusalOf(ctx context.Context) *refusal {
 	return new(refusal)
 }
 
-// bounded returns the request as it is served: with a body that is not too large, and with nothing
-// to mount.
+// bounded returns the request in the form in which it is served: its body is not too large,
+// and it mounts nothing.
 func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Request, error) {
 	switch {
 	case req.Method == http.MethodPost:
@@ -73,8 +73,8 @@ func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Requ
 	return req, nil
 }
 
-// withoutMount lets a client upload what it asked to have from another repository, as the protocol
-// foresees: repositories have nothing in common.
+// withoutMount makes a client upload a blob that it asked to mount from another repository.
+// The protocol allows this. It is necessary because repositories have nothing in common.
 func withoutMount(req *http.Request) *http.Request {
 	query := req.URL.Query()
 	query.Del("mount")
@@ -84,7 +84,7 @@ func withoutMount(req *http.Request) *http.Request {
 	return req
 }
 
-// admit checks that a request's token reaches as far as its path and its method.
+// admit checks that a request's token allows its path and its method.
 func (r *Registry) admit(req *http.Request) error {
 	_, password, _ := req.BasicAuth()
 	holder, ok := verify(r.cfg.Hasher, password, r.cfg.Now())
@@ -104,7 +104,7 @@ func (r *Registry) admit(req *http.Request) error {
 	return nil
 }
 
-// writeError answers with an error of the protocol. What else goes wrong is logged and not shown.
+// writeError answers with an error of the protocol. Other errors are logged and not shown.
 func (r *Registry) writeError(w http.ResponseWriter, req *http.Request, err error) {
 	if noted := refusalOf(req.Context()); noted.error != nil {
 		err = noted.error

@@ -13,13 +13,14 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Docker's own names for what OCI calls an image manifest and an image index.
+// Docker's own names for an OCI image manifest and an OCI image index.
 const (
 	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// content is what a manifest names: the parts of an image, or the images for several platforms.
+// content holds the digests that a manifest names: the parts of an image, or the images for
+// several platforms.
 type content struct {
 	Config    *ocispec.Descriptor  `json:"config"`
 	Layers    []ocispec.Descriptor `json:"layers"`
@@ -34,7 +35,7 @@ func decode(text []byte) (content, error) {
 	return c, nil
 }
 
-// parts are the digests of an image's parts. Layers that are elsewhere, at URLs, are none.
+// parts are the digests of an image's parts. Layers that are elsewhere, at URLs, are left out.
 func (c content) parts() (parts []ociregistry.Digest) {
 	if c.Config != nil {
 		parts = append(parts, c.Config.Digest)
@@ -47,7 +48,7 @@ func (c content) parts() (parts []ociregistry.Digest) {
 	return parts
 }
 
-// pushManifest takes a manifest all of whose parts are here.
+// pushManifest takes a manifest if all of its parts are here.
 func (r *Registry) pushManifest(_ context.Context, repo, tag string, text []byte, mediaType string) (ociregistry.Descriptor, error) {
 	r.use.RLock()
 	defer r.use.RUnlock()
@@ -77,7 +78,8 @@ func (r *Registry) pushManifest(_ context.Context, repo, tag string, text []byte
 	return described, err
 }
 
-// complete checks that all that a manifest names is here, and notes that somebody relies on it.
+// complete checks that everything that a manifest names is here, and notes that a client
+// relies on it.
 func (r *Registry) complete(dir string, text []byte, mediaType string) error {
 	switch mediaType {
 	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, dockerManifest, dockerIndex:

@@ -24,12 +24,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// Config is what a Registry needs. Values that are zero get the default named at each.
+// Config holds the settings of a Registry. A zero value gets the default that its comment
+// names.
 type Config struct {
-	// Dir is where everything is kept.
+	// Dir is the directory of all files of the registry.
 	Dir string
-	// Host is the address that clients and the container engine reach the server at: a name and a
-	// port.
+	// Host is the address at which clients and the container engine reach the server: a name
+	// and a port.
 	Host string
 	// Hasher signs tokens.
 	Hasher secret.Hasher
@@ -37,12 +38,12 @@ type Config struct {
 	Log    *slog.Logger
 	// MaxBlob is how many bytes a layer may have (20 GiB).
 	MaxBlob int64
-	// MaxRepository is how many bytes a deployment's images may have together, with all that is on
-	// its way in (100 GiB).
+	// MaxRepository is how many bytes a deployment's images may have together, with all
+	// uploads that are being received (100 GiB).
 	MaxRepository int64
-	// Space is the disk that Dir is on; nil has room.
+	// Space is the disk that Dir is on. A nil Space always has room.
 	Space *disk.Space
-	// Room refuses to take another layer of a workspace; nil refuses none.
+	// Room refuses another layer of a workspace. A nil Room refuses no layer.
 	Room func(ctx context.Context, workspace string) error
 }
 
@@ -51,14 +52,14 @@ type Registry struct {
 	cfg   Config
 	root  *os.Root
 	serve http.Handler
-	// use is held for reading by what relies on files that are there, for writing by what removes
-	// some.
+	// use is held for reading by code that relies on existing files, and for writing by code
+	// that removes files.
 	use sync.RWMutex
 }
 
 var _ registry.Registry = (*Registry)(nil)
 
-// Open opens what is kept in a directory, which is made if it is missing.
+// Open opens the registry in a directory, which it creates if it is missing.
 func Open(cfg Config) (*Registry, error) {
 	cfg.MaxBlob, cfg.MaxRepository = cmp.Or(cfg.MaxBlob, 20<<30), cmp.Or(cfg.MaxRepository, 100<<30)
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -73,15 +74,16 @@ func Open(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (r *Registry) Close() error { return r.root.Close() }
 
-// Size returns how many bytes the images of a workspace take, with what has arrived of others.
+// Size returns how many bytes the images of a workspace take, together with the parts of
+// unfinished uploads.
 func (r *Registry) Size(workspace string) int64 {
 	return disk.Taken(filepath.Join(r.cfg.Dir, workspace), math.MaxInt64)
 }
 
-// Repository returns what the names of a deployment's images begin with.
+// Repository returns the prefix of the names of a deployment's images.
 func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, error) {
 	return r.cfg.Host + "/" + nameOf(ref), nil
 }
@@ -100,7 +102,7 @@ func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, 
 	return r.grant(ctx, ref, push)
 }
 
-// Pull returns what may pull the images of a deployment, and cannot push.
+// Pull returns a grant that may pull the images of a deployment, but not push.
 func (r *Registry) Pull(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
 	return r.grant(ctx, ref, pull)
 }
@@ -114,8 +116,8 @@ func (r *Registry) grant(ctx context.Context, ref registry.Ref, may access) (reg
 	return registry.Grant{Repository: repository, Username: username, Token: granted.sign(r.cfg.Hasher), Expires: granted.expires}, nil
 }
 
-// Erase removes a repository. A token for it that is still good opens nothing any more, as only
-// Push makes one.
+// Erase removes a repository. A token for it that is still valid no longer gives access to
+// anything, because only Push makes a repository.
 func (r *Registry) Erase(_ context.Context, workspace, deployment string) error {
 	r.use.Lock()
 	defer r.use.Unlock()
@@ -123,7 +125,7 @@ func (r *Registry) Erase(_ context.Context, workspace, deployment string) error 
 	if err := r.root.RemoveAll(dir); err != nil {
 		return fmt.Errorf("erase repository: %w", err)
 	}
-	// That of the workspace goes with its last one.
+	// The directory of the workspace is removed with its last repository.
 	if err := r.root.Remove(path.Dir(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("erase repository: %w", err)
 	}
@@ -141,10 +143,10 @@ const (
 	tags      = "tags"
 )
 
-// nameOf is the repository's name in the protocol.
+// nameOf returns the repository's name in the protocol.
 func nameOf(ref registry.Ref) string { return Prefix + ref.Workspace + "/" + ref.Deployment }
 
-// dirOf is the directory of a repository. Names come from tokens, which hold ids.
+// dirOf returns the directory of a repository. Names come from tokens, which hold ids.
 func dirOf(name string) string { return path.Clean(name[len(Prefix):]) }
 
 // refOf reads a repository's name.

@@ -36,7 +36,7 @@ import (
 type machine struct {
 	*files.Registry
 	dir string
-	// ahead is how many nanoseconds its clock is ahead.
+	// ahead is by how many nanoseconds its clock is ahead.
 	ahead *atomic.Int64
 }
 
@@ -150,12 +150,12 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(t *testing.T) registrytest.World {
 		m := newMachine(t)
-		// Files are as old as the machine's clock says, the registry's is ahead of that.
+		// Files are as old as the machine's clock says. The registry's clock is ahead of it.
 		return registrytest.World{Registry: m, Push: m.push, Has: m.has, Age: m.age}
 	})
 }
 
-// status is what a refused request was answered with.
+// status is the status of the answer to a refused request.
 func status(err error) int {
 	if failed, ok := errors.AsType[*transport.Error](err); ok {
 		return failed.StatusCode
@@ -163,8 +163,8 @@ func status(err error) int {
 	return 0
 }
 
-// TestTokensReachNoFurther tries to read and write with tokens that are for something else, or not
-// good any more.
+// TestTokensReachNoFurther tries to read and write with tokens that are for another purpose,
+// or are no longer valid.
 func TestTokensReachNoFurther(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t), registrytest.NewRef()
@@ -207,7 +207,7 @@ func TestTokensReachNoFurther(t *testing.T) {
 	}
 }
 
-// TestNothingIsMountedFromOthers asks to have a layer of another deployment.
+// TestNothingIsMountedFromOthers asks to mount a layer of another deployment.
 func TestNothingIsMountedFromOthers(t *testing.T) {
 	t.Parallel()
 	m, ref, other := newMachine(t), registrytest.NewRef(), registrytest.NewRef()
@@ -254,7 +254,8 @@ func (m machine) request(t *testing.T, grant registry.Grant, method, path, media
 	return answer{got.StatusCode, string(text), got.Header}
 }
 
-// TestImagesOutliveTheServer reads what was pushed before the registry was opened again.
+// TestImagesOutliveTheServer reads the images that were pushed before the registry was opened
+// again.
 func TestImagesOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	before := newMachine(t)
@@ -289,7 +290,8 @@ func TestImagesOfSeveralPlatforms(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft looks for files once nothing is kept, and once the repository is erased.
+// TestNothingIsLeft looks for files when no image is kept any more, and when the repository is
+// erased.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t), registrytest.NewRef()
@@ -318,7 +320,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// files are all that the registry keeps.
+// files are all files that the registry keeps.
 func (m machine) files(t *testing.T) (found []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(filepath.Join(m.dir, "images"), func(path string, entry os.DirEntry, err error) error {
@@ -330,7 +332,8 @@ func (m machine) files(t *testing.T) (found []string) {
 	return found
 }
 
-// TestBounds sends what is too large, and what is not what it says.
+// TestBounds sends content that is too large, and content that is not what its description
+// says.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t, func(c *files.Config) { c.MaxBlob = 1000 }), registrytest.NewRef()
@@ -370,7 +373,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestARepositoryIsFull pushes until nothing more is taken, and again once something was removed.
+// TestARepositoryIsFull pushes until the repository refuses more, and again after an image was
+// removed.
 func TestARepositoryIsFull(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t, func(c *files.Config) { c.MaxRepository = 15000 }), registrytest.NewRef()
@@ -389,7 +393,7 @@ func TestARepositoryIsFull(t *testing.T) {
 	m.push(t, m.grant(t, ref), "v2")
 }
 
-// TestAWorkspaceIsFull whose images take as much as all its files may.
+// TestAWorkspaceIsFull has a workspace whose images take as much as all its files may.
 func TestAWorkspaceIsFull(t *testing.T) {
 	t.Parallel()
 	var m machine
@@ -418,8 +422,8 @@ func TestAWorkspaceIsFull(t *testing.T) {
 	}
 }
 
-// TestAnUploadGoesOn sends a blob in parts, one of which begins where nothing is expected, and
-// reads a part of it.
+// TestAnUploadGoesOn sends a blob in parts, one of which begins at a wrong place, and reads a
+// part of it.
 func TestAnUploadGoesOn(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t), registrytest.NewRef()

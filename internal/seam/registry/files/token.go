@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// access is what a token lets its holder do. Whoever may push may pull.
+// access says what a token lets its holder do. A holder that may push may also pull.
 type access string
 
 const (
@@ -20,23 +20,23 @@ const (
 	push access = "push"
 )
 
-// username is the name of every holder: the token says who it is.
+// username is the name of every holder: the token identifies the holder.
 const username = "slipway"
 
-// token lets its holder into one repository. Nothing of it is stored.
+// token lets its holder into one repository. No part of it is stored.
 type token struct {
 	registry.Ref
 	access  access
 	expires time.Time
 }
 
-// sign is the token as it is handed out: what it says, and a fingerprint of that.
+// sign returns the text of the token: its contents, and a fingerprint of them.
 func (t token) sign(hasher secret.Hasher) string {
 	said := strings.Join([]string{string(t.access), t.Workspace, t.Deployment, strconv.FormatInt(t.expires.Unix(), 10)}, ".")
 	return said + "." + hex.EncodeToString(hasher.MAC("image token", []byte(said)))
 }
 
-// verify reads a token that was signed here and is still good at a time.
+// verify reads a token that was signed here and is still valid at a given time.
 func verify(hasher secret.Hasher, text string, now time.Time) (t token, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 5 || !id.Valid(parts[1]) || !id.Valid(parts[2]) {

@@ -19,25 +19,25 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// chunk is how much clients are told to send at a time, if they send a blob in parts.
+// chunk is how many bytes clients are asked to send at a time, if they send a blob in parts.
 const chunk = 5 << 20
 
-// uploadName is what the names of uploads look like, which clients hand back.
+// uploadName is the pattern of the names of uploads, which clients send back.
 var uploadName = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
 func randomName() string { return rand.Text() }
 
-// upload is a blob on its way in. What has arrived is a file, so that a client can go on from
-// there.
+// upload is a blob that is being received. The received part is a file, so that a client can
+// continue from there.
 type upload struct {
 	registry  *Registry
 	refusal   *refusal
 	dir, name string
 	file      *os.File
-	// size is what there is, from where the next bytes are said to begin; -1 for the end of what
-	// there is.
+	// size is how many bytes have arrived. from is where the client says that the next bytes
+	// begin; -1 is the end of the received part.
 	size, from int64
-	// room is how much its repository may still take; -1 before that is known.
+	// room is how many bytes its repository may still take, -1 before this is known.
 	room int64
 }
 
@@ -63,7 +63,8 @@ func (r *Registry) roomOf(ctx context.Context, repo string) error {
 	return err
 }
 
-// resume goes on with an upload. A client that sends nothing more does not say from where.
+// resume continues an upload. A client that sends nothing more does not say where the next
+// bytes begin.
 func (r *Registry) resume(ctx context.Context, repo, name string, from int64, _ int) (ociregistry.BlobWriter, error) {
 	if !uploadName.MatchString(name) {
 		return nil, ociregistry.ErrBlobUploadUnknown
@@ -94,7 +95,7 @@ func (r *Registry) openUpload(ctx context.Context, repo, name string, from int64
 	return &upload{registry: r, refusal: refusalOf(ctx), dir: dir, name: name, file: file, size: info.Size(), from: from, room: -1}, nil
 }
 
-// Write appends to what there is.
+// Write appends to the received part.
 func (u *upload) Write(data []byte) (int, error) {
 	if u.refusal.error = u.take(int64(len(data))); u.refusal.error != nil {
 		return 0, u.refusal.error
@@ -107,8 +108,8 @@ func (u *upload) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// take checks that what is written goes on from what there is, and counts it against what the
-// repository may have.
+// take checks that new bytes continue the received part, and subtracts them from the room of
+// the repository.
 func (u *upload) take(n int64) (err error) {
 	if u.from >= 0 && u.from != u.size {
 		return fmt.Errorf("%w: %d bytes have arrived, this begins at %d", ociregistry.ErrRangeInvalid, u.size, u.from)
@@ -153,7 +154,7 @@ func (r *Registry) room(dir string) (int64, error) {
 	return max(room, 0), nil
 }
 
-// Close keeps what has arrived.
+// Close keeps the received part.
 func (u *upload) Close() error {
 	if err := u.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
@@ -164,13 +165,13 @@ func (u *upload) Close() error {
 // Size is how many bytes have arrived.
 func (u *upload) Size() int64 { return u.size }
 
-// ChunkSize is how much should be sent at a time.
+// ChunkSize is how many bytes a client should send at a time.
 func (u *upload) ChunkSize() int { return chunk }
 
 // ID is the upload's name.
 func (u *upload) ID() string { return u.name }
 
-// Commit makes a blob of what has arrived, which must have the digest.
+// Commit makes a blob of the received bytes, which must have the digest.
 func (u *upload) Commit(of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	name, err := encoded(of)
 	if err != nil {
@@ -195,13 +196,13 @@ func (u *upload) Commit(of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	return r.touch(u.dir, of)
 }
 
-// Cancel forgets what has arrived.
+// Cancel removes the received part.
 func (u *upload) Cancel() error {
 	err := u.registry.root.Remove(path.Join(u.dir, uploads, u.name))
 	return errors.Join(u.Close(), missing(err, nil))
 }
 
-// pushBlob takes a blob that is sent at once.
+// pushBlob takes a blob that is sent in one request.
 func (r *Registry) pushBlob(ctx context.Context, repo string, described ociregistry.Descriptor, content io.Reader) (ociregistry.Descriptor, error) {
 	begun, err := r.begin(ctx, repo, 0)
 	if err != nil {

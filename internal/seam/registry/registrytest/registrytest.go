@@ -10,15 +10,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// World is a registry under test, with what clients and time do to it.
+// World is a registry under test, with the actions of clients and of time on it.
 type World struct {
 	registry.Registry
-	// Push pushes an image that there has not been before, with a grant and under a tag, and
-	// returns its digest.
+	// Push pushes a new image, with a grant and under a tag, and returns its digest.
 	Push func(t *testing.T, grant registry.Grant, tag string) (digest string)
-	// Has tells whether a repository has an image of a digest.
+	// Has reports whether a repository has an image of a digest.
 	Has func(t *testing.T, ref registry.Ref, digest string) bool
-	// Age makes all that has been pushed until now as old as what may be removed.
+	// Age makes everything that has been pushed until now so old that it may be removed.
 	Age func(t *testing.T)
 }
 
@@ -49,7 +48,7 @@ type fixture struct {
 	w World
 }
 
-// NewRef is a deployment of a workspace, both new.
+// NewRef returns a deployment of a workspace, both new.
 func NewRef() registry.Ref {
 	return registry.Ref{Workspace: id.New(time.Now()), Deployment: id.New(time.Now())}
 }

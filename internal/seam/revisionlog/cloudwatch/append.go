@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// appended ends the name of the stream with the lines that were handed in.
+// appended ends the name of the stream with the lines that Append adds.
 const appended = "/listener"
 
 // Append adds lines to a log, in one request: the service takes 1 MB at once.
@@ -42,7 +42,7 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 	return nil
 }
 
-// createStream creates a stream that somebody may have created meanwhile.
+// createStream creates a stream. Another caller may have created it meanwhile.
 func (r *Logs) createStream(ctx context.Context, input *cloudwatchlogs.PutLogEventsInput) error {
 	_, err := r.logs.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: input.LogGroupName, LogStreamName: input.LogStreamName})
 	if _, exists := errors.AsType[*types.ResourceAlreadyExistsException](err); exists {

@@ -1,19 +1,20 @@
 // Package cloudwatch reads the logs of revisions from CloudWatch Logs, where CodeBuild and ECS
-// write them, and adds to them what listeners hand in.
+// write them, and adds the lines that listeners send.
 //
-// A stream's name begins with the id of its revision: that of a build by the builder's request,
-// those of replicas by the log configuration of their task, that of what is handed in ends with
-// "/listener". All streams of a log are read as one, in the order of their times; lines of one
-// millisecond in that of their events' ids. A line's ID is both.
+// A stream's name begins with the id of its revision. The builder's request names the stream
+// of a build. The log configuration of their task names the streams of replicas. The name of
+// the stream with added lines ends with "/listener". All streams of a log are read as one, in
+// the order of their times. Lines of the same millisecond are in the order of their events'
+// ids. A line's ID consists of both.
 //
-// CloudWatch wakes nobody, so who watches is woken at intervals; the service allows an account a
-// few of these requests per second. And it takes some seconds until it shows a line, which Lag
-// stands for.
+// CloudWatch sends no wake-ups, so a watcher is woken at intervals. The service allows an
+// account a few of these requests per second. It takes some seconds until CloudWatch shows a
+// line. Lag covers this delay.
 package cloudwatch
 
-// Actions are what reading needs to be allowed, on the streams of both groups.
+// Actions are the actions that reading needs, on the streams of both groups.
 var Actions = []string{"logs:FilterLogEvents"}
 
-// AppendActions are what adding lines needs: the first on the group of the agents, the second on
-// those of its streams whose name ends with "/listener".
+// AppendActions are the actions that adding lines needs: the first on the group of the agents,
+// the second on those of its streams whose name ends with "/listener".
 var AppendActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}

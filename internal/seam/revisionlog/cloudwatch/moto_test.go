@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
-// TestMotoLog reads what two replicas have written. moto does not look at the prefix of streams, so
-// there are no others.
+// TestMotoLog reads the lines that two replicas have written. moto ignores the prefix of
+// streams, so there are no other streams.
 func TestMotoLog(t *testing.T) {
 	t.Parallel()
 	cfg := awsConfig(mototest.Start(t))
@@ -53,8 +53,8 @@ func TestMotoLog(t *testing.T) {
 	}
 }
 
-// TestMotoAppend hands in lines for a new stream, also when two meet there, and beside those of a
-// replica.
+// TestMotoAppend adds lines to a new stream, also when two callers create it at once, and
+// beside the lines of a replica.
 func TestMotoAppend(t *testing.T) {
 	t.Parallel()
 	cfg := awsConfig(mototest.Start(t))

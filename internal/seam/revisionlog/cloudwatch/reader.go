@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// pollInterval is how often who watches is woken.
+	// pollInterval is the interval at which a watcher is woken.
 	pollInterval = 3 * time.Second
-	// lag is how long a line may take from an agent's standard output to an answer: the log driver
-	// and CodeBuild send batches.
+	// lag is how long a line may take from an agent's standard output to an answer, because
+	// the log driver and CodeBuild send batches.
 	lag = 10 * time.Second
 	// eventLimit is the most events that one request may ask for.
 	eventLimit = 10000
-	// skew is how far the clocks of the account's machines may be apart.
+	// skew is how far the clocks of the account's machines may differ.
 	skew = time.Minute
 )
 
-// Config is what Logs need.
+// Config holds the settings of Logs.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
-	// Builds and Agents are the log groups; one that is "" has no lines.
+	// Builds and Agents are the log groups. A group that is "" has no lines.
 	Builds, Agents string
 }
 
@@ -49,7 +49,7 @@ var (
 	_ revisionlog.Appender = (*Logs)(nil)
 )
 
-// New returns the logs of two groups. It sends nothing.
+// New returns the logs of two groups. It sends no request.
 func New(cfg Config) *Logs {
 	return &Logs{
 		logs:   cloudwatchlogs.NewFromConfig(cfg.AWS),
@@ -57,7 +57,7 @@ func New(cfg Config) *Logs {
 	}
 }
 
-// Lag is how long after they were printed lines may appear.
+// Lag is how long after its printing a line may appear.
 func (r *Logs) Lag() time.Duration { return lag }
 
 // Read returns a page of a log.
@@ -88,8 +88,8 @@ func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.
 	return page, nil
 }
 
-// request asks for what lies behind a place, the lines of its millisecond included. Nothing is
-// older than the revision itself; CloudWatch searches less when it is told.
+// request asks for the lines behind a place, together with the lines of its millisecond. No
+// line is older than the revision itself. With this bound, CloudWatch searches less.
 func request(group string, log revisionlog.Log, query revisionlog.Query, after place) *cloudwatchlogs.FilterLogEventsInput {
 	from := id.Time(log.Revision).Add(-skew)
 	if query.From.After(from) {
@@ -113,8 +113,8 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after p
 	return input
 }
 
-// find returns at least what a page takes, sorted, with all lines of the millisecond in which the
-// page ends; more tells that CloudWatch has not searched everything.
+// find returns at least the events that a page takes, sorted, with all lines of the
+// millisecond in which the page ends. more is true if CloudWatch has not searched everything.
 func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
 	if input.EndTime != nil && *input.EndTime < *input.StartTime {
 		return nil, false, nil
@@ -145,13 +145,13 @@ func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsIn
 	}
 }
 
-// isCut tells whether a page can end within these events: the millisecond in which it does is over
-// by the last one.
+// isCut reports whether a page can end within these events: the last event is of a later
+// millisecond than the one in which the page ends.
 func isCut(events []types.FilteredLogEvent, limit int) bool {
 	return len(events) > limit && aws.ToInt64(events[limit-1].Timestamp) != aws.ToInt64(events[len(events)-1].Timestamp)
 }
 
-// place is where an event lies in its log.
+// place is the position of an event in its log.
 type place struct {
 	ms    int64
 	event string
@@ -187,7 +187,7 @@ type watcher struct {
 	done   chan struct{}
 }
 
-// Watch wakes each time that it is worth looking again.
+// Watch wakes the reader at intervals at which it is worth looking again.
 func (r *Logs) Watch(revisionlog.Log) revisionlog.Watcher {
 	w := &watcher{ticker: time.NewTicker(pollInterval), c: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {

@@ -24,7 +24,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// event is one of CloudWatch's.
+// event is an event of CloudWatch.
 type event struct {
 	EventID   string `json:"eventId"`
 	Stream    string `json:"logStreamName"`
@@ -32,8 +32,8 @@ type event struct {
 	Timestamp int64  `json:"timestamp"`
 }
 
-// recorded answers FilterLogEvents as the service is documented to: by group, prefix and times, a
-// page at a time, in either direction.
+// recorded answers FilterLogEvents as the service's documentation says: by group, prefix and
+// times, a page at a time, in either direction.
 type recorded struct {
 	*httptest.Server
 	t *testing.T
@@ -41,7 +41,7 @@ type recorded struct {
 	mu       sync.Mutex
 	groups   map[string][]event
 	requests []filter
-	// pageSize is how many events an answer has at most; empty pages come before each.
+	// pageSize is how many events an answer has at most. Empty pages come before each.
 	pageSize int
 	refuse   func(w http.ResponseWriter) bool
 }
@@ -72,7 +72,8 @@ func (r *recorded) reader() *cloudwatch.Logs {
 	return cloudwatch.New(cloudwatch.Config{AWS: awsConfig(r.URL), Builds: "/slipway/builds", Agents: "/slipway/agents"})
 }
 
-// print adds lines, one each millisecond since noon that is given.
+// print adds a line for each number of at, which is the line's time in milliseconds since
+// noon.
 func (r *recorded) print(group, stream string, at ...int) {
 	for _, ms := range at {
 		n := len(r.groups[group])
@@ -120,7 +121,7 @@ func (r *recorded) serve(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// all reads a whole log page by page, and checks that each page is full until the last.
+// all reads a whole log page by page, and checks that each page except the last is full.
 func all(t *testing.T, r *cloudwatch.Logs, log revisionlog.Log, query revisionlog.Query) string {
 	t.Helper()
 	var lines []string
@@ -147,7 +148,8 @@ func TestALogIsReadInEitherDirection(t *testing.T) {
 	r.print("/slipway/agents", log.Revision+"/Main/b", 2, 5, 5, 5, 8)
 	r.print("/slipway/agents", id.New(noon)+"/Main/x", 1, 2, 3)
 	r.print("/slipway/builds", log.Revision+"/y", 1)
-	// Lines of one millisecond are in the order of their ids, which here is that of neither stream.
+	// Lines of one millisecond are in the order of their ids, which here is the order of
+	// neither stream.
 	forward := "a 1, b 2, a 3, b 5, b 5, b 5, a 5, a 5, b 8, a 9"
 	backward := strings.Split(forward, ", ")
 	slices.Reverse(backward)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// TestAnAgentThatPrintsForEver fills more than a log keeps.
+// TestAnAgentThatPrintsForEver writes more than a log keeps.
 func TestAnAgentThatPrintsForEver(t *testing.T) {
 	t.Parallel()
 	dir, revision := t.TempDir(), newRevision()
@@ -70,7 +70,7 @@ func TestAnAgentThatPrintsForEver(t *testing.T) {
 	}
 }
 
-// allocated is how much memory a function asks for.
+// allocated is how many bytes of memory a function allocates.
 func allocated(t *testing.T, f func()) uint64 {
 	t.Helper()
 	return uint64(testing.Benchmark(func(b *testing.B) {

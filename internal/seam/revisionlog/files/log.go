@@ -1,9 +1,9 @@
-// Package files keeps the logs of revisions in files, on the machine where builds and agents are
-// processes.
+// Package files keeps the logs of revisions in files, on the machine where builds and agents
+// are processes.
 //
-// A line is one JSON object, in files of bounded size; the oldest file is dropped when there are
-// too many, and readers find a line in its place that says so. A line's ID is its end, counted from
-// the beginning of the log, which stays the same when older lines are dropped.
+// A line is one JSON object, in files of bounded size. The oldest file is dropped when there
+// are too many, and readers then find a line in its place that says so. A line's ID is its
+// end, counted from the beginning of the log. It stays the same when older lines are dropped.
 package files
 
 import (
@@ -50,8 +50,9 @@ func Open(dir string, now clock.Clock) (*Logs, error) {
 	return &Logs{dir: dir, now: now, open: map[revisionlog.Log]*appender{}, watchers: watchers{of: map[revisionlog.Log]map[*watcher]struct{}{}}}, nil
 }
 
-// Writer returns a writer that appends to a log of a revision. Each of the secrets is replaced in
-// what it writes. Several writers of one log may be open at a time; each keeps its lines whole.
+// Writer returns a writer that appends to a log of a revision. The writer replaces each of the
+// secrets in its output. Several writers of one log may be open at a time. Each keeps its
+// lines whole.
 func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string) (*Writer, error) {
 	name := revisionlog.Log{Revision: revision, Kind: kind}
 	if err := check(name); err != nil {
@@ -83,8 +84,7 @@ func (l *Logs) Append(_ context.Context, log revisionlog.Log, lines []string) er
 	return errors.Join(err, w.Close())
 }
 
-// Remove erases both logs of a revision. Lines that are written afterwards by writers still open
-// are dropped.
+// Remove erases both logs of a revision. Lines that open writers write afterwards are dropped.
 func (l *Logs) Remove(revision string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,10 +102,10 @@ func (l *Logs) Remove(revision string) error {
 	return errors.Join(failed, os.RemoveAll(filepath.Join(l.dir, revision)))
 }
 
-// Lag is none: a line can be read when it was written.
+// Lag is zero: a line can be read as soon as it is written.
 func (l *Logs) Lag() time.Duration { return 0 }
 
-// release closes the files of a log with its last writer.
+// release closes the files of a log when its last writer is closed.
 func (l *Logs) release(name revisionlog.Log, log *appender) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Logs) release(name revisionlog.Log, log *appender) error {
 
 func (l *Logs) dirOf(name revisionlog.Log) string { return filepath.Join(l.dir, name.Revision) }
 
-// check looks at what becomes part of a path.
+// check looks at the parts of the name that become part of a path.
 func check(name revisionlog.Log) error {
 	if !id.Valid(name.Revision) {
 		return fmt.Errorf("log of revision %q: not an id", name.Revision)

@@ -44,7 +44,7 @@ func writer(t *testing.T, logs *files.Logs, revision string, secrets ...string) 
 	return w
 }
 
-// write writes each piece by itself and closes the writer.
+// write writes each piece in a call of its own and closes the writer.
 func write(t *testing.T, logs *files.Logs, revision string, pieces ...string) {
 	t.Helper()
 	w := writer(t, logs, revision)
@@ -255,7 +255,7 @@ func TestReadGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestReadingBackward meets lines that are longer than a block.
+// TestReadingBackward reads lines that are longer than a block.
 func TestReadingBackward(t *testing.T) {
 	t.Parallel()
 	logs, revision := open(t, t.TempDir()), newRevision()

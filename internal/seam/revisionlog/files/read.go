@@ -19,13 +19,13 @@ import (
 const (
 	// scanLimit is how many lines one Read looks at.
 	scanLimit = 5000
-	// blockSize is how much is read at once. A line is longer at most by what JSON makes of its
-	// bytes.
+	// blockSize is how many bytes are read at once. A line can be longer only because JSON
+	// escapes its bytes.
 	blockSize = 64 << 10
 )
 
-// Read returns a page of a log. Its times ascend, as far as the machine's clock does: reading ends
-// at the first line beyond the bound that lies ahead.
+// Read returns a page of a log. Its times ascend, as far as the machine's clock does: reading
+// ends at the first line beyond the bound that lies ahead.
 func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	if err := check(name); err != nil {
 		return revisionlog.Page{}, err
@@ -52,7 +52,7 @@ func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog
 	return p.Page, nil
 }
 
-// position reads where to begin; -1 is the end of the log, where reading backward begins.
+// position returns where to begin. -1 is the end of the log, where reading backward begins.
 func position(query revisionlog.Query) (int64, error) {
 	if query.After == "" {
 		if query.Backward {
@@ -67,22 +67,22 @@ func position(query revisionlog.Query) (int64, error) {
 	return at, nil
 }
 
-// page is one that is being read.
+// page is a page that is being read.
 type page struct {
 	revisionlog.Query
 	revisionlog.Page
-	// begin and at are the beginning and the end of the line looked at last.
+	// begin and at are the beginning and the end of the line that was looked at last.
 	begin, at int64
-	// scan is how many lines may still be looked at; over says that the rest of the log is beyond
-	// the times that are asked for.
+	// scan is how many lines may still be looked at. over is true if the rest of the log is
+	// beyond the requested times.
 	scan int
 	over bool
 }
 
-// full tells that no more lines are to be looked at.
+// full reports that no more lines should be looked at.
 func (p *page) full() bool { return p.over || p.scan <= 0 || len(p.Lines) >= p.Limit }
 
-// look takes a line into the page if it is wanted.
+// look takes a line into the page if the query asks for it.
 func (p *page) look(data []byte, end int64) {
 	p.begin, p.at = end-int64(len(data)), end
 	p.scan--
@@ -104,8 +104,8 @@ func (p *page) look(data []byte, end int64) {
 	}
 }
 
-// dropped stands for the lines that a log has no more, at its beginning. It has the time of the
-// line that follows.
+// dropped adds a line that stands for the dropped lines at the beginning of a log. It has the
+// time of the line that follows.
 func (p *page) dropped(beginning int64, next []byte) {
 	line := struct{ Timestamp time.Time }{}
 	if json.Unmarshal(next, &line) != nil {
@@ -138,7 +138,7 @@ func (p *page) forward(ctx context.Context, found []segment) error {
 	return nil
 }
 
-// forwardIn looks at the lines of one file; noting says that those before it are missing.
+// forwardIn looks at the lines of one file. noting says that earlier lines are missing.
 func (p *page) forwardIn(ctx context.Context, s segment, noting bool) error {
 	file, err := s.open()
 	if file == nil || err != nil {
@@ -195,7 +195,8 @@ func (p *page) backward(ctx context.Context, found []segment) error {
 	return nil
 }
 
-// backwardIn looks at the lines of one file and returns the last one, which is the file's first.
+// backwardIn looks at the lines of one file and returns the last line read, which is the
+// file's first.
 func (p *page) backwardIn(ctx context.Context, lines *backwardLines, behind int64) (first []byte, err error) {
 	for !p.full() && ctx.Err() == nil {
 		data, end, err := lines.next()
@@ -222,13 +223,14 @@ func (s segment) open() (*os.File, error) {
 type backwardLines struct {
 	file  *os.File
 	start int64
-	// rest is what was read and not returned yet; it begins at the file's offset from.
+	// rest holds the bytes that were read and not returned yet. It begins at the file's offset
+	// from.
 	rest []byte
 	from int64
 }
 
-// linesBefore returns the whole lines of the file up to an offset of the log, or all when that is
-// negative; nil when the file was dropped meanwhile.
+// linesBefore returns the whole lines of the file up to an offset of the log, or all lines if
+// the offset is negative. It returns nil when the file was dropped meanwhile.
 func (s segment) linesBefore(offset int64) (*backwardLines, error) {
 	file, err := s.open()
 	if file == nil || err != nil {
@@ -249,7 +251,7 @@ func (s segment) linesBefore(offset int64) (*backwardLines, error) {
 	return lines, nil
 }
 
-// cutTail drops what stands behind the last end of a line: it is still being written.
+// cutTail drops the bytes behind the last end of a line: that line is still being written.
 func (l *backwardLines) cutTail() error {
 	for {
 		if i := bytes.LastIndexByte(l.rest, '\n'); i >= 0 || l.from == 0 {
@@ -263,7 +265,7 @@ func (l *backwardLines) cutTail() error {
 	}
 }
 
-// fill reads the block before what was read.
+// fill reads the block before the bytes that were read.
 func (l *backwardLines) fill() error {
 	size := min(blockSize, l.from)
 	block := make([]byte, size, int(size)+len(l.rest))
@@ -275,7 +277,7 @@ func (l *backwardLines) fill() error {
 	return nil
 }
 
-// next returns a line and its end in the log; nil when there is none.
+// next returns a line and its end in the log. It returns nil when there are no more lines.
 func (l *backwardLines) next() (data []byte, end int64, err error) {
 	for {
 		if len(l.rest) > 0 {

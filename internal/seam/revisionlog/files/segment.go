@@ -48,9 +48,9 @@ func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 type appender struct {
 	dir  string
 	kind revisionlog.Kind
-	// wake tells those who read the log of a line.
+	// wake informs the readers of the log about a new line.
 	wake func()
-	// writers counts the open writers; it belongs to Logs.
+	// writers counts the open writers. It belongs to Logs.
 	writers int
 
 	mu     sync.Mutex
@@ -96,8 +96,8 @@ func (a *appender) openSegment() error {
 	return nil
 }
 
-// mendTornLine ends a line that a crash cut short, so that the next one does not run into it.
-// Readers pass over it.
+// mendTornLine ends a line that a crash cut short, so that the next line does not run into it.
+// Readers skip such a line.
 func (a *appender) mendTornLine() error {
 	if a.size == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (a *appender) mendTornLine() error {
 	return a.write([]byte{'\n'})
 }
 
-// append adds a line. A log that was removed takes none.
+// append adds a line. It adds nothing to a log that was removed.
 func (a *appender) append(line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +127,7 @@ func (a *appender) append(line []byte) error {
 	return a.write(line)
 }
 
-// write adds all of data or, when the disk is full, nothing of it.
+// write adds all of data or, when the disk is full, no part of it.
 func (a *appender) write(data []byte) error {
 	if _, err := a.file.Write(data); err != nil {
 		return errors.Join(err, a.file.Truncate(a.size))

@@ -6,14 +6,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// watchers are those who wait for lines.
+// watchers are the readers that wait for lines.
 type watchers struct {
 	mu sync.Mutex
 	of map[revisionlog.Log]map[*watcher]struct{}
 }
 
-// watcher's channel holds one wake-up: a second one before the reader took the first would tell it
-// nothing more.
+// watcher's channel holds one wake-up: a second one, before the reader took the first, would
+// give the reader no more information.
 type watcher struct {
 	all *watchers
 	log revisionlog.Log

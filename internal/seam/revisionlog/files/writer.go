@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// lineLimit is where a line is cut.
+	// lineLimit is the length in bytes at which a line is cut.
 	lineLimit = 32 << 10
 	cutMark   = " (cut)"
-	// lastLines and lastBytes bound what Last returns.
+	// lastLines and lastBytes bound the result of Last.
 	lastLines = 40
 	lastBytes = 4 << 10
 )
@@ -30,8 +30,8 @@ type Writer struct {
 	release func() error
 
 	mu sync.Mutex
-	// partial is the line that has not ended, up to where it is certain to be cut; cut says that
-	// more of it was passed over.
+	// partial is the line that has not ended, up to the length at which it will certainly be
+	// cut. cut is true if more of the line was dropped.
 	partial []byte
 	cut     bool
 	last    []string
@@ -43,8 +43,8 @@ func newWriter(log *appender, now clock.Clock, values []string, release func() e
 	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
 }
 
-// Write takes any piece of output; a line is written when it ends. An error does not end the log:
-// later lines are tried again, and the first error is returned from then on.
+// Write takes any piece of output. A line is written when it ends. An error does not end the
+// log: later lines are tried again, and the first error is returned from then on.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// Note adds a line of the server's own.
+// Note adds a line of the server itself.
 func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,8 +67,8 @@ func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error
 	return w.err
 }
 
-// Last returns the last lines that the program wrote, as they are in the log, bounded so that they
-// fit into a message.
+// Last returns the last lines that the program wrote, as they are in the log. They are bounded
+// so that they fit into a message.
 func (w *Writer) Last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +90,8 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// extend adds to the unfinished line. It keeps as much more than a line may have as the longest
-// secret needs to be recognised.
+// extend adds to the unfinished line. Beyond the length of a line, it keeps as many bytes as
+// are needed to recognise the longest secret.
 func (w *Writer) extend(piece []byte) {
 	room := lineLimit + w.secrets.Longest() - len(w.partial)
 	if len(piece) > room {
@@ -108,8 +108,8 @@ func (w *Writer) endLine() {
 	w.write(revisionlog.LevelOf(message), message)
 }
 
-// clean makes a message of a line: without secrets, valid UTF-8, not too long. Of a line that was
-// cut the end is dropped too, as it may be the beginning of a secret.
+// clean makes a message from a line: without secrets, valid UTF-8, not too long. If the line
+// was cut, its end is dropped too, because it may be the beginning of a secret.
 func (w *Writer) clean(line []byte, cut bool) string {
 	message := w.secrets.Replace(strings.TrimSuffix(string(line), "\r"))
 	if cut {
@@ -151,7 +151,8 @@ func keepBeginning(s string, n int) string {
 	return s[:n]
 }
 
-// keepEnd keeps at most the last n bytes of s, from the beginning of a character on.
+// keepEnd keeps at most the last n bytes of s. The result begins at the beginning of a
+// character.
 func keepEnd(s string, n int) string {
 	if len(s) <= n {
 		return s

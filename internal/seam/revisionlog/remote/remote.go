@@ -1,5 +1,6 @@
-// Package remote reads and adds to the logs that an agent host keeps: another process, of this
-// machine or one that it can reach, where builds and agents are processes (package agenthost).
+// Package remote reads the logs that an agent host keeps, and adds to them. The host is
+// another process, on this machine or on a machine that it can reach, where builds and agents
+// are processes (package agenthost).
 package remote
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// reconnectPause is how long a watcher waits before it calls a host again that has gone away.
+// reconnectPause is how long a watcher waits before it calls a host again after the connection
+// has ended.
 const reconnectPause = time.Second
 
 // Logs implements revisionlog.Reader and revisionlog.Appender.
@@ -26,8 +28,8 @@ var (
 	_ revisionlog.Appender = (*Logs)(nil)
 )
 
-// New returns the logs of the host at baseURL, where token is the host's own bearer token. A nil
-// client stands for one that suits.
+// New returns the logs of the host at baseURL. token is the host's own bearer token. If client
+// is nil, a suitable client is used.
 func New(baseURL, token string, client *http.Client) *Logs {
 	return &Logs{wire.NewClient(baseURL, token, client)}
 }
@@ -52,17 +54,18 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 	return nil
 }
 
-// Lag is none, as that of files.
+// Lag is zero, like the lag of log files.
 func (r *Logs) Lag() time.Duration { return 0 }
 
-// watcher is told of lines by one answer of the host, which goes on as long as the watcher does.
+// watcher learns of new lines from one answer of the host, which lasts as long as the watcher
+// does.
 type watcher struct {
 	c     chan struct{}
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
-// Watch wakes when the host has a line more.
+// Watch wakes when the host has a new line.
 func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{c: make(chan struct{}, 1), stop: cancel, ended: make(chan struct{})}
@@ -70,8 +73,8 @@ func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
 	go guard.Func(nil, "watch a log", func() {
 		defer close(w.ended)
 		for ctx.Err() == nil {
-			// The host's first word says that it watches; what was printed before is found by who
-			// looks then.
+			// The host's first message says that it watches. A reader that looks then finds
+			// the lines that were printed before.
 			err := r.host.Listen(ctx, path, w.wake)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				clock.Sleep(ctx, reconnectPause)

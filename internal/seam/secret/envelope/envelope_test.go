@@ -35,8 +35,8 @@ func seal(t *testing.T, r *envelope.Keyring, plain string) []byte {
 	return sealed
 }
 
-// TestWhatWasStoredStaysReadable holds what the first version made: another derivation or layout
-// loses every secret and every API key.
+// TestWhatWasStoredStaysReadable holds texts that the first version made: another derivation
+// or layout would lose every secret and every API key.
 func TestWhatWasStoredStaysReadable(t *testing.T) {
 	t.Parallel()
 	root := make([]byte, envelope.RootSize)

@@ -1,14 +1,15 @@
-// Package envelope is how secrets look at rest, whatever keeps their keys: package secret/keyfile
-// and package secret/kms only differ in where the key material comes from.
+// Package envelope defines the form of secrets at rest, whatever keeps their keys: package
+// secret/keyfile and package secret/kms differ only in where the key material comes from.
 //
-// Key material is 32 random bytes. They are never used themselves: a key for each purpose is
-// derived from them with HKDF-SHA-256. Secrets are sealed with AES-256-GCM. A sealed text begins
-// with a version byte and the id of its key, so that another key or format can be introduced while
-// old texts stay readable.
+// Key material is 32 random bytes. They are never used directly: a key for each purpose is
+// derived from them with HKDF-SHA-256. Secrets are sealed with AES-256-GCM. A sealed text
+// begins with a version byte and the id of its key, so that another key or format can be
+// introduced while old texts stay readable.
 //
-// A new key does not replace the first one for the fingerprints that MAC makes: agents were started
-// with tokens that are made from them, so another key would lock everybody out. What is looked up
-// by its fingerprint uses MACs: it is found by that of any key, and moved to that of the newest.
+// A new key does not replace the first one for the fingerprints that MAC makes: agents were
+// started with tokens that are made from these fingerprints, so another key would lock all
+// callers out. Records that are looked up by their fingerprint use MACs: a record is found by
+// the fingerprint of any key, and moved to the fingerprint of the newest key.
 package envelope
 
 import (
@@ -21,18 +22,18 @@ import (
 	"sync"
 )
 
-// RootSize is how much key material a key is made from.
+// RootSize is how many bytes of key material a key is made from.
 const RootSize = 32
 
 const keyIDSize = 4
 
-// key is what is derived from one piece of key material.
+// key holds the keys that are derived from one piece of key material.
 type key struct {
 	root [RootSize]byte
 	id   [keyIDSize]byte
 	aead cipher.AEAD
-	// macs holds the keys of the purposes that MACs were made for, which are few: each request
-	// needs one.
+	// macs holds the keys of the purposes for which MACs were made. There are few of them, and
+	// each request needs one.
 	macs sync.Map
 }
 
@@ -46,7 +47,7 @@ func newKey(root []byte) (*key, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The nonce is random: a key is good for 2^32 texts, far beyond what one installation seals.
+	// The nonce is random: a key is good for 2^32 texts, far more than one installation seals.
 	if k.aead, err = cipher.NewGCMWithRandomNonce(block); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func newKey(root []byte) (*key, error) {
 func (k *key) derive(purpose string) []byte {
 	derived, err := hkdf.Key(sha256.New, k.root[:], nil, "slipway "+purpose, sha256.Size)
 	if err != nil {
-		panic("envelope: derive a key: " + err.Error()) // only a longer key than HKDF can give is an error
+		panic("envelope: derive a key: " + err.Error()) // only a key longer than HKDF can give is an error
 	}
 	return derived
 }

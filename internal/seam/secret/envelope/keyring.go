@@ -19,10 +19,10 @@ const (
 	headerSize = 1 + keyIDSize
 )
 
-// ErrUnknownKey is wrapped by Open's error for a text that none of the keyring's keys has sealed.
+// ErrUnknownKey is wrapped by Open's error for a text that no key of the keyring has sealed.
 var ErrUnknownKey = errors.New("it was sealed with another key")
 
-// Keyring seals, opens and fingerprints with one key or several.
+// Keyring seals, opens and fingerprints with one or more keys.
 type Keyring struct {
 	keys []*key // the oldest first
 }
@@ -39,8 +39,8 @@ func NewRoot() []byte {
 	return root
 }
 
-// NewKeyring returns the keyring of some key material, the oldest first: the last seals, all open,
-// the first fingerprints.
+// NewKeyring returns the keyring of several pieces of key material, the oldest first. The last
+// key seals, all keys open, the first key makes fingerprints.
 func NewKeyring(roots ...[]byte) (*Keyring, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("a keyring needs a key")
@@ -66,7 +66,7 @@ func (r *Keyring) Seal(_ context.Context, bound secret.Bound, plain []byte) ([]b
 	return k.aead.Seal(sealed, nil, plain, additionalData(sealed, bound)), nil
 }
 
-// Open decrypts what Seal returned for the same bound.
+// Open decrypts a text that Seal returned for the same bound.
 func (r *Keyring) Open(_ context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
 	if len(sealed) < headerSize {
 		return nil, errors.New("open secret: it is cut short")
@@ -90,10 +90,11 @@ func (r *Keyring) newest() *key { return r.keys[len(r.keys)-1] }
 
 func (k *key) header() []byte { return append([]byte{version}, k.id[:]...) }
 
-// KeyID names the newest key. It tells nothing of the key.
+// KeyID returns the id of the newest key. It reveals nothing about the key.
 func (r *Keyring) KeyID() string { return hex.EncodeToString(r.newest().id[:]) }
 
-// Older returns how the texts begin that each key but the newest has sealed.
+// Older returns, for each key except the newest, the beginning of the texts that it has
+// sealed.
 func (r *Keyring) Older() [][]byte {
 	headers := make([][]byte, 0, len(r.keys)-1)
 	for _, k := range r.keys[:len(r.keys)-1] {
@@ -111,7 +112,7 @@ func (r *Keyring) find(id []byte) *key {
 	return nil
 }
 
-// additionalData encodes what a text is bound to. Each part is preceded by its length, so no two
+// additionalData encodes the bound of a text. Each part is preceded by its length, so no two
 // bounds have the same encoding.
 func additionalData(header []byte, bound secret.Bound) []byte {
 	data := bytes.Clone(header)
@@ -122,11 +123,11 @@ func additionalData(header []byte, bound secret.Bound) []byte {
 	return data
 }
 
-// MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that got
-// another key gives the same fingerprints.
+// MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that
+// gets another key still gives the same fingerprints.
 func (r *Keyring) MAC(purpose string, data []byte) []byte { return r.keys[0].mac(purpose, data) }
 
-// MACs returns the HMAC-SHA-256 of data under each key for the purpose, that of the newest first.
+// MACs returns the HMAC-SHA-256 of data under each key for the purpose, the newest key first.
 func (r *Keyring) MACs(purpose string, data []byte) [][]byte {
 	macs := make([][]byte, 0, len(r.keys))
 	for _, k := range slices.Backward(r.keys) {

@@ -15,9 +15,9 @@ import (
 // mostKeys is how many keys a file may hold.
 const mostKeys = 1000
 
-// Load returns the keys in the file at path, which it creates with one when there is none. A file
-// that others than its owner may read is refused, and so is one of the wrong size: a key made anew
-// in its place would make every sealed secret unreadable.
+// Load returns the keys in the file at path. If there is no file, Load creates it with one
+// key. It refuses a file that others than its owner may read, and a file of the wrong size: a
+// new key in its place would make every sealed secret unreadable.
 func Load(path string) (*Key, error) {
 	keyring, err := open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -33,8 +33,9 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Rotate adds a key to the file at path, which seals from then on, and returns how many there are
-// now. All at once or not at all; of several that are called together each adds one.
+// Rotate adds a key to the file at path, and returns how many keys the file now has. The new
+// key seals from then on. The file changes completely or not at all. If several calls run
+// concurrently, each adds one key.
 func Rotate(path string) (count int, err error) {
 	err = change(path, func(roots [][]byte) ([][]byte, error) {
 		if len(roots) == mostKeys {
@@ -49,12 +50,13 @@ func Rotate(path string) (count int, err error) {
 	return count, nil
 }
 
-// ErrRotated is wrapped by Retire's error when there is a newer key than the one that was to stay.
+// ErrRotated is wrapped by Retire's error when there is a newer key than the one that should
+// stay.
 var ErrRotated = errors.New("a newer key was made meanwhile")
 
-// Retire takes every key but the newest from the file at path, which must be the one of that id,
-// and returns how many went. The processes that use the file must have ended: the newest key makes
-// the fingerprints of the first from then on.
+// Retire removes every key except the newest from the file at path, and returns how many it
+// removed. The newest key must have the given id. The processes that use the file must have
+// ended, because the newest key makes the fingerprints of the first from then on.
 func Retire(path, id string) (gone int, err error) {
 	err = change(path, func(roots [][]byte) ([][]byte, error) {
 		last := roots[len(roots)-1:]
@@ -76,7 +78,7 @@ func Retire(path, id string) (gone int, err error) {
 
 // change replaces the keys in the file, all at once or not at all.
 func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err error) {
-	// The directory is locked, as the file is replaced.
+	// The lock is on the directory, because the file is replaced.
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -140,8 +142,8 @@ func readKeys(file *os.File) ([][]byte, error) {
 	return slices.Collect(slices.Chunk(text, envelope.RootSize)), nil
 }
 
-// create writes a file with a new key. It appears under its name whole and on disk, or not at all;
-// when another server created one meanwhile, that one is the key.
+// create writes a file with a new key. The file appears under its name complete and on disk,
+// or not at all. When another server created a file meanwhile, that file's key is used.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -158,7 +160,8 @@ func create(path string) error {
 	return errors.Join(err, os.Remove(temp), syncDir(dir))
 }
 
-// write writes a file beside the one at path, which only its owner may read, and returns its name.
+// write writes a file beside the one at path, and returns its name. Only its owner may read
+// the new file.
 func write(path string, text []byte) (string, error) {
 	// CreateTemp opens with O_EXCL and mode 0600.
 	temp, err := os.CreateTemp(filepath.Dir(path), ".key-*")

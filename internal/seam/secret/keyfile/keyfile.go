@@ -1,10 +1,11 @@
-// Package keyfile keeps the keys that protect secrets in a file: the one-machine counterpart of
-// package secret/kms. The file holds 32 random bytes for each key, the oldest first, that package
-// envelope makes its keys from.
+// Package keyfile keeps the keys that protect secrets in a file. It is the counterpart of
+// package secret/kms for one machine. The file holds 32 random bytes for each key, the oldest
+// first. Package envelope makes its keys from them.
 //
-// Rotate adds a key. The newest seals, all open, as with package secret/kms. A process that runs
-// notices before it seals next, or when it meets something that it cannot open or find. Retire
-// takes all others away: what they have sealed would be lost, so package reseal comes first.
+// Rotate adds a key. The newest key seals, all keys open, as with package secret/kms. A
+// running process notices the new key before it seals next, or when it meets a text or a
+// record that it cannot open or find. Retire removes all other keys: the texts that they have
+// sealed would be lost, so package reseal must run first.
 package keyfile
 
 import (
@@ -23,7 +24,7 @@ import (
 type Key struct {
 	path    string
 	keyring atomic.Pointer[envelope.Keyring]
-	// reload makes those wait who would read the file while another does.
+	// reload makes goroutines wait that want to read the file while another one reads it.
 	reload sync.Mutex
 }
 
@@ -32,8 +33,8 @@ var (
 	_ secret.Hasher = (*Key)(nil)
 )
 
-// Seal encrypts plain with the newest key in the file. Without the file it fails: what is sealed
-// with a key that only this process has would be lost with it.
+// Seal encrypts plain with the newest key in the file. Without the file it fails: a text that
+// is sealed with a key that only this process has would be lost with the process.
 func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
 	if _, err := k.Refresh(ctx); err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byt
 	return k.keyring.Load().Seal(ctx, bound, plain)
 }
 
-// Open decrypts what Seal returned for the same bound.
+// Open decrypts a text that Seal returned for the same bound.
 func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
 	plain, err := k.keyring.Load().Open(ctx, bound, sealed)
 	if !errors.Is(err, envelope.ErrUnknownKey) {
@@ -56,17 +57,18 @@ func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]by
 // MAC returns the 32 byte fingerprint of data under the first key.
 func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().MAC(purpose, data) }
 
-// MACs returns the fingerprints of data under each key, that of the newest first.
+// MACs returns the fingerprints of data under each key, the newest key first.
 func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
 
-// KeyID names the newest key.
+// KeyID returns the id of the newest key.
 func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
 
-// Older returns how the texts begin that each key but the newest has sealed.
+// Older returns, for each key except the newest, the beginning of the texts that it has
+// sealed.
 func (k *Key) Older() [][]byte { return k.keyring.Load().Older() }
 
-// Refresh reads the file anew if it holds more keys than are known, and tells whether it did.
-// Looking costs no more than asking for the file's size.
+// Refresh reads the file again if it holds more keys than are known, and reports whether it
+// did. A call that finds no change costs only a look at the file's size.
 func (k *Key) Refresh(context.Context) (bool, error) {
 	known := k.keyring.Load()
 	info, err := os.Stat(k.path)

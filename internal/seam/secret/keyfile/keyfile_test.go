@@ -208,7 +208,8 @@ func write(path string, size int, mode os.FileMode) error {
 	return os.Chmod(path, mode) // whatever the umask is
 }
 
-// TestRotation has a process that started before, and one that starts after.
+// TestRotation has a process that started before the rotation, and a process that starts after
+// it.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -237,7 +238,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestAProcessNoticesARotation in each way there is, one at a time.
+// TestAProcessNoticesARotation checks each way to notice one, one at a time.
 func TestAProcessNoticesARotation(t *testing.T) {
 	t.Parallel()
 	for name, notice := range map[string]func(*testing.T, *keyfile.Key, []byte){
@@ -308,7 +309,8 @@ func TestRotationsAtTheSameTimeEachAddAKey(t *testing.T) {
 	}
 }
 
-// TestWithoutItsFileNothingIsSealed takes the file away, and one with other keys is no rotation.
+// TestWithoutItsFileNothingIsSealed takes the file away: nothing is sealed or rotated, and
+// sealed text still opens.
 func TestWithoutItsFileNothingIsSealed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -326,7 +328,7 @@ func TestWithoutItsFileNothingIsSealed(t *testing.T) {
 	}
 }
 
-// TestRetire leaves the newest key alone, which then makes the fingerprints too.
+// TestRetire leaves only the newest key, which then also makes the fingerprints.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -360,8 +362,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// TestRetireNoticesANewerKey keeps all keys when a newer one was made since it was looked what the
-// keys are used for.
+// TestRetireNoticesANewerKey keeps all keys when a newer key was made after the caller looked
+// at the use of the keys.
 func TestRetireNoticesANewerKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")

@@ -12,10 +12,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// wrappedBy is the attribute with the ARN of the KMS key, for people who wonder.
+// wrappedBy is the attribute with the ARN of the KMS key, for people who look at the table.
 const wrappedBy = "kms_key"
 
-// Rotate adds a data key, which seals from then on.
+// Rotate adds a data key. The new key seals from then on.
 func Rotate(ctx context.Context, cfg Config) error {
 	items, err := table.AllItems(ctx, cfg.Table, keys.DataKeys())
 	if err == nil {
@@ -27,7 +27,7 @@ func Rotate(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// roots returns the data keys, oldest first; there is always one.
+// roots returns the data keys, oldest first. There is always at least one.
 func (c Config) roots(ctx context.Context) ([][]byte, error) {
 	items, err := table.AllItems(ctx, c.Table, keys.DataKeys())
 	if err != nil {
@@ -57,8 +57,8 @@ func (c Config) roots(ctx context.Context) ([][]byte, error) {
 	return roots, nil
 }
 
-// create makes a data key and keeps it wrapped. When there is one of that number, the error is a
-// *table.ConditionFailed.
+// create makes a data key and stores it wrapped. When there already is a key of that number,
+// the error is a *table.ConditionFailed.
 func (c Config) create(ctx context.Context, number int) ([]byte, error) {
 	if len(c.Context) == 0 {
 		return nil, errors.New("without an encryption context a wrapped key would open anywhere")

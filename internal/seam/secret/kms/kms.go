@@ -17,17 +17,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Client is what is used of a *kms.Client.
+// Client is the part of a *kms.Client that this package uses.
 type Client interface {
 	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
 	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Config says which KMS key wraps, and where the wrapped data keys lie.
+// Config says which KMS key wraps the data keys, and where the wrapped keys are stored.
 type Config struct {
 	Client Client
-	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever stands in the
-	// table.
+	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever the table
+	// says.
 	KeyID string
 	Table table.Table
 	// Context is the encryption context, which must name the installation: the table, or the stack.
@@ -44,7 +44,7 @@ const refreshInterval = 10 * time.Second
 type Key struct {
 	cfg     Config
 	keyring atomic.Pointer[envelope.Keyring]
-	// reload makes those wait who would read the keys while another does.
+	// reload makes goroutines wait that want to read the keys while another one reads them.
 	reload sync.Mutex
 	// asked is when Refresh last looked for other keys.
 	asked time.Time
@@ -55,7 +55,8 @@ var (
 	_ secret.Hasher = (*Key)(nil)
 )
 
-// Open reads the data keys and has them unwrapped. If there are none yet, it makes the first.
+// Open reads the data keys and lets KMS unwrap them. If there are no data keys yet, it makes
+// the first.
 func Open(ctx context.Context, cfg Config) (*Key, error) {
 	k := &Key{cfg: cfg}
 	if k.cfg.Now == nil {
@@ -72,7 +73,7 @@ func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byt
 	return k.keyring.Load().Seal(ctx, bound, plain)
 }
 
-// Open decrypts what Seal returned for the same bound.
+// Open decrypts a text that Seal returned for the same bound.
 func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
 	known := k.keyring.Load()
 	plain, err := known.Open(ctx, bound, sealed)
@@ -88,16 +89,16 @@ func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]by
 // MAC returns the 32 byte fingerprint of data under the first data key.
 func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().MAC(purpose, data) }
 
-// MACs returns the fingerprints of data under each data key, that of the newest first.
+// MACs returns the fingerprints of data under each data key, the newest key first.
 func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
 
-// KeyID names the newest data key.
+// KeyID returns the id of the newest data key.
 func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
 
-// Refresh looks for data keys that came after this process started, and tells whether there are
-// any. Who cannot find something by its fingerprint calls it: it may have been stored under such a
-// key. As strangers can cause that, it looks every ten seconds at most, and asks KMS only when
-// there is another key.
+// Refresh looks for data keys that were added after this process started, and reports whether
+// there are any. A caller that cannot find a record by its fingerprint calls it: the record
+// may have been stored under such a key. Because strangers can cause that, Refresh looks at
+// most every ten seconds, and asks KMS only when there is another key.
 func (k *Key) Refresh(ctx context.Context) (bool, error) {
 	known := k.keyring.Load()
 	k.reload.Lock()
@@ -120,7 +121,7 @@ func (k *Key) Refresh(ctx context.Context) (bool, error) {
 	return true, k.load(ctx)
 }
 
-// loadAfter reads the keys anew, unless another did that since the caller looked.
+// loadAfter reads the keys again, unless another goroutine did that since the caller looked.
 func (k *Key) loadAfter(ctx context.Context, known *envelope.Keyring) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()

@@ -70,7 +70,7 @@ func TestTheKeyIsKeptWrappedOnly(t *testing.T) {
 func TestProcessesThatStartTogetherAgree(t *testing.T) {
 	t.Parallel()
 	s, tb := newServer(t), newTable(t)
-	s.hold = make(chan struct{}) // nobody has a key before all have found none
+	s.hold = make(chan struct{}) // no process has a key before all processes have found none
 	macs := make([][]byte, 8)
 	var processes sync.WaitGroup
 	for i := range macs {
@@ -92,8 +92,8 @@ func TestProcessesThatStartTogetherAgree(t *testing.T) {
 	}
 }
 
-// lateTable shows no data keys until one was to be written, as it is for a process that loses the
-// race.
+// lateTable shows no data keys until a data key is about to be written, as for a process that
+// loses the race.
 type lateTable struct {
 	table.Table
 	rival func()
@@ -132,7 +132,8 @@ func TestRotation(t *testing.T) {
 	if bytes.Equal(old[:5], newer[:5]) {
 		t.Error("the new key does not seal")
 	}
-	// A process that started before the rotation learns of the key when it meets its work, once.
+	// A process that started before the rotation learns of the key when it meets a text that
+	// the key sealed, and only once.
 	opened := s.count("Decrypt")
 	var readers sync.WaitGroup
 	for range 8 {
@@ -267,7 +268,8 @@ func TestLazyCallersWaitNoLongerThanTheyWant(t *testing.T) {
 	must(t, <-first)
 }
 
-// TestRefresh looks for a key that was added after the start, as seldom as it says.
+// TestRefresh looks for a key that was added after the start, and checks how seldom Refresh
+// looks.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	s, tb := newServer(t), newTable(t)

@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// Lazy opens a Key when it is first needed, and once. It is safe for concurrent use.
+// Lazy opens a Key when it is first needed, and only once. It is safe for concurrent use.
 type Lazy struct {
 	cfg Config
 	key atomic.Pointer[Key]
-	// turn is held by the one who opens.
+	// turn is held by the caller that opens the Key.
 	turn chan struct{}
 }
 
-// NewLazy returns a Lazy, without asking anybody.
+// NewLazy returns a Lazy. It sends no request.
 func NewLazy(cfg Config) *Lazy { return &Lazy{cfg: cfg, turn: make(chan struct{}, 1)} }
 
-// Key returns the key. An error is not kept: the next caller tries again, also one who has waited
-// for this attempt.
+// Key returns the key. An error is not kept: the next caller tries again, also a caller that
+// has waited for this attempt.
 func (l *Lazy) Key(ctx context.Context) (*Key, error) {
 	if key := l.key.Load(); key != nil {
 		return key, nil

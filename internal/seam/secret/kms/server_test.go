@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const keyARN = "arn:aws:kms:eu-central-1:000000000000:key/00000000-0000-0000-0000-000000000001"
 
-// server speaks as much of KMS's protocol as the package needs. What it wraps is a handle to what
-// it remembers.
+// server speaks the part of KMS's protocol that the package needs. A wrapped key is a handle
+// to a key that the server remembers.
 type server struct {
 	t   *testing.T
 	url string
@@ -59,7 +59,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// client is the SDK's own, which retries at once.
+// client is the SDK's own client, but it retries at once.
 func (s *server) client() *awskms.Client {
 	transport := &http.Transport{}
 	s.t.Cleanup(transport.CloseIdleConnections)

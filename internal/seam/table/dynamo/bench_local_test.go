@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// BenchmarkTransact measures DynamoDB Local more than this package: it shows what tests and local
-// development may expect.
+// BenchmarkTransact measures DynamoDB Local more than this package: it shows the speed that
+// tests and local development may expect.
 func BenchmarkTransact(b *testing.B) {
 	for _, inserts := range []int{1, 3} {
 		for _, writers := range []int{1, 16} {
@@ -28,8 +28,8 @@ func BenchmarkTransact(b *testing.B) {
 	}
 }
 
-// BenchmarkCompareAndSet measures changes of one attribute by one writer, whose item has a large
-// body or none.
+// BenchmarkCompareAndSet measures changes of one attribute by one writer. The item has a large
+// body or no body.
 func BenchmarkCompareAndSet(b *testing.B) {
 	for _, size := range []int{0, 5 << 20} {
 		b.Run(fmt.Sprintf("body=%d", size), func(b *testing.B) {
@@ -94,7 +94,7 @@ func BenchmarkBody(b *testing.B) {
 	}
 }
 
-// insertions are of items like a run and what is created with it.
+// insertions returns writes of items like a run and the items that are created with it.
 func insertions(n int) []table.Write {
 	run := id.New(time.Now())
 	var writes []table.Write

@@ -15,27 +15,28 @@ import (
 )
 
 const (
-	// inlineBody is how large a body may be that is kept in the head. A transaction pays two units
-	// for each KB of a head, an update of an attribute too, and one more in each index; a chunk is
-	// paid once, with one unit, and needs a request before the write and after the read. With 8 KB
-	// a hundred writes are also well within the 4 MB of a transaction.
+	// inlineBody is the largest size of a body that is kept in the head. A transaction pays
+	// two units for each KB of a head, also for an update of an attribute, and one more unit
+	// in each index. A chunk is paid once, with one unit for each KB, but it needs a request
+	// before the write and one after the read. With 8 KB, a hundred writes are also well
+	// within the 4 MB of a transaction.
 	inlineBody = 8 << 10
-	// chunkSize leaves room below the 400 KB of an item and keeps a chunk well below what one
-	// partition takes in a second (1,000 KB).
+	// chunkSize leaves room below the 400 KB of an item. It also keeps a chunk well below the
+	// limit of one partition in a second (1,000 KB).
 	chunkSize = 256 << 10
-	// maxBatchWrite is how many items DynamoDB's BatchWriteItem takes; so many chunks are within
-	// its 16 MB.
+	// maxBatchWrite is how many items DynamoDB's BatchWriteItem takes. That many chunks are
+	// within its 16 MB.
 	maxBatchWrite = 25
-	// chunkGrace keeps the chunks of an expiring item longer than its head, for readers whose clock
-	// is behind.
+	// chunkGrace keeps the chunks of an expiring item longer than its head, for readers whose
+	// clock is behind.
 	chunkGrace = time.Hour
 )
 
-// bodyRef says where the chunks of a body are. Each Put makes another, so that chunks are never
-// changed while a head refers to them. The zero bodyRef is that of an item whose body is in its
-// head.
+// bodyRef says where the chunks of a body are. Each write of a body makes a new bodyRef, so
+// that chunks are never changed while a head refers to them. An item whose body is in its head
+// has the zero bodyRef.
 type bodyRef struct {
-	// pk is the partition of the item, with which the chunks' partitions begin.
+	// pk is the partition of the item. The names of the chunks' partitions begin with it.
 	pk, id string
 	chunks int
 }
@@ -56,8 +57,8 @@ func decodeRef(from stored, key table.Key) (bodyRef, error) {
 	return bodyRef{pk: key.PK, id: id, chunks: int(chunks)}, nil
 }
 
-// keys are the chunks' keys in order. Each is a partition, so that a large body is not held to what
-// one partition takes in a second.
+// keys returns the chunks' keys in order. Each chunk has a partition of its own, so that the
+// limit of one partition in a second does not apply to the whole of a large body.
 func (r bodyRef) keys() []table.Key {
 	keys := make([]table.Key, r.chunks)
 	for i := range keys {
@@ -66,7 +67,8 @@ func (r bodyRef) keys() []table.Key {
 	return keys
 }
 
-// puts are the writes that store a body under ref. expires is its item's, 0 for never.
+// puts returns the writes that store a body under ref. expires is the time when its item
+// expires, 0 for never.
 func (r bodyRef) puts(body []byte, expires int64) []types.WriteRequest {
 	var puts []types.WriteRequest
 	keys := r.keys()
@@ -93,7 +95,7 @@ func deleteRequest(key table.Key) types.WriteRequest {
 	return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: storedKey(key)}}
 }
 
-// writeAll stores and deletes items that no transaction needs to see at once.
+// writeAll stores and deletes items that no transaction needs to see at the same moment.
 func (t *Table) writeAll(ctx context.Context, requests []types.WriteRequest) error {
 	for some := range slices.Chunk(requests, maxBatchWrite) {
 		if err := t.writeSome(ctx, some); err != nil {
@@ -123,8 +125,8 @@ func (t *Table) writeSome(ctx context.Context, requests []types.WriteRequest) er
 	}
 }
 
-// loadBodies reads the bodies that heads refer to and have not got yet, and returns which of them
-// are gone.
+// loadBodies reads the bodies that heads refer to and do not have yet. It returns the indexes
+// of the heads whose body is gone.
 func (t *Table) loadBodies(ctx context.Context, heads []*head) (gone []int, err error) {
 	var keys []table.Key
 	for _, h := range heads {
@@ -149,7 +151,7 @@ func (t *Table) loadBodies(ctx context.Context, heads []*head) (gone []int, err 
 
 func (h *head) wantsBody() bool { return h != nil && h.ref.id != "" && h.Body == nil }
 
-// assemble joins the chunks to the body; false when one is missing.
+// assemble joins the chunks to the body. It returns false when a chunk is missing.
 func (h *head) assemble(chunks map[table.Key]stored) bool {
 	body := make([]byte, 0, h.ref.chunks*chunkSize)
 	for _, key := range h.ref.keys() {

@@ -36,8 +36,8 @@ func TestLargestBodyComesBack(t *testing.T) {
 	}
 }
 
-// TestBodiesThatNothingRefersToAreDeleted replaces bodies in every way, and looks at what is left
-// in the table.
+// TestBodiesThatNothingRefersToAreDeleted replaces bodies in every way, and looks at the items
+// that are left in the table.
 func TestBodiesThatNothingRefersToAreDeleted(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -68,8 +68,8 @@ func TestBodiesThatNothingRefersToAreDeleted(t *testing.T) {
 	}
 }
 
-// TestManyLargeBodiesInOneTransaction: as many as a transaction holds, twice, so that each replaces
-// one.
+// TestManyLargeBodiesInOneTransaction: as many as a transaction holds, twice, so that each
+// body replaces another.
 func TestManyLargeBodiesInOneTransaction(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -83,7 +83,7 @@ func TestManyLargeBodiesInOneTransaction(t *testing.T) {
 	}
 }
 
-// TestUpdateOfAttributesLeavesTheBodyAlone looks at what is sent.
+// TestUpdateOfAttributesLeavesTheBodyAlone looks at the requests that are sent.
 func TestUpdateOfAttributesLeavesTheBodyAlone(t *testing.T) {
 	t.Parallel()
 	network := &recorder{}
@@ -103,7 +103,8 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	return local.http.Do(request)
 }
 
-// TestReadersSeeWholeBodiesWhileTheyAreReplaced reads by every method; each body is of one letter.
+// TestReadersSeeWholeBodiesWhileTheyAreReplaced reads by every method. Each body consists of
+// one letter.
 func TestReadersSeeWholeBodiesWhileTheyAreReplaced(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -146,8 +147,8 @@ func wantWhole(t *testing.T, err error, items ...*table.Item) {
 	}
 }
 
-// TestSweepDeletesWhatADeadProcessLeft cuts the process off before its transaction, and after it
-// but before the cleaning up.
+// TestSweepDeletesWhatADeadProcessLeft cuts the process off before its transaction, and after
+// the transaction but before the deletion of replaced bodies.
 func TestSweepDeletesWhatADeadProcessLeft(t *testing.T) {
 	t.Parallel()
 	large := randomBody(dynamo.ChunkSize + 1)
@@ -194,8 +195,8 @@ func TestSweepDeletesWhatADeadProcessLeft(t *testing.T) {
 	}
 }
 
-// TestSweptTransactionFails: one that is so slow that its bodies were swept must not be applied
-// without them.
+// TestSweptTransactionFails: a transaction that is so slow that its bodies were swept must not
+// be applied without them.
 func TestSweptTransactionFails(t *testing.T) {
 	t.Parallel()
 	network := &mortal{}
@@ -216,8 +217,8 @@ func TestSweptTransactionFails(t *testing.T) {
 	wantLeft(t, tb, "swept", 0, 0)
 }
 
-// TestChunksExpireWithTheirItem: also when the item's expiry becomes known only while it is
-// updated.
+// TestChunksExpireWithTheirItem: also when the item's expiry becomes known only while the item
+// is updated.
 func TestChunksExpireWithTheirItem(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -244,7 +245,7 @@ func TestChunksExpireWithTheirItem(t *testing.T) {
 
 func atTransaction(operation string) bool { return operation == "TransactWriteItems" }
 
-// afterTransaction lets one transaction through, and nothing behind it.
+// afterTransaction lets one transaction through, and no request after it.
 func afterTransaction() func(operation string) bool {
 	var applied atomic.Bool
 	return func(operation string) bool {
@@ -256,8 +257,8 @@ func afterTransaction() func(operation string) bool {
 	}
 }
 
-// mortal is the network of a process that dies at a request: neither that one nor any later one
-// arrives.
+// mortal is the network of a process that dies at a request: neither this request nor any
+// later one arrives.
 type mortal struct {
 	dies atomic.Pointer[func(operation string) bool]
 }

@@ -43,7 +43,7 @@ func TestBodiesAreSplit(t *testing.T) {
 	}
 }
 
-// sentChunks are the bodies in a BatchWriteItem.
+// sentChunks returns the bodies in a BatchWriteItem.
 func sentChunks(t *testing.T, r request) [][]byte {
 	t.Helper()
 	if r.operation != "BatchWriteItem" {

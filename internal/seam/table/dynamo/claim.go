@@ -16,10 +16,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A claim is an item that names bodies to which no head refers, so that they can be deleted by
-// another process. It is written with a transaction's new bodies and taken away by the transaction
-// itself; in its place the transaction leaves the bodies that it replaces, until they are deleted.
-// A claim that is called in can no longer be taken away: the transaction fails.
+// A claim is an item that names bodies to which no head refers, so that another process can
+// delete them. It is written with a transaction's new bodies, and the transaction itself takes
+// it away. In its place, the transaction leaves a claim on the bodies that it replaces, until
+// they are deleted. A claim that is called in can no longer be taken away: the transaction
+// fails.
 type claim struct {
 	key table.Key
 	// stored is set when the claim is in the table.
@@ -28,8 +29,8 @@ type claim struct {
 
 const (
 	claimPartition = "BODY-CLAIMS#"
-	// claimShards are the characters of rand.Text; a claim's partition is chosen by the first of
-	// its own.
+	// claimShards are the characters of rand.Text. The first character of a claim's id chooses
+	// its partition.
 	claimShards = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 	nameBodies   = "bodies"
@@ -43,8 +44,8 @@ func newClaim(now time.Time) claim {
 	return claim{key: table.Key{PK: claimPartition + id[:1], SK: clock.Format(now) + "#" + id}}
 }
 
-// claimedBody is one body that a claim names, with the item that refers to it if the transaction
-// comes.
+// claimedBody is one body that a claim names, with the item that refers to the body if the
+// transaction is applied.
 type claimedBody struct {
 	item table.Key
 	ref  bodyRef
@@ -83,7 +84,7 @@ func decodeClaim(from stored) ([]claimedBody, error) {
 	return bodies, nil
 }
 
-// storeBodies writes the transaction's large bodies, and first of all the claim.
+// storeBodies writes the transaction's large bodies, and before them the claim.
 func (tx *transaction) storeBodies(ctx context.Context) error {
 	var bodies []claimedBody
 	requests := []types.WriteRequest{{}}
@@ -105,7 +106,7 @@ func (tx *transaction) storeBodies(ctx context.Context) error {
 	return nil
 }
 
-// replaced are the bodies that no head refers to once the transaction is applied.
+// replaced returns the bodies to which no head refers once the transaction is applied.
 func (tx *transaction) replaced() []claimedBody {
 	var bodies []claimedBody
 	for i := range tx.writes {
@@ -116,8 +117,8 @@ func (tx *transaction) replaced() []claimedBody {
 	return bodies
 }
 
-// settleClaim is the transaction's own write: the claim on new bodies goes, a claim on replaced
-// ones comes. nil when there are neither.
+// settleClaim is the transaction's own write: it removes the claim on new bodies and adds a
+// claim on replaced bodies. It returns nil when there are no such bodies.
 func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	replaced := tx.replaced()
 	e := newExpression(tx.seconds)
@@ -138,8 +139,8 @@ func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	return nil
 }
 
-// deleteReplaced deletes the bodies that an applied transaction has replaced, and then the claim on
-// them. What fails here is left to Sweep.
+// deleteReplaced deletes the bodies that an applied transaction has replaced, and then the
+// claim on them. When it fails, the bodies are left to Sweep.
 func (tx *transaction) deleteReplaced(ctx context.Context) {
 	bodies := tx.replaced()
 	if len(bodies) == 0 {
@@ -158,9 +159,9 @@ func (tx *transaction) abandon(ctx context.Context) error {
 	return tx.callIn(ctx, tx.claim.key)
 }
 
-// Sweep deletes bodies that nothing refers to and whose transaction began so long ago: of processes
-// that died before their transaction, or after it but before they had deleted what it replaced. An
-// hour is long enough: a slower transaction fails.
+// Sweep deletes bodies to which no head refers and whose transaction began at least age ago.
+// They are left by processes that died before their transaction, or after it but before they
+// had deleted the replaced bodies. An hour is long enough: a slower transaction fails.
 func (t *Table) Sweep(ctx context.Context, age time.Duration) error {
 	for _, shard := range claimShards {
 		query := table.Query{PK: claimPartition + string(shard), To: clock.Format(t.now().Add(-age)), Limit: table.MaxLimit}
@@ -189,8 +190,9 @@ func (t *Table) sweepShard(ctx context.Context, query table.Query) error {
 	}
 }
 
-// callIn deletes what a claim names. From the moment it is marked, the transaction that wrote it
-// cannot be applied any more; if it has been before, the claim is gone or names what it replaced.
+// callIn deletes the bodies that a claim names. From the moment when the claim is marked, the
+// transaction that wrote it can no longer be applied. If the transaction was applied before,
+// the claim is gone or names the bodies that it replaced.
 func (t *Table) callIn(ctx context.Context, key table.Key) error {
 	e := newExpression(0)
 	out, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -215,8 +217,8 @@ func (t *Table) callIn(ctx context.Context, key table.Key) error {
 	return t.deleteBodies(ctx, key, bodies)
 }
 
-// unreferred returns the bodies that no head refers to. A claim should name no others, but a
-// request that was long on the way may put one back after its transaction.
+// unreferred returns the bodies that no head refers to. A claim should name no other bodies,
+// but a request that took long to arrive may put a claim back after its transaction.
 func (t *Table) unreferred(ctx context.Context, bodies []claimedBody) ([]claimedBody, error) {
 	items := make([]table.Key, len(bodies))
 	for i, body := range bodies {

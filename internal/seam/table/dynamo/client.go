@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// attemptTimeout is when an unanswered request is given up and sent again; DynamoDB answers in
-	// milliseconds, or not at all.
+	// attemptTimeout is when the client gives up an unanswered request and sends it again.
+	// DynamoDB answers in milliseconds, or not at all.
 	attemptTimeout = 10 * time.Second
-	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that doubles
-	// from the one to the other.
+	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that
+	// doubles from firstDelay up to maxDelay.
 	firstDelay, maxDelay = 25 * time.Millisecond, 2 * time.Second
 )
 
-// newClient makes a client with this package's retries, whatever the configuration says of them. An
-// HTTP client other than the SDK's own is used as it is. Without a patience, a caller's context
-// says how long it waits, and retries have no quota.
+// newClient makes a client with this package's retries, whatever the configuration says about
+// retries. An HTTP client other than the SDK's own is used as it is. Without a patience, a
+// caller's context says how long it waits, and retries have no quota.
 func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
@@ -44,8 +44,8 @@ func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	})
 }
 
-// newRetryer adds to the SDK's list of what may be retried. limiter is the quota of retries over
-// several calls.
+// newRetryer adds to the SDK's list of errors that may be retried. limiter is the quota of
+// retries over several calls.
 func newRetryer(limiter retry.RateLimiter) *retry.Standard {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.RateLimiter = limiter
@@ -54,7 +54,7 @@ func newRetryer(limiter retry.RateLimiter) *retry.Standard {
 	})
 }
 
-// delay is how long to wait after the attempt, the first of which is 1.
+// delay is how long to wait after an attempt. The first attempt is 1.
 func delay(attempt int) time.Duration {
 	limit := maxDelay
 	if attempt < 8 {
@@ -63,8 +63,8 @@ func delay(attempt int) time.Duration {
 	return rand.N(limit)
 }
 
-// mayPass knows the transient errors that the SDK does not: a transaction that met another one, and
-// an answer that was cut off.
+// mayPass knows the transient errors that the SDK does not know: a transaction that conflicted
+// with another one, and an answer that was cut off.
 func mayPass(err error) aws.Ternary {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		_, reason := decisive(canceled)
@@ -83,9 +83,9 @@ const (
 	reasonConditionFailed = "ConditionalCheckFailed"
 )
 
-// decisive returns the reason of the first write that stood in a transaction's way, and which write
-// that was. One behind it must not decide: the first could fail its condition too when it is tried
-// again, and the first failure is what Transact names.
+// decisive returns the reason of the first write that stopped a transaction, and the index of
+// that write. A later write must not decide: in another attempt, the first one could fail its
+// condition too, and Transact must name the first failure.
 func decisive(canceled *types.TransactionCanceledException) (int, types.CancellationReason) {
 	for i, reason := range canceled.CancellationReasons {
 		if code := aws.ToString(reason.Code); code != "" && code != reasonNone {

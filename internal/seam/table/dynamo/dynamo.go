@@ -35,12 +35,12 @@ type Option func(*Table)
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
 func WithClock(now clock.Clock) Option { return func(t *Table) { t.now = now } }
 
-// WithLogger sets where trouble is reported that no caller waits for (polling, deleting replaced
-// bodies); the default is slog's.
+// WithLogger sets the log for errors that are returned to no caller (errors of polling and of
+// deleting replaced bodies). The default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(t *Table) { t.log = log } }
 
-// Open returns the table of that name. It sends nothing; a table that does not exist shows with the
-// first call.
+// Open returns the table of that name. It sends no request. If the table does not exist, the
+// first call fails.
 func Open(cfg aws.Config, name string, opts ...Option) *Table {
 	t := &Table{name: name, now: clock.System, log: slog.Default()}
 	for _, opt := range opts {
@@ -52,13 +52,13 @@ func Open(cfg aws.Config, name string, opts ...Option) *Table {
 	return t
 }
 
-// Close ends the polling for watchers, which are woken by transactions of this process only from
-// then on.
+// Close ends the polling for watchers. From then on they are woken only by transactions of
+// this process.
 func (t *Table) Close() error {
 	t.endPolls()
 	t.polls.Wait()
 	return nil
 }
 
-// seconds is the time to which expiry is compared.
+// seconds is the time with which expiry is compared.
 func (t *Table) seconds() int64 { return t.now().Unix() }

@@ -32,8 +32,8 @@ const (
 // Delay is how long to wait after an attempt.
 var Delay = delay
 
-// Expressions are what DynamoDB is told of one write that is decided at a time in Unix seconds,
-// with each placeholder replaced by what it stands for.
+// Expressions returns the expressions that DynamoDB gets for one write that is decided at a
+// time in Unix seconds. Each placeholder is replaced by the name or value that it stands for.
 func Expressions(w table.Write, now int64) (condition, update string) {
 	e := newExpression(now)
 	prepared := newWrite(w)
@@ -44,7 +44,7 @@ func Expressions(w table.Write, now int64) (condition, update string) {
 	return e.resolve(condition), e.resolve(update)
 }
 
-// KeyCondition is what DynamoDB is told of a query.
+// KeyCondition returns the expression that DynamoDB gets for a query.
 func KeyCondition(q table.Query) string {
 	e := newExpression(0)
 	return e.resolve(e.keyCondition(q))
@@ -74,10 +74,10 @@ func (e *expression) resolve(text string) string {
 // Name is the table's name in DynamoDB.
 func (t *Table) Name() string { return t.name }
 
-// NewClaimKey is the key of a new claim.
+// NewClaimKey returns the key of a new claim.
 func NewClaimKey(now time.Time) table.Key { return newClaim(now).key }
 
-// ClaimPartitions are where Sweep looks.
+// ClaimPartitions returns the partitions that Sweep reads.
 func ClaimPartitions() []string {
 	var partitions []string
 	for _, shard := range claimShards {

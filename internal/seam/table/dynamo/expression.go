@@ -16,8 +16,9 @@ import (
 // maxIn is how many operands DynamoDB's IN takes.
 const maxIn = 100
 
-// expression collects what the placeholders in one write's expressions stand for. Every name is a
-// placeholder, because the list of words that DynamoDB reserves is long and grows.
+// expression collects the names and values that the placeholders in one write's expressions
+// stand for. Every name is a placeholder, because the list of words that DynamoDB reserves is
+// long and grows.
 type expression struct {
 	names  map[string]string // by placeholder
 	short  map[string]string // by name
@@ -49,8 +50,8 @@ func (e *expression) value(value types.AttributeValue) string {
 	return short
 }
 
-// placeholderNames and placeholderValues are nil when there are none, as DynamoDB refuses empty
-// maps.
+// placeholderNames and placeholderValues are nil when there are no placeholders, because
+// DynamoDB refuses empty maps.
 func (e *expression) placeholderNames() map[string]string {
 	if len(e.names) == 0 {
 		return nil
@@ -65,7 +66,7 @@ func (e *expression) placeholderValues() stored {
 	return e.values
 }
 
-// conjunction joins terms, the same one only once; nil when there are none.
+// conjunction joins terms, and equal terms only once. It returns nil when there are no terms.
 func conjunction(terms []string) *string {
 	var once []string
 	for _, term := range terms {
@@ -128,8 +129,8 @@ func (e *expression) in(path string, values []any) string {
 	return "(" + strings.Join(lists, " OR ") + ")"
 }
 
-// below holds when the attribute is less than an integer, where an absent one counts as 0. DynamoDB
-// compares values of one type only, so text is never below.
+// below holds when the attribute is less than an integer. An absent attribute counts as 0.
+// DynamoDB compares values of one type only, so text is never below.
 func (e *expression) below(path string, limit any) string {
 	operand := e.value(scalar(limit))
 	if n, ok := limit.(int64); !ok || n <= 0 {
@@ -138,7 +139,7 @@ func (e *expression) below(path string, limit any) string {
 	return fmt.Sprintf("(attribute_not_exists(%[1]s) OR %[1]s < %[2]s)", path, operand)
 }
 
-// byType groups values, as IN wants operands of one type.
+// byType groups values, because IN takes operands of one type.
 func byType(values []any) [][]any {
 	var texts, numbers, booleans []any
 	for _, value := range values {
@@ -154,8 +155,8 @@ func byType(values []any) [][]any {
 	return [][]any{texts, numbers, booleans}
 }
 
-// summable holds when n can be added to the attribute: it is absent, or an integer whose sum with n
-// fits 64 bits. DynamoDB itself counts on to 38 digits.
+// summable holds when n can be added to the attribute: it is absent, or an integer whose sum
+// with n fits 64 bits. DynamoDB itself adds up to 38 digits.
 func (e *expression) summable(path string, n int64) string {
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if n > 0 {
@@ -166,7 +167,7 @@ func (e *expression) summable(path string, n int64) string {
 	return fmt.Sprintf("(attribute_not_exists(%[1]s) OR %[1]s BETWEEN %[2]s AND %[3]s)", path, e.value(number(low)), e.value(number(high)))
 }
 
-// sums are the conditions of what an Update adds.
+// sums returns the conditions for the numbers that an Update adds.
 func (e *expression) sums(u table.Update) []string {
 	var terms []string
 	for _, name := range slices.Sorted(maps.Keys(u.Add)) {
@@ -175,8 +176,8 @@ func (e *expression) sums(u table.Update) []string {
 	return terms
 }
 
-// is holds when an attribute of the stored item has the text or number; a nil value means that it
-// is absent.
+// is holds when an attribute of the stored item has the text or number. A nil value means that
+// the attribute is absent.
 func (e *expression) is(name string, value types.AttributeValue) string {
 	if value == nil {
 		return "attribute_not_exists(" + e.name(name) + ")"
@@ -184,8 +185,8 @@ func (e *expression) is(name string, value types.AttributeValue) string {
 	return e.name(name) + " = " + e.value(value)
 }
 
-// update returns the update expression of an Update whose body, when it has one, goes where ref
-// says.
+// update returns the update expression of an Update. If the Update has a body, ref says where
+// the body goes.
 func (e *expression) update(u table.Update, ref bodyRef, tx string) string {
 	set := []string{e.name(nameTx) + " = " + e.value(text(tx))}
 	var remove []string
@@ -219,8 +220,8 @@ func (e *expression) update(u table.Update, ref bodyRef, tx string) string {
 	return "SET " + strings.Join(set, ", ") + " REMOVE " + strings.Join(remove, ", ")
 }
 
-// body returns the parts of an update expression that replace the body, wherever the one before
-// was.
+// body returns the parts of an update expression that replace the body, wherever the previous
+// body was.
 func (e *expression) body(body []byte, ref bodyRef) (set, remove []string) {
 	inline, id, chunks := e.name(nameBody), e.name(nameBodyID), e.name(nameChunks)
 	switch {

@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
 )
 
-// faulty is a network on which much goes wrong: it stands for what DynamoDB Local never answers.
+// faulty is a network with many faults: it produces the answers that DynamoDB Local never
+// gives.
 type faulty struct {
 	// percent of the requests meet a fault.
 	percent int
@@ -57,7 +58,7 @@ func (f *faulty) Do(r *http.Request) (*http.Response, error) {
 	if err != nil || fault == "" {
 		return answer, err
 	}
-	// It was applied, but nobody is told.
+	// The request was applied, but the caller gets no answer.
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (f *faulty) Do(r *http.Request) (*http.Response, error) {
 	return lost()
 }
 
-// choose returns the fault that a request meets, "" for none.
+// choose returns the fault that a request meets, "" for no fault.
 func (f *faulty) choose(operation string) string {
 	faults := []string{"lost request", "throttled", "limit", "failure", "lost answer", "torn answer", "failure afterwards"}
 	switch operation {
@@ -92,7 +93,7 @@ func (f *faulty) choose(operation string) string {
 	return fault
 }
 
-// leaveOut lets the first half of a batch through, and names the rest as not processed.
+// leaveOut lets the first half of a batch through, and reports the rest as not processed.
 func leaveOut(r *http.Request, operation string) (*http.Response, error) {
 	var asked struct {
 		RequestItems map[string]json.RawMessage
@@ -139,7 +140,7 @@ func leaveOut(r *http.Request, operation string) (*http.Response, error) {
 	return name(answer, operation, left)
 }
 
-// name adds what was left out to an answer.
+// name adds the part of the batch that was left out to an answer.
 func name(answer *http.Response, operation string, left map[string]any) (*http.Response, error) {
 	var members map[string]json.RawMessage
 	if err := json.NewDecoder(answer.Body).Decode(&members); err != nil {
@@ -166,8 +167,8 @@ func encode(v any) json.RawMessage {
 	return body
 }
 
-// TestConformanceOnAFaultyNetwork: whatever goes wrong on the way, callers see a table that keeps
-// its promises.
+// TestConformanceOnAFaultyNetwork: whatever goes wrong on the network, callers see a table
+// that keeps its promises.
 func TestConformanceOnAFaultyNetwork(t *testing.T) {
 	t.Parallel()
 	network := newFaulty(10)
@@ -179,7 +180,7 @@ func TestConformanceOnAFaultyNetwork(t *testing.T) {
 	})
 }
 
-// TestFaultsLoseAndDoubleNothing counts where every third request meets a fault.
+// TestFaultsLoseAndDoubleNothing counts while every third request meets a fault.
 func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, newFaulty(33))
@@ -211,7 +212,7 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// TestBodiesOnAFaultyNetwork replaces large bodies and reads them where every third request meets a
+// TestBodiesOnAFaultyNetwork replaces and reads large bodies while every third request meets a
 // fault.
 func TestBodiesOnAFaultyNetwork(t *testing.T) {
 	t.Parallel()

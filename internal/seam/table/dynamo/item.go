@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// stored is an item as DynamoDB has it.
+// stored is an item in the form that DynamoDB returns.
 type stored = map[string]types.AttributeValue
 
-// head is an item as it was read, before the chunks of its body are.
+// head is an item that was read, before the chunks of its body are read.
 type head struct {
 	*table.Item
 
@@ -53,7 +53,8 @@ func scalar(value any) types.AttributeValue {
 
 func storedKey(key table.Key) stored { return stored{namePK: text(key.PK), nameSK: text(key.SK)} }
 
-// encodeItem makes what a Put stores; the body is in it or, when ref is not zero, where ref says.
+// encodeItem makes the stored form of a Put's item. The body is in it or, when ref is not
+// zero, where ref says.
 func encodeItem(item table.Item, ref bodyRef, tx string) stored {
 	to := storedKey(item.Key)
 	attrs := make(stored, len(item.Attrs))
@@ -78,11 +79,11 @@ func encodeItem(item table.Item, ref bodyRef, tx string) stored {
 	return to
 }
 
-// expiresAt is the stored form of a time that is not zero; what ends before 1970 has ended, not
-// none.
+// expiresAt is the stored form of a time that is not zero. A time before 1970 means that the
+// item has expired, not that it never expires.
 func expiresAt(t time.Time) int64 { return max(t.Unix(), 1) }
 
-// decodeItem reads a stored item; nil when there is none.
+// decodeItem reads a stored item. It returns nil when there is no item.
 func decodeItem(from stored) (*head, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -104,7 +105,8 @@ func decodeItem(from stored) (*head, error) {
 	return h, nil
 }
 
-// decodeFrom reads an item as a query on an index, "" for none, found it.
+// decodeFrom reads an item as a query on an index found it. index is "" for a query without an
+// index.
 func decodeFrom(index table.Index, from stored) (*head, error) {
 	if index.Whole() {
 		return decodeItem(from)
@@ -118,7 +120,7 @@ func decodeFrom(index table.Index, from stored) (*head, error) {
 	return h, nil
 }
 
-// decodeReference reads which item it is, and when it expires.
+// decodeReference reads the item's key and the time when it expires.
 func decodeReference(from stored) (*head, error) {
 	h := &head{Item: &table.Item{Key: table.Key{PK: textOf(from, namePK), SK: textOf(from, nameSK)}}}
 	expires, err := numberOf(from, nameExpires)
@@ -171,7 +173,7 @@ func decodeAttrs(from stored) (table.Attrs, error) {
 	return attrs, nil
 }
 
-// textOf returns a text, "" when there is none.
+// textOf returns a text, "" when there is no such attribute.
 func textOf(from stored, name string) string {
 	if value, ok := from[name].(*types.AttributeValueMemberS); ok {
 		return value.Value
@@ -179,7 +181,7 @@ func textOf(from stored, name string) string {
 	return ""
 }
 
-// numberOf returns a number, 0 when there is none.
+// numberOf returns a number, 0 when there is no such attribute.
 func numberOf(from stored, name string) (int64, error) {
 	value, ok := from[name].(*types.AttributeValueMemberN)
 	if !ok {

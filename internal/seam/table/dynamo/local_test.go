@@ -78,8 +78,8 @@ func configure(client aws.HTTPClient) aws.Config {
 	return cfg
 }
 
-// create makes a table that erases nothing by itself, since DynamoDB Local erases by the time of
-// the machine and not of the test.
+// create makes a table that erases no items by itself, because DynamoDB Local erases by the
+// time of the machine and not of the test.
 func create(tb testing.TB, name string) {
 	tb.Helper()
 	if err := dynamo.CreateWithoutTTL(tb.Context(), dynamo.Open(configure(local.http), name)); err != nil {
@@ -87,7 +87,7 @@ func create(tb testing.TB, name string) {
 	}
 }
 
-// tableName makes a name of any text.
+// tableName makes the name of a table from any text.
 func tableName(text string) string {
 	h := fnv.New64a()
 	io.WriteString(h, text)

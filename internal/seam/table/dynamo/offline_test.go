@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// offline is a configuration that looks nothing up. What it says of retries, as an environment
-// variable can, must not count.
+// offline is a configuration that looks nothing up. Its settings for retries, which could also
+// come from an environment variable, must be ignored.
 func offline(client aws.HTTPClient) aws.Config {
 	return aws.Config{
 		Region:     "eu-central-1",

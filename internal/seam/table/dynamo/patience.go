@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// withoutDeadline is how long a call is retried that has no patience and no deadline.
+	// withoutDeadline is how long a call is retried if it has no patience and no deadline.
 	withoutDeadline = 30 * time.Second
-	// lastMoment is how long before its context's deadline a call ends its retries: the caller
-	// still has the time to tell that the store is busy.
+	// lastMoment is how long before its context's deadline a call ends its retries, so that
+	// the caller still has the time to report that the store is busy.
 	lastMoment = 2 * time.Second
 )
 
-// WithPatience ends the retries of a call after a time, or earlier when retries of this process use
-// up their quota. A caller that somebody waits for gives way to others so: a throttled partition
-// costs it a few seconds, not all the time that its function may run, and does not stay hot by its
-// retries. The default is to retry until shortly before the deadline of the caller's context. In
-// both cases the error is table.ErrBusy.
+// WithPatience ends the retries of a call after a time, or earlier when the retries of this
+// process use up their quota. So a call for which a client waits gives way to other calls: a
+// throttled partition costs it a few seconds, not all the time that its function may run, and
+// its retries do not keep the partition hot. The default is to retry until shortly before the
+// deadline of the caller's context. In both cases the error is table.ErrBusy.
 func WithPatience(patience time.Duration) Option { return func(t *Table) { t.patience = patience } }
 
-// patient ends the retries of a call. An attempt that is under way is not cut off, as it may yet be
-// answered.
+// patient ends the retries of a call. It does not cut off an attempt that is under way,
+// because the attempt may still be answered.
 type patient struct {
 	*retry.Standard
 
@@ -35,7 +35,7 @@ type patient struct {
 	patience time.Duration
 }
 
-// MaxAttempts says that time alone bounds the retries.
+// MaxAttempts returns 0: only time bounds the retries.
 func (r patient) MaxAttempts() int { return 0 }
 
 func (r patient) GetRetryToken(ctx context.Context, attempt error) (func(error) error, error) {
@@ -50,7 +50,7 @@ func (r patient) GetRetryToken(ctx context.Context, attempt error) (func(error) 
 	return release, nil
 }
 
-// mayWait tells whether a call that has had no answer since start waits longer.
+// mayWait reports whether a call that has had no answer since start waits longer.
 func mayWait(ctx context.Context, patience time.Duration, start time.Time) bool {
 	deadline, ok := ctx.Deadline()
 	if ok && time.Until(deadline) < lastMoment {
@@ -62,7 +62,7 @@ func mayWait(ctx context.Context, patience time.Duration, start time.Time) bool 
 	return patience == 0 || time.Since(start) < patience
 }
 
-// startKeyOfCall is the name of the time at which a call began.
+// startKeyOfCall is the key under which the time at which a call began is stored.
 type startKeyOfCall struct{}
 
 // addStart notes when a call begins, before its first attempt.

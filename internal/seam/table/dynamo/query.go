@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items; this one
-// is full whenever there are enough items.
+// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items.
+// This page is full whenever there are enough items.
 func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
 	page, err := t.query(ctx, query)
 	if err != nil {
@@ -71,8 +71,8 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 	}
 }
 
-// within returns how many of the heads a page has room for beside so many items and bytes, and how
-// many bytes it holds then.
+// within returns how many of the heads fit into a page that already has this many items and
+// bytes, and how many bytes the page then holds.
 func within(query table.Query, heads []*head, items, size int) (fit, held int) {
 	for i, h := range heads {
 		if size += h.size(); query.Full(items+i+1, size) {
@@ -82,7 +82,8 @@ func within(query table.Query, heads []*head, items, size int) (fit, held int) {
 	return len(heads), size
 }
 
-// collect reads up to so many heads behind a place, and whether there is another one behind those.
+// collect reads up to count heads behind a place. more reports whether there is another head
+// behind them.
 func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, count int) (heads []*head, more bool, err error) {
 	input := t.queryInput(query)
 	if after != nil {
@@ -154,7 +155,7 @@ func placeOf(item *table.Item, index table.Index) table.Place {
 	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
 }
 
-// startKey is the place as DynamoDB names it; there need not be an item any more.
+// startKey is the place in the form that DynamoDB uses. There need not be an item any more.
 func startKey(query table.Query, place table.Place) stored {
 	key := storedKey(place.Key)
 	if query.Index != "" {

@@ -36,8 +36,8 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	return heads[0].Item, nil
 }
 
-// GetBatch returns the items in the order of their keys; each is as it was at some moment of the
-// call.
+// GetBatch returns the items in the order of their keys. Each item is as it was at some moment
+// of the call.
 func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	if err := table.ValidateKeys(keys); err != nil {
 		return nil, fmt.Errorf("get items: %w", err)
@@ -58,7 +58,7 @@ func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item,
 	return items, nil
 }
 
-// head reads one item; nil when it is absent or has expired.
+// head reads one item. It returns nil when the item is absent or has expired.
 func (t *Table) head(ctx context.Context, key table.Key) (*head, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: storedKey(key), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *Table) head(ctx context.Context, key table.Key) (*head, error) {
 	return h, nil
 }
 
-// heads reads items, nil where there is none. Items of one key are not shared.
+// heads reads items, nil where there is no item. Items of one key are not shared.
 func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 	found, err := t.getAll(ctx, keys)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 	return heads, nil
 }
 
-// getAll reads what is stored under keys, some of which may be equal, consistently.
+// getAll reads the items under keys, with consistent reads. Some of the keys may be equal.
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
 	found := make(map[table.Key]stored, len(keys))
 	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
@@ -115,8 +115,8 @@ func distinct(keys []table.Key) []table.Key {
 	return once
 }
 
-// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys it has
-// left out.
+// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys
+// that it has left out.
 func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]stored) error {
 	wanted := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	for _, key := range keys {
@@ -141,8 +141,8 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 	}
 }
 
-// refusals counts the answers in a row that did nothing of a batch, which is how a busy table
-// refuses it.
+// refusals counts consecutive answers in which nothing of a batch was done. This is how a busy
+// table refuses a batch.
 type refusals struct {
 	patience time.Duration
 	since    time.Time
@@ -151,7 +151,7 @@ type refusals struct {
 
 func (t *Table) newRefusals() *refusals { return &refusals{patience: t.patience, since: time.Now()} }
 
-// wait waits before the left-over part of a batch is asked for again, longer after each refusal.
+// wait waits before the rest of a batch is requested again, longer after each refusal.
 func (r *refusals) wait(ctx context.Context, progress bool) error {
 	if progress {
 		r.since, r.count = time.Now(), 0
@@ -166,8 +166,9 @@ func (r *refusals) wait(ctx context.Context, progress bool) error {
 	return nil
 }
 
-// complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after
-// its head was read: that head is read again, and becomes nil when there is no item any more.
+// complete reads the bodies that heads refer to. A body that is gone was replaced or deleted
+// after its head was read: that head is read again, and becomes nil when the item no longer
+// exists.
 func (t *Table) complete(ctx context.Context, heads []*head) error {
 	for {
 		gone, err := t.loadBodies(ctx, heads)

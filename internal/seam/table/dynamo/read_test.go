@@ -51,7 +51,7 @@ func TestKeysThatAreLeftOutForeverAreABusyStore(t *testing.T) {
 	})
 }
 
-// batch is BatchGetItem's answer; left are the keys that it left out.
+// batch is BatchGetItem's answer. left are the keys that it left out.
 func batch(left []table.Key, items ...string) answer {
 	unprocessed := "{}"
 	if len(left) > 0 {
@@ -64,7 +64,8 @@ func batch(left []table.Key, items ...string) answer {
 	return reply(http.StatusOK, fmt.Sprintf(`{"Responses":{"slipway":[%s]},"UnprocessedKeys":%s}`, strings.Join(items, ","), unprocessed))
 }
 
-// TestPageIsFilledFromSeveral: DynamoDB's pages are shorter than asked for, and hold expired items.
+// TestPageIsFilledFromSeveral: DynamoDB's pages are shorter than the requested page, and hold
+// expired items.
 func TestPageIsFilledFromSeveral(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -99,7 +100,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// TestPageGoesOnBehindVanishedItems: an item whose body is gone and that is gone itself must not
+// TestPageGoesOnBehindVanishedItems: an item that is gone together with its body must not
 // leave a hole in the page.
 func TestPageGoesOnBehindVanishedItems(t *testing.T) {
 	t.Parallel()
@@ -116,7 +117,7 @@ func TestPageGoesOnBehindVanishedItems(t *testing.T) {
 	w.wantOperations("Query", "BatchGetItem", "GetItem", "Query")
 }
 
-// found is Query's answer; last is where it ended, "" at the end of the partition.
+// found is Query's answer. last is where it ended, "" at the end of the partition.
 func found(last string, items ...string) answer {
 	end := ""
 	if last != "" {
@@ -125,8 +126,8 @@ func found(last string, items ...string) answer {
 	return reply(http.StatusOK, fmt.Sprintf(`{"Items":[%s]%s}`, strings.Join(items, ","), end))
 }
 
-// TestReplacedBodyIsFollowed: between the reading of a head and of its chunks another body took its
-// place.
+// TestReplacedBodyIsFollowed: the body was replaced between the reading of a head and of its
+// chunks.
 func TestReplacedBodyIsFollowed(t *testing.T) {
 	t.Parallel()
 	a := key("p", "a")

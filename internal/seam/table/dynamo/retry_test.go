@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// TestTransientFaultsAreRetried sends one request again, its token included, until it is answered.
+// TestTransientFaultsAreRetried sends one request again, with its token, until it is answered.
 func TestTransientFaultsAreRetried(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]answer{
@@ -84,8 +84,8 @@ func TestLastingFaultsAreNotRetried(t *testing.T) {
 	}
 }
 
-// TestRetriesEndBeforeTheDeadline checks that a worker whose store stays busy has time to say so
-// before its function is ended, and not before.
+// TestRetriesEndBeforeTheDeadline checks that a worker whose store stays busy has time to
+// report it before its function is ended, and that the retries do not end much earlier.
 func TestRetriesEndBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range busy {
@@ -105,8 +105,8 @@ func TestRetriesEndBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// TestAThrottledMinuteIsWaitedFor has a store that is busy for longer than half a minute, and takes
-// calls then.
+// TestAThrottledMinuteIsWaitedFor has a store that is busy for longer than half a minute, and
+// then takes calls.
 func TestAThrottledMinuteIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestRetriesEndWithoutADeadlineToo(t *testing.T) {
 	})
 }
 
-// busy are the answers of a store that has more to do than it can.
+// busy are the answers of a store that is overloaded.
 var busy = map[string]answer{
 	"throttled read or write": refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException"),
 	"throttled transaction":   cancel(because("ThrottlingError")),
@@ -159,8 +159,8 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestRetriesHaveABudget makes one call after the other to a busy store: what all retry together is
-// bounded, so that a call that comes late is answered at once.
+// TestRetriesHaveABudget makes one call after the other to a busy store: the number of retries
+// of all calls together is bounded, so that a late call is answered at once.
 func TestRetriesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// unstarted is an engine whose executions the test carries out itself.
+// unstarted is an engine whose executions the test itself carries out.
 type unstarted struct{ workflow.Engine }
 
 func (unstarted) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
 
-// TestAMessageOfFiveMegabytes is asked, answered and kept by the agent itself, which takes items
-// and transactions beyond what DynamoDB has by themselves.
+// TestAMessageOfFiveMegabytes is sent, answered and kept by the agent itself. This takes items
+// and transactions that are larger than DynamoDB itself allows.
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Names of a stored item's attributes. The seam's own attributes are members of one map, so that no
-// name can clash.
+// Names of a stored item's attributes. The seam's own attributes are members of one map, so
+// that no name can clash.
 const (
 	namePK      = "pk"
 	nameSK      = "sk"
@@ -23,16 +23,16 @@ const (
 	nameBody    = "body"
 	nameBodyID  = "body_id"
 	nameChunks  = "body_chunks"
-	// nameTx is the token of the transaction that wrote the item last; it tells a watcher of every
-	// change.
+	// nameTx is the token of the transaction that wrote the item last. With it, a watcher sees
+	// every change.
 	nameTx = "tx"
 )
 
 // TTLAttribute is the attribute by which DynamoDB erases expired items.
 const TTLAttribute = nameExpires
 
-// Actions are what a function that uses the table must be allowed to do with it and its indexes.
-// There is no Scan.
+// Actions are the actions that a function that uses the table must be allowed on it and its
+// indexes. There is no Scan.
 var Actions = []string{
 	"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
 	"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem",
@@ -45,8 +45,8 @@ func indexNames(index table.Index) (pk, sk string) {
 	return string(index) + "_pk", string(index) + "_sk"
 }
 
-// keyNames are the names of the attributes that a query by the index reads by; "" is the table
-// itself.
+// keyNames returns the names of the key attributes that a query on the index uses. "" is the
+// table itself.
 func keyNames(index table.Index) (pk, sk string) {
 	if index == "" {
 		return namePK, nameSK
@@ -54,10 +54,10 @@ func keyNames(index table.Index) (pk, sk string) {
 	return indexNames(index)
 }
 
-// Schema describes the table as CreateTable wants it; template.yaml declares the same. The index
-// list holds whole heads, so that a list is one query; the index due holds keys and when an item
-// expires, so that it is written only when the key in it changes. An index is sparse because only
-// items that have its attributes are in it.
+// Schema describes the table in the form of a CreateTable request. template.yaml declares the
+// same. The index list holds whole heads, so that a list is one query. The index due holds
+// keys and the time when an item expires, so that it is written only when the key in it
+// changes. An index is sparse because only items that have its attributes are in it.
 func Schema(name string) *dynamodb.CreateTableInput {
 	input := &dynamodb.CreateTableInput{
 		TableName:            aws.String(name),
@@ -99,8 +99,8 @@ func textAttributes(names ...string) []types.AttributeDefinition {
 	return definitions
 }
 
-// CreateTable makes the table, for tests and local development, and returns when it can be used.
-// One that exists is left alone.
+// CreateTable makes the table, for tests and local development, and returns when the table can
+// be used. An existing table is left alone.
 func (t *Table) CreateTable(ctx context.Context) error {
 	_, err := t.client.CreateTable(ctx, Schema(t.name))
 	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {

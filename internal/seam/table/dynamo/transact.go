@@ -14,13 +14,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxRounds ends a transaction that finds the item it replaces with another large body each time it
-// looks.
+// maxRounds ends a transaction that finds, each time it looks, that the item it replaces has
+// another large body.
 const maxRounds = 50
 
 var errContended = errors.New("the bodies that it replaces change faster than it can follow")
 
-// Transact applies all writes or none. See the package comment for what an error means.
+// Transact applies all writes or none of them. The package comment says what an error means.
 func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := table.Validate(writes); err != nil {
 		return fmt.Errorf("transact: %w", err)
@@ -37,8 +37,9 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	return nil
 }
 
-// transaction is one call of Transact. It may take several rounds, each with a request of its own:
-// the first assumes that no write replaces a large body, and is refused with the item if one does.
+// transaction is one call of Transact. It may take several rounds, each with a request of its
+// own. The first round assumes that no write replaces a large body. If a write does, the
+// request is refused and returns the item.
 type transaction struct {
 	*Table
 
@@ -51,16 +52,16 @@ type transaction struct {
 type write struct {
 	table.Write
 
-	// body is what a Put or Update stores, nil when the body stays as it is.
+	// body is the body that a Put or Update stores, nil when the body stays as it is.
 	body []byte
-	// ref is where a large body is written, zero for others.
+	// ref is where a large body is written, zero for other writes.
 	ref bodyRef
-	// found is what an earlier round found under the key.
+	// found describes the item that an earlier round found under the key.
 	found found
 }
 
-// found is what must be known of a stored item to replace its body: where it is, and when the item
-// expires, in Unix seconds.
+// found is the information about a stored item that is needed to replace its body: where the
+// body is, and when the item expires, in Unix seconds.
 type found struct {
 	ref     bodyRef
 	expires int64
@@ -88,8 +89,8 @@ func newWrite(w table.Write) write {
 	return prepared
 }
 
-// replacesBody reports whether the body that stands under the key will not be referred to
-// afterwards.
+// replacesBody reports whether the write removes the reference to the body that stands under
+// the key.
 func (w *write) replacesBody() bool {
 	switch u := w.Write.(type) {
 	case table.Put, table.Delete:
@@ -100,8 +101,8 @@ func (w *write) replacesBody() bool {
 	return false
 }
 
-// expires is when the chunks of the write's body expire, in Unix seconds: with the item that refers
-// to them.
+// expires is when the chunks of the write's body expire, in Unix seconds: together with the
+// item that refers to them.
 func (w *write) expires() int64 {
 	if put, ok := w.Write.(table.Put); ok {
 		if put.Item.Expires.IsZero() {
@@ -133,7 +134,8 @@ func (tx *transaction) run(ctx context.Context) error {
 	return errContended
 }
 
-// request makes the request of a round. Its token stays the same when the client sends it again.
+// request makes the request of a round. Its token stays the same when the client sends it
+// again.
 func (tx *transaction) request() *dynamodb.TransactWriteItemsInput {
 	token := rand.Text()
 	input := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
@@ -177,8 +179,8 @@ func (tx *transaction) action(w *write, token string) types.TransactWriteItem {
 	}
 }
 
-// guarded is the write's condition and what this package adds to it: sums fit 64 bits, and what the
-// write replaces is what was found.
+// guarded returns the write's condition and the conditions that this package adds: sums fit 64
+// bits, and the write replaces the body that was found.
 func (e *expression) guarded(w *write) *string {
 	terms := e.condition(w.Condition())
 	if update, ok := w.Write.(table.Update); ok {
@@ -208,7 +210,7 @@ func optionalText(s string) types.AttributeValue {
 }
 
 // judge decides what follows from a refused request: an error, or nil for another round, which
-// knows more of all that was found.
+// knows more about the stored items.
 func (tx *transaction) judge(ctx context.Context, canceled *types.TransactionCanceledException) error {
 	if i, _ := decisive(canceled); i < 0 {
 		return canceled
@@ -219,7 +221,7 @@ func (tx *transaction) judge(ctx context.Context, canceled *types.TransactionCan
 		case code == "" || code == reasonNone:
 			continue
 		case isTransient(code):
-			return nil // what stands behind it must not decide; see decisive
+			return nil // a later write must not decide; see decisive
 		case code != reasonConditionFailed:
 			return fmt.Errorf("write %d: %s: %s", i, code, aws.ToString(reason.Message))
 		case i == len(tx.writes):
@@ -232,9 +234,9 @@ func (tx *transaction) judge(ctx context.Context, canceled *types.TransactionCan
 	return nil
 }
 
-// judgeWrite decides what follows from one write's condition, which failed on a stored item: the
-// seam's own, or one that was added to it. known is false when that cannot be known before another
-// round.
+// judgeWrite decides what follows when one write's condition failed on a stored item: the
+// seam's own condition, or a condition that was added to it. known is false when this cannot
+// be known before another round.
 func (tx *transaction) judgeWrite(ctx context.Context, i int, item stored) (known bool, err error) {
 	w := &tx.writes[i]
 	stood, err := decodeItem(item)
@@ -250,7 +252,7 @@ func (tx *transaction) judgeWrite(ctx context.Context, i int, item stored) (know
 	return true, tx.learn(ctx, i, stood)
 }
 
-// holdsOn decides the write's own condition on what stood under its key.
+// holdsOn decides the write's own condition on the item that stood under its key.
 func (w *write) holdsOn(stood *head, now int64) bool {
 	if !stood.alive(now) {
 		return w.Condition().Holds(nil)
@@ -258,8 +260,8 @@ func (w *write) holdsOn(stood *head, now int64) bool {
 	return w.Condition().Holds(stood.Item)
 }
 
-// refuse returns the failed condition with the whole item; nil, for another round, when the item
-// was replaced meanwhile and its body deleted.
+// refuse returns the failed condition with the whole item. It returns nil, for another round,
+// when the item was replaced meanwhile and its body deleted.
 func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 	failed := &table.ConditionFailed{Write: i}
 	if stood.alive(tx.seconds) {
@@ -278,7 +280,8 @@ func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 	return failed
 }
 
-// misfit explains why an Update cannot add to what is there; nil when it can.
+// misfit returns the reason why an Update cannot add to the stored attributes. It returns nil
+// when it can.
 func misfit(w table.Write, stood *head) error {
 	update, ok := w.(table.Update)
 	if !ok {
@@ -297,8 +300,8 @@ func misfit(w table.Write, stood *head) error {
 	return nil
 }
 
-// learn notes what stands under a write's key. Chunks that are to expire with the item are written
-// again.
+// learn notes the item that stands under a write's key. If the time when the item expires has
+// changed, the chunks are written again, because they expire with the item.
 func (tx *transaction) learn(ctx context.Context, i int, stood *head) error {
 	w := &tx.writes[i]
 	var now found

@@ -28,8 +28,8 @@ func TestFirstFailedWriteIsNamed(t *testing.T) {
 	wantFailed(t, err, &table.ConditionFailed{Write: 1, Item: &table.Item{Key: key("p", "a"), Attrs: table.Attrs{"n": int64(7)}}})
 }
 
-// TestConflictBeforeAFailedConditionDecides: the conflicting write could be the first one whose
-// condition fails.
+// TestConflictBeforeAFailedConditionDecides: the conflicting write could be the first write
+// whose condition fails.
 func TestConflictBeforeAFailedConditionDecides(t *testing.T) {
 	t.Parallel()
 	fresh := table.Put{Item: table.Item{Key: key("p", "b")}, If: table.Absent()}
@@ -56,8 +56,8 @@ func TestExpiredItemIsNotHandedBack(t *testing.T) {
 	wantFailed(t, tb.Transact(t.Context(), increment), &table.ConditionFailed{})
 }
 
-// TestReplacedLargeBodyTakesASecondRound: the first one does not expect a large body, the second
-// one leaves a claim on it.
+// TestReplacedLargeBodyTakesASecondRound: the first round does not expect a large body, the
+// second round leaves a claim on it.
 func TestReplacedLargeBodyTakesASecondRound(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, cancel(failedOn(item(key("p", "a"), nil, chunked("OLD", 2)))), done)
@@ -79,7 +79,7 @@ func TestReplacedLargeBodyTakesASecondRound(t *testing.T) {
 	}
 }
 
-// TestItemWhoseBodyIsGoneIsLookedAtAgain: what stood there must be handed back whole, and the write
+// TestItemWhoseBodyIsGoneIsLookedAtAgain: the item must be returned as a whole, and the write
 // behind it was not the first to fail.
 func TestItemWhoseBodyIsGoneIsLookedAtAgain(t *testing.T) {
 	t.Parallel()

@@ -12,15 +12,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A watched key is looked at after minPoll, then at intervals that double up to maxPoll; a change
-// begins anew. An idle watch costs half a read unit in a second.
+// A watched key is read after minPoll, then at intervals that double up to maxPoll. After a
+// change, the intervals begin again at minPoll. An idle watch costs half a read unit in a
+// second.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 
-// Watch returns a watcher of the key. It is woken once soon after it was made: the first look at
-// the key, against which later ones are compared, may already have missed a change.
+// Watch returns a watcher of the key. The watcher is woken once soon after it was made: the
+// first look at the key, with which later looks are compared, may already have missed a
+// change.
 func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }
 
-// startPoll looks at a key until the returned function is called.
+// startPoll polls a key until the returned function is called.
 func (t *Table) startPoll(key table.Key) (end func()) {
 	if t.open.Err() != nil {
 		return func() {}
@@ -47,7 +49,8 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// Whoever is woken reads, and learns by its own read whether the table can be reached.
+			// The woken reader reads, and learns by its own read whether the table can be
+			// reached.
 			t.log.WarnContext(ctx, "A watched key could not be read.", "error", err)
 			known, interval = false, min(2*interval, maxPoll)
 			t.watchers.Wake(key)
@@ -61,8 +64,9 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 	}
 }
 
-// lastTx returns which transaction wrote the item last, "" when there is none. An eventually
-// consistent read is half the price, and one that is behind is put right by the next.
+// lastTx returns the token of the transaction that wrote the item last, "" when there is no
+// item. An eventually consistent read is half the price, and the next read corrects a read
+// that was behind.
 func (t *Table) lastTx(ctx context.Context, key table.Key) (string, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:                &t.name,

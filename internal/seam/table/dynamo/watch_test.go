@@ -17,8 +17,8 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := writtenBy("A"), writtenBy("B")
-		// Looks at 100, 200, 400, 800, 1600 and 2600 ms; at 3600 ms the change, from where it
-		// begins anew.
+		// Looks at 100, 200, 400, 800, 1600 and 2600 ms. At 3600 ms it sees the change, and
+		// the intervals begin again.
 		w := newWire(t, a, a, a, a, a, a, b, b, b)
 		tb := w.open()
 		start := time.Now()
@@ -87,7 +87,7 @@ func TestOwnWritesWakeAtOnce(t *testing.T) {
 	})
 }
 
-// TestKeyThatCannotBeReadWakes: the reader's own read tells it what is wrong.
+// TestKeyThatCannotBeReadWakes: the reader learns from its own read what is wrong.
 func TestKeyThatCannotBeReadWakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

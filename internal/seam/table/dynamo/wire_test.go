@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// wire stands for the network and DynamoDB behind it: it answers requests one after the other as it
-// was told to.
+// wire stands for the network and DynamoDB behind it: it answers requests one after the other
+// with the given answers.
 type wire struct {
 	t *testing.T
 
@@ -26,10 +26,10 @@ type wire struct {
 	requests []request
 }
 
-// answer is what becomes of one request.
+// answer is the outcome of one request.
 type answer func() (*http.Response, error)
 
-// request is what was sent.
+// request is a request that was sent.
 type request struct {
 	operation string
 	body      []byte
@@ -56,7 +56,7 @@ func (w *wire) open(opts ...dynamo.Option) *dynamo.Table {
 	return tb
 }
 
-// Do answers a request. What is asked for beyond the answers gets the last one again.
+// Do answers a request. A request beyond the last answer gets the last answer again.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return answer()
 }
 
-// sent are the requests so far.
+// sent returns the requests so far.
 func (w *wire) sent() []request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +145,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// item is a stored item with integers for attributes, in DynamoDB's JSON; more are further members.
+// item is a stored item with integers for attributes, in DynamoDB's JSON. more are further
+// members.
 func item(key table.Key, attrs map[string]int, more ...string) string {
 	var texts []string
 	for name, n := range attrs {

@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// apply decides a transaction's conditions and, if all hold, carries its writes out. The verdict is
-// the transaction's own outcome, for its caller; when it is not nil, nothing was written. The error
-// is one of the store and spoils the whole group.
+// apply decides a transaction's conditions and, if all hold, carries its writes out. The
+// verdict is the transaction's own outcome, for its caller. When it is not nil, nothing was
+// written. The error is an error of the store and spoils the whole group.
 func (w *writer) apply(tx *transaction, now int64) (verdict, err error) {
 	for i := range tx.writes {
 		if tx.writes[i].blind {
@@ -51,8 +51,8 @@ func (w *writer) apply(tx *transaction, now int64) (verdict, err error) {
 	return nil, nil
 }
 
-// decide reports whether the write's condition holds on what stands under its key, and computes the
-// row of an Update.
+// decide reports whether the write's condition holds on the item under its key, and computes
+// the row of an Update.
 func (w *writer) decide(wr *write, now int64) (holds bool, verdict, err error) {
 	item, err := getItem(w.conn, headSQL, wr.key, now, &w.scratch)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *writer) decide(wr *write, now int64) (holds bool, verdict, err error) {
 	return true, nil, nil
 }
 
-// holdsOn is Condition().Holds without building Update's conjunction each time.
+// holdsOn is Condition().Holds, but it does not build Update's conjunction each time.
 func holdsOn(w table.Write, item *table.Item) bool {
 	if update, ok := w.(table.Update); ok {
 		return item != nil && update.If.Holds(item)
@@ -75,7 +75,7 @@ func holdsOn(w table.Write, item *table.Item) bool {
 	return w.Condition().Holds(item)
 }
 
-// compute makes the row that an Update leaves of the item.
+// compute makes the row that the item has after an Update.
 func (wr *write) compute(update table.Update, item *table.Item) error {
 	maps.Copy(item.Attrs, update.Set)
 	for _, name := range update.Unset {
@@ -114,8 +114,8 @@ func addTo(attrs table.Attrs, name string, n int64) error {
 	return nil
 }
 
-// refuse finds the first write whose condition does not hold, blind ones included, now that none
-// has been carried out.
+// refuse finds the first write whose condition does not hold, blind writes included. At this
+// time, no write of the transaction has been carried out.
 func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 	for i := range tx.writes {
 		item, err := getItem(w.conn, getSQL, tx.writes[i].key, now, &w.scratch)
@@ -129,7 +129,7 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 	return nil, errors.New("refuse transaction: no condition of it fails")
 }
 
-// insertFresh stores a Put that must find nothing; what has expired is nothing.
+// insertFresh stores a Put that must find no item. An expired item counts as no item.
 func (w *writer) insertFresh(wr *write, now int64) (inserted bool, err error) {
 	if inserted, err = w.store(insertSQL, wr); inserted || err != nil {
 		return inserted, err
@@ -141,7 +141,8 @@ func (w *writer) insertFresh(wr *write, now int64) (inserted bool, err error) {
 	return w.store(replaceSQL, wr)
 }
 
-// undoFresh removes what insertFresh stored for these writes: under their keys there was nothing.
+// undoFresh removes the items that insertFresh stored for these writes: there was no item
+// under their keys.
 func (w *writer) undoFresh(writes []write) error {
 	for i := range writes {
 		if !writes[i].fresh {

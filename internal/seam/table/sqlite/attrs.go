@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attributes are stored one after the other: length and bytes of the name, a byte for the type, the
-// value. Lengths and integers are varints; a boolean is its type byte alone.
+// Attributes are stored one after the other: length and bytes of the name, a byte for the
+// type, the value. Lengths and integers are varints. A boolean is its type byte alone.
 const (
 	attrString = 's'
 	attrInt    = 'i'
@@ -17,8 +17,8 @@ const (
 	attrFalse  = 'f'
 )
 
-// averageAttr is about how many bytes an attribute takes. What is parsed has room for about as many
-// as there are.
+// averageAttr is about how many bytes an attribute takes. The map that is parsed into has room
+// for about as many attributes as there are.
 const averageAttr = 24
 
 var errAttrs = errors.New("stored attributes are damaged")
@@ -48,7 +48,7 @@ func appendAttrs(to []byte, attrs table.Attrs) ([]byte, error) {
 	return to, nil
 }
 
-// parseAttrs makes one copy of what is stored; names and text values are parts of it.
+// parseAttrs makes one copy of the stored bytes. Names and text values are parts of that copy.
 func parseAttrs(stored []byte) (table.Attrs, error) {
 	attrs := make(table.Attrs, len(stored)/averageAttr)
 	rest := attrReader{bytes: stored, text: string(stored)}
@@ -66,7 +66,7 @@ func parseAttrs(stored []byte) (table.Attrs, error) {
 	return attrs, nil
 }
 
-// attrReader walks through stored attributes; both fields hold what is left.
+// attrReader walks through stored attributes. Both fields hold the rest that is not read yet.
 type attrReader struct {
 	bytes []byte
 	text  string

@@ -9,8 +9,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Backup writes a copy of a table's file to a file that does not exist yet. The copy is the table
-// at one moment, also while other processes write to it; they do not wait for the copy.
+// Backup writes a copy of a table's file to a file that does not exist yet. The copy is the
+// table at one moment, even while other processes write to it. They do not wait for the copy.
 func Backup(ctx context.Context, from, to string) (err error) {
 	conn, err := sqlite.OpenConn(from, sqlite.OpenReadWrite)
 	if err != nil {

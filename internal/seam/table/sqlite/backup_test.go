@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestABackupIsTheTableAtOneMoment copies a table while others write pairs of items to it: the copy
-// has each pair whole, and opens as a table.
+// TestABackupIsTheTableAtOneMoment copies a table while other writers add pairs of items to
+// it: the copy has each pair whole, and opens as a table.
 func TestABackupIsTheTableAtOneMoment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

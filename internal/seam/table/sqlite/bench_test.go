@@ -16,8 +16,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// BenchmarkTransact measures transactions of three insertions, as creating a run is: the thread's
-// lock, the run with its place in a list, an event. Keys are ordered by time, as the product's are.
+// BenchmarkTransact measures transactions of three insertions, like the creation of a run: the
+// thread's lock, the run with its place in a list, an event. Keys are ordered by time, like
+// the product's keys.
 func BenchmarkTransact(b *testing.B) {
 	for _, writers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -91,8 +92,8 @@ func BenchmarkQuery20(b *testing.B) {
 	}
 }
 
-// BenchmarkGetBesideLarge measures reading and changing a small item that stands among large ones,
-// as a thread's lock does among its checkpoints.
+// BenchmarkGetBesideLarge measures reading and changing a small item that is stored among
+// large ones, like a thread's lock among its checkpoints.
 func BenchmarkGetBesideLarge(b *testing.B) {
 	for _, size := range []int{100, 10_000, 30_000, 600_000} {
 		tb := openBench(b)

@@ -31,8 +31,8 @@ func wantBody(t *testing.T, tb table.Table, k table.Key, want []byte) {
 	}
 }
 
-// wantLarge checks how many large bodies a file holds, and that no row is large, which would slow
-// down whoever looks for another.
+// wantLarge checks how many large bodies a file holds, and that no row is large, because a
+// large row would slow down the search for another row.
 func wantLarge(t *testing.T, path string, want int) {
 	t.Helper()
 	if got := selectText(t, path, `SELECT CAST(COUNT(*) AS TEXT) FROM bodies`); got != fmt.Sprint(want) {
@@ -43,7 +43,7 @@ func wantLarge(t *testing.T, path string, want int) {
 	}
 }
 
-// TestLargeBodiesLiveAsLongAsTheirItems goes through all ways in which an item gets a body, and
+// TestLargeBodiesLiveAsLongAsTheirItems covers all ways in which an item gets a body, and
 // loses it.
 func TestLargeBodiesLiveAsLongAsTheirItems(t *testing.T) {
 	t.Parallel()
@@ -84,13 +84,13 @@ func TestLargeBodiesLiveAsLongAsTheirItems(t *testing.T) {
 	seconds.Add(61)
 	stored("insert over what has expired", table.Put{Item: table.Item{Key: a, Body: two, Expires: expires.Add(time.Minute)}, If: table.Absent()}, two, 1)
 	seconds.Add(61)
-	// The first of these lets the writer erase, the second one proves that it has.
+	// The first of these writes lets the writer erase, the second one proves that it has
+	// erased.
 	wantError(t, tb.Transact(t.Context(), put("p", "other")), nil)
 	stored("expire", table.Update{Key: key("p", "other")}, nil, 0)
 }
 
-// firstVersion is what the first version of this package made of an empty file, with one item in
-// it.
+// firstVersion makes a file of this package's first version, with one item in it.
 const firstVersion = `
 CREATE TABLE items (
 	pk TEXT NOT NULL, sk TEXT NOT NULL, expires INTEGER, list_pk TEXT, list_sk TEXT, due_pk TEXT, due_sk TEXT, attrs BLOB NOT NULL, body BLOB,
@@ -102,7 +102,7 @@ CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL;
 INSERT INTO items (pk, sk, list_pk, list_sk, attrs, body) VALUES ('p', 'a', 'l', 'a', x'016e6902', CAST(replace(hex(zeroblob(50000)), '00', 'one') AS BLOB));
 PRAGMA user_version = 1;`
 
-// secondVersion makes one of the second version of it, which kept large bodies apart.
+// secondVersion makes a file of the second version, which kept large bodies apart.
 const secondVersion = firstVersion + `
 CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 ALTER TABLE items ADD COLUMN body_id INTEGER;
@@ -112,8 +112,8 @@ INSERT INTO bodies (id, body) SELECT 7, body FROM items;
 UPDATE items SET body = NULL, body_id = 7;
 PRAGMA user_version = 2;`
 
-// TestAFileOfAnEarlierVersionIsTakenOver with the item that is in it, which is found by its key and
-// in its list, and goes with its body.
+// TestAFileOfAnEarlierVersionIsTakenOver with its item, which is found by its key and in its
+// list, and is deleted together with its body.
 func TestAFileOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for version, script := range map[int]string{1: firstVersion, 2: secondVersion} {
@@ -149,8 +149,8 @@ func TestAFileOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	}
 }
 
-// wantRewriteTold checks that a log says once that a file of a version is rewritten, with how much
-// there is of it, and then that it is.
+// wantRewriteTold checks that a log says once that a file of a version is rewritten, with its
+// size, and then that it has been rewritten.
 func wantRewriteTold(t *testing.T, told []byte, path string, version int) {
 	t.Helper()
 	var lines []map[string]any

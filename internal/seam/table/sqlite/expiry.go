@@ -2,8 +2,8 @@ package sqlite
 
 import "time"
 
-// eraseInterval is how often a quiet table looks for expired items; a busy one does so between
-// groups.
+// eraseInterval is how often a quiet table looks for expired items. A busy table does so
+// between groups.
 const eraseInterval = 30 * time.Second
 
 // eraseSQL is one look at the index of expiring items when there is nothing to erase.
@@ -12,9 +12,9 @@ const eraseSQL = `DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHER
 // eraseBatch bounds how long transactions wait for an erasure.
 const eraseBatch = 256
 
-// eraseExpired frees the space of expired items, at most once in a second of the clock as they
-// expire in whole seconds; what a batch leaves over is erased after the next group. Trouble is only
-// logged: such items are absent to every reader anyway.
+// eraseExpired frees the space of expired items, at most once in a second of the clock,
+// because items expire in whole seconds. The items that a batch leaves over are erased after
+// the next group. An error is only logged: expired items are absent to every reader anyway.
 func (w *writer) eraseExpired() {
 	now := w.now().Unix()
 	if now == w.erasedAt {

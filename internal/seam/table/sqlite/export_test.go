@@ -26,5 +26,5 @@ func (t *Table) LimitPages(n int) error {
 	return execAll(t.writer.conn, "PRAGMA max_page_count = "+strconv.Itoa(n))
 }
 
-// SchemaVersion is the version of files this package makes.
+// SchemaVersion is the version of the files that this package makes.
 const SchemaVersion = schemaVersion

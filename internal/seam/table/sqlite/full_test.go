@@ -18,8 +18,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// fillUpTheDisk is the child: it may not write files beyond a size, which it lifts once
-// transactions fail. It prints what succeeded and, marked, what failed.
+// fillUpTheDisk is the child process: it may not write files beyond a size. It lifts this
+// limit when transactions fail. It prints the transactions that succeeded and, with a mark,
+// those that failed.
 func fillUpTheDisk(path string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	tb, err := sqlite.Open(path)
@@ -99,7 +100,7 @@ func TestFullDiskLeavesNoTransactionInPart(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsNamed as what callers can do something about.
+// TestFullDiskIsNamed as an error that callers can react to.
 func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	tb := openTable(t, newPath(t), sqlite.WithoutSync())

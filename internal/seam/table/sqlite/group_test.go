@@ -12,7 +12,7 @@ import (
 )
 
 // TestErrorInGroupFailsOnlyItsTransaction makes the store itself refuse one write, in each way
-// SQLite has of leaving the surrounding transaction, and in each place of a group.
+// in which SQLite can leave the surrounding transaction, and at each place of a group.
 func TestErrorInGroupFailsOnlyItsTransaction(t *testing.T) {
 	t.Parallel()
 	const size = 12
@@ -96,8 +96,8 @@ func TestContextThatEndsBeforeTheTransactionIsTakenUp(t *testing.T) {
 	wantStored(t, tb, key("p", "last"), true)
 }
 
-// lateContext ends without waking who waits for it, as when the caller's goroutine gets to run too
-// late.
+// lateContext ends without waking the goroutine that waits for it, as when the caller's
+// goroutine runs too late.
 type lateContext struct {
 	context.Context
 	ended atomic.Bool
@@ -181,8 +181,8 @@ func wantError(t *testing.T, got, want error) {
 	}
 }
 
-// TestAttackHeavyTransactions wait in any number and size: a light one waits for one of them at
-// most, and light ones keep no heavy one out.
+// TestAttackHeavyTransactions of any number and size: a light transaction waits for at most
+// one of them, and light ones do not keep a heavy one from being committed.
 func TestAttackHeavyTransactions(t *testing.T) {
 	t.Parallel()
 	const heavies = 6

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// Each numbered transaction puts a left and a right item and counts.
+// Each numbered transaction puts a left and a right item and increments a count.
 const (
 	left  = "left"
 	right = "right"
@@ -29,7 +29,8 @@ func numberedWrites(number string) []table.Write {
 	}
 }
 
-// commitUntilKilled is the child: it prints each transaction's number once Transact has returned.
+// commitUntilKilled is the child process: it prints each transaction's number when Transact
+// has returned.
 func commitUntilKilled(path string) error {
 	tb, err := sqlite.Open(path)
 	if err != nil {
@@ -80,8 +81,8 @@ func TestWhatWasAnsweredSurvivesKill(t *testing.T) {
 	}
 }
 
-// wantWhole checks that every answered transaction is there and that each that is there is there
-// wholly.
+// wantWhole checks that every answered transaction is stored and that each stored transaction
+// is stored wholly.
 func wantWhole(t *testing.T, path string, answered []string) {
 	t.Helper()
 	if got := selectText(t, path, `PRAGMA integrity_check`); got != "ok" {
@@ -125,7 +126,7 @@ func stored(t *testing.T, tb table.Table, pk string) map[string]bool {
 	return numbers
 }
 
-// incrementManyTimes is the child of TestProcessesShareOneFile.
+// incrementManyTimes is the child process of TestProcessesShareOneFile.
 func incrementManyTimes(path string) error {
 	tb, err := sqlite.Open(path)
 	if err != nil {

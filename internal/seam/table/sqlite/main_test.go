@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
 )
 
-// childRole, when set in the environment, makes the test program act as another process that uses
-// the file childPath names.
+// childRole, when set in the environment, makes the test program act as another process that
+// uses the file that childPath names.
 const (
 	childRole = "SLIPWAY_TABLE_CHILD"
 	childPath = "SLIPWAY_TABLE_PATH"
@@ -59,8 +59,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// child is another process that plays a role on a file; it is killed at the test's end at the
-// latest.
+// child is another process that plays a role on a file. It is killed at the latest when the
+// test ends.
 type child struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -85,7 +85,8 @@ func startChild(t *testing.T, role, path string) *child {
 	return &child{cmd: cmd, lines: bufio.NewScanner(stdout)}
 }
 
-// wait reads what the child still prints and returns it with the error it ended with.
+// wait reads the rest of the child's output and returns it with the error with which the child
+// ended.
 func (c *child) wait() ([]string, error) {
 	var lines []string
 	for c.lines.Scan() {
@@ -118,7 +119,7 @@ func closeAll(t *testing.T, closers ...io.Closer) {
 	}
 }
 
-// execute runs SQL on a file behind the table's back.
+// execute runs SQL on a file directly, without the table.
 func execute(t *testing.T, path, script string) {
 	t.Helper()
 	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite|zombiezen.OpenCreate)
@@ -131,7 +132,7 @@ func execute(t *testing.T, path, script string) {
 	}
 }
 
-// selectText runs SQL that answers one text.
+// selectText runs SQL that returns one text.
 func selectText(t *testing.T, path, sql string) string {
 	t.Helper()
 	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
@@ -146,8 +147,8 @@ func selectText(t *testing.T, path, sql string) string {
 	return text
 }
 
-// gate is a clock that can stop the writer: when shut, the next one who asks for the time waits
-// until it is opened.
+// gate is a clock that can stop the writer: when it is shut, the next caller that asks for the
+// time waits until it is opened.
 type gate struct {
 	shut    chan struct{} // holds a token while shut
 	reached chan struct{}
@@ -168,8 +169,8 @@ func (g *gate) now() time.Time {
 	return clock.System()
 }
 
-// stopWriter submits a write and returns when the writer has taken it up and stands still;
-// open(g.open) lets it go on. The returned channel has the write's error.
+// stopWriter submits a write and returns when the writer has taken it up and stands still.
+// close(g.open) lets the writer continue. The returned channel has the write's error.
 func (g *gate) stopWriter(t *testing.T, tb table.Table, first ...table.Write) <-chan error {
 	t.Helper()
 	g.shut <- struct{}{}
@@ -179,7 +180,7 @@ func (g *gate) stopWriter(t *testing.T, tb table.Table, first ...table.Write) <-
 	return result
 }
 
-// awaitWaiting returns when so many transactions wait for the writer.
+// awaitWaiting returns when n transactions wait for the writer.
 func awaitWaiting(tb *sqlite.Table, n int) {
 	for tb.Waiting() < n {
 		runtime.Gosched()

@@ -10,18 +10,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// shape tells the statements of queries apart.
+// shape is the key by which the statement of a query is found.
 type shape struct {
 	index   table.Index
 	reverse bool
-	// resumed is a query of an index that goes on after a cursor.
+	// resumed is true for a query of an index that continues after a cursor.
 	resumed bool
 }
 
-// Each statement reads a half-open range: up from the lower bound, up to but not with the upper
-// one. Parameters: 1 the partition, 2 now, then the bounds, which in an index have three parts
-// where a cursor is one of them because items may share an index key. There is no LIMIT, as the
-// reader stops where it wants to and SQLite would compile a statement anew each time a LIMIT's
+// Each statement reads a half-open range: from the lower bound (included) to the upper bound
+// (not included). Parameters: 1 the partition, 2 now, then the bounds. In an index where one
+// of the bounds is a cursor, a bound has three parts, because items may share an index key.
+// There is no LIMIT: the reader stops where it wants to, and SQLite would compile a statement
+// again each time a LIMIT's parameter is bound.
 // parameter is bound.
 var querySQL = map[shape]string{
 	{"", false, false}:           primarySQL + ` ORDER BY sk`,
@@ -36,8 +37,8 @@ var querySQL = map[shape]string{
 	{table.ByDue, true, true}:    resumedDueSQL + dueReverse,
 }
 
-// SQLite compares the parts of a bound of three with those of each row, which is why only a resumed
-// query has such bounds.
+// SQLite compares the parts of a bound of three with those parts of each row. This is why only
+// a resumed query has such bounds.
 const (
 	living     = ` AND (expires IS NULL OR expires > ?2)`
 	primarySQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1 AND sk >= ?3 AND sk < ?4` + living
@@ -83,7 +84,8 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	return rd.query(ctx, query, newSpan(query, after), t.now().Unix())
 }
 
-// query reads one item more than the page holds, to know whether another page follows.
+// query reads one item more than the page holds, so that it knows whether another page
+// follows.
 func (r *reader) query(ctx context.Context, query table.Query, span span, now int64) (_ table.Page, err error) {
 	resumed := query.Index != "" && query.Cursor != ""
 	stmt, err := r.conn.Prepare(querySQL[shape{query.Index, query.Reverse, resumed}])
@@ -124,12 +126,12 @@ func placeOf(item *table.Item, index table.Index) table.Place {
 	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
 }
 
-// span is the half-open range of a query's statement. Its keys are zero but for a cursor's in an
-// index.
+// span is the half-open range of a query's statement. Its keys are zero, except a cursor's key
+// in an index.
 type span struct{ lower, upper table.Place }
 
 const (
-	// nextText added to a text makes the one that follows it directly in byte order.
+	// nextText, added to a text, makes the text that follows it directly in byte order.
 	nextText = "\x00"
 	// endText is greater than any UTF-8.
 	endText = "\xff"

@@ -3,23 +3,25 @@ package sqlite
 import "sync"
 
 const (
-	// maxGroup and maxGroupBytes bound the transactions that share a commit, and so how long the
-	// first one waits for the last. A transaction that is larger is committed all the same.
+	// maxGroup and maxGroupBytes bound the transactions that share a commit, and so the time
+	// that the first one waits for the last. A single transaction that is larger is still
+	// committed.
 	maxGroup      = 256
 	maxGroupBytes = 4 << 20
-	// heavyBytes is what makes a transaction a heavy one, for which no light one waits in a group.
+	// heavyBytes is the size above which a transaction is heavy. No light transaction waits
+	// for a heavy one in the same group.
 	heavyBytes = 256 << 10
 )
 
-// queue hands transactions to the writer, light ones and heavy ones in groups of their own. It has
-// no bound of its own: each entry is a caller that waits.
+// queue hands transactions to the writer, light and heavy ones in separate groups. It has no
+// bound of its own: each entry is a caller that waits.
 type queue struct {
-	// filled holds a token while there may be something to take.
+	// filled holds a token while the queue may hold a transaction.
 	filled chan struct{}
 
 	mu           sync.Mutex
 	light, heavy []*transaction
-	// isHeavy tells that the group that was begun last is of heavy transactions.
+	// isHeavy is true if the group that was begun last is of heavy transactions.
 	isHeavy bool
 	closed  bool
 }
@@ -45,11 +47,11 @@ func (q *queue) add(tx *transaction) error {
 	return nil
 }
 
-// count is for who holds q.mu.
+// count returns how many transactions wait. The caller holds q.mu.
 func (q *queue) count() int { return len(q.light) + len(q.heavy) }
 
-// begin takes the next group. When both wait, groups of light and of heavy transactions take turns,
-// so that a light one waits for the commit of one group of heavy ones at most.
+// begin takes the next group. When both kinds wait, groups of light and of heavy transactions
+// take turns. So a light transaction waits for the commit of at most one group of heavy ones.
 func (q *queue) begin(group []*transaction) []*transaction {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,8 +66,8 @@ func (q *queue) extend(group []*transaction) []*transaction {
 	return q.fill(group)
 }
 
-// fill appends waiting transactions of the group's kind, in the order in which they came, as far as
-// the group may grow. The caller holds q.mu.
+// fill appends waiting transactions of the group's kind, in the order in which they came, as
+// far as the group may grow. The caller holds q.mu.
 func (q *queue) fill(group []*transaction) []*transaction {
 	from := &q.light
 	if q.isHeavy {
@@ -86,14 +88,14 @@ func (q *queue) fill(group []*transaction) []*transaction {
 	return group
 }
 
-// drained reports that nothing waits and nothing will come.
+// drained reports that no transaction waits and that no more will come.
 func (q *queue) drained() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed && q.count() == 0
 }
 
-// close refuses transactions from now on; those that wait can still be taken.
+// close refuses new transactions from now on. The waiting transactions can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// readers is the set of reading connections. They are opened when first needed, and the one used
-// last is used next, so that a quiet server has one.
+// readers is the set of reading connections. They are opened when first needed, and the
+// connection that was used last is used next, so that a quiet server has one connection.
 type readers struct {
 	path  string
 	turns *turns
@@ -35,7 +35,7 @@ func newReaders(path string) *readers {
 	return &readers{path: path, turns: newTurns(count), count: count}
 }
 
-// take waits for a connection to read a partition; give must hand it back.
+// take waits for a connection to read a partition. The caller must hand it back with give.
 func (r *readers) take(ctx context.Context, partition string) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (r *readers) give(rd *reader) {
 	r.turns.give()
 }
 
-// close waits for the connections in use and closes all.
+// close waits for the connections in use and closes all connections.
 func (r *readers) close() error {
 	r.mu.Lock()
 	r.shut = true
@@ -156,7 +156,8 @@ func (r *reader) get(key table.Key, now int64) (*table.Item, error) {
 	return getItem(r.conn, getSQL, key, now, &r.scratch)
 }
 
-// getItem runs a statement that selects one row by key; nil when it is absent or has expired.
+// getItem runs a statement that selects one row by key. It returns nil when the item is absent
+// or has expired.
 func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[]byte) (*table.Item, error) {
 	stmt, err := conn.Prepare(sql)
 	if err != nil {
@@ -172,7 +173,7 @@ func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[
 	if found && !expired(stmt, now) {
 		item, err = readKnown(conn, stmt, key, scratch)
 	}
-	// A statement that is not reset would go on reading from the state as it is now.
+	// A statement that is not reset would continue to read from the present state.
 	return item, errors.Join(err, stmt.Reset())
 }
 

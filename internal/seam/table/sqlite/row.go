@@ -13,7 +13,8 @@ import (
 // indexes gives each secondary index its place among the columns.
 var indexes = [...]table.Index{table.ByList, table.ByDue}
 
-// indexKeys are an item's keys in the indexes, the zero Key where it has none.
+// indexKeys are an item's keys in the indexes, with the zero Key for an index that the item is
+// not in.
 type indexKeys [len(indexes)]table.Key
 
 func newIndexKeys(of map[table.Index]table.Key) indexKeys {
@@ -27,7 +28,7 @@ func newIndexKeys(of map[table.Index]table.Key) indexKeys {
 	return keys
 }
 
-// byName is nil where there are no keys.
+// byName returns nil if there are no keys.
 func (k indexKeys) byName() map[table.Index]table.Key {
 	var of map[table.Index]table.Key
 	for i, key := range k {
@@ -42,7 +43,7 @@ func (k indexKeys) byName() map[table.Index]table.Key {
 	return of
 }
 
-// row is an item in the form its columns have.
+// row is an item in the form that its columns have.
 type row struct {
 	expires int64 // Unix seconds, 0 for never
 	index   indexKeys
@@ -50,7 +51,7 @@ type row struct {
 	body    []byte
 }
 
-// The columns of a row that is read; a head is a row without its body, and the index due has
+// The columns of a row that is read. A head is a row without its body, and the index due has
 // references only.
 const (
 	dueColumns  = `pk, sk, expires, NULL, NULL, due_pk, due_sk`
@@ -59,7 +60,7 @@ const (
 	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
 )
 
-// maxInline is how large a body may be to be kept in its item's row.
+// maxInline is how large a body in its item's row may be. A larger body is kept elsewhere.
 const maxInline = 1024
 
 const (
@@ -72,7 +73,7 @@ const (
 	columnBodyID = columnBody + 1
 )
 
-// readItem makes an item of the row that stmt stands on. scratch is reused between calls.
+// readItem makes an item from the row that stmt stands on. scratch is reused between calls.
 func readItem(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
 	key := table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)}
 	return readKnown(conn, stmt, key, scratch)
@@ -100,8 +101,8 @@ func readKnown(conn *sqlite.Conn, stmt *sqlite.Stmt, key table.Key, scratch *[]b
 	return item, nil
 }
 
-// readBody returns the body of the row that stmt stands on, wherever it is kept; nil when there is
-// none.
+// readBody returns the body of the row that stmt stands on, wherever it is kept. It returns
+// nil if there is no body.
 func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
 	if stmt.ColumnLen(columnBody) > 0 {
 		return readBytes(stmt, columnBody, nil), nil
@@ -153,8 +154,8 @@ func expired(stmt *sqlite.Stmt, now int64) bool {
 	return expires != 0 && expires <= now
 }
 
-// expiresAt is the column's value for a time; items live in whole seconds. What ends before 1970
-// has ended, not none.
+// expiresAt is the column's value for a time, in whole seconds. A time before 1970 means that
+// the item has expired, not that it never expires.
 func expiresAt(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

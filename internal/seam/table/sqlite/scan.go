@@ -13,9 +13,10 @@ const scanSQL = `SELECT ` + rowColumns + ` FROM items WHERE (pk, sk) > (?1, ?2) 
 // scanPage is how many bytes the bodies of a page of a scan hold.
 const scanPage = 4 << 20
 
-// Scan hands all items to take, ordered by their keys; errors of take end it and are returned as
-// they are. What is written behind it meanwhile is not seen. It is for commands of an operator: no
-// request may ask for everything, and the seam has no such question.
+// Scan hands all items to take, ordered by their keys. An error of take ends it and is
+// returned unchanged. Scan does not see items that are written meanwhile at a place that it
+// has passed. It is for commands of an operator: no request may ask for all items, and the
+// seam has no such operation.
 func (t *Table) Scan(ctx context.Context, take func(*table.Item) error) error {
 	var after table.Key
 	for {
@@ -35,7 +36,7 @@ func (t *Table) Scan(ctx context.Context, take func(*table.Item) error) error {
 	}
 }
 
-// scanAfter returns the page behind a key, empty at the end.
+// scanAfter returns the page behind a key. The page is empty at the end.
 func (t *Table) scanAfter(ctx context.Context, after table.Key) (items []*table.Item, err error) {
 	r, err := t.readers.take(ctx, after.PK)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// TestAScanMeetsEveryItemOnce has more items than a page, large bodies among them, items of one
-// partition on two pages and one that has expired; each is rewritten while it is scanned.
+// TestAScanMeetsEveryItemOnce has more items than a page: some have large bodies, items of one
+// partition are on two pages, and one item has expired. Each is rewritten while it is scanned.
 func TestAScanMeetsEveryItemOnce(t *testing.T) {
 	t.Parallel()
 	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))

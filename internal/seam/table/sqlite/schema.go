@@ -10,22 +10,22 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// schemaVersion is what PRAGMA user_version says of files this code can use.
+// schemaVersion is the value of PRAGMA user_version of a file that this code can use.
 const schemaVersion = len(schema)
 
 // busyTimeout is how long a statement waits for another process's lock.
 const busyTimeout = 10 * time.Second
 
-// The page size is fixed when a file is made, and whether the file can shrink. Larger pages keep
-// items of a few KB in one piece.
+// The page size is fixed when a file is made, and so is the property that the file can shrink.
+// Larger pages keep items of a few KB in one piece.
 const pageSize = 8192
 
-// schema holds what makes a file of each version from one of the version before, the first from an
-// empty file.
+// schema holds the statements that make a file of each version from a file of the previous
+// version. The first make it from an empty file.
 var schema = [...][]string{
-	// The columns stand in the order in which they are needed, since SQLite reads a row only as far
-	// as asked: the body comes last. Each secondary index ends with the primary key, which orders
-	// items that share an index key.
+	// The columns stand in the order in which they are needed, because SQLite reads a row only
+	// as far as it must: the body comes last. Each secondary index ends with the primary key,
+	// which orders items that share an index key.
 	{
 		`CREATE TABLE items (
 		pk      TEXT NOT NULL,
@@ -43,9 +43,10 @@ var schema = [...][]string{
 		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
 		`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
 	},
-	// Where rows are ordered by their key, SQLite reads a row whole to compare it, so what finds an
-	// item must not pass large ones: their bodies are kept elsewhere, and go with the row that
-	// names them. Those of the first version stay where they are until they are written again.
+	// Where rows are ordered by their key, SQLite reads a whole row to compare it, so the
+	// search for an item must not pass large rows. So large bodies are kept elsewhere, and are
+	// deleted with the row that names them. The bodies of the first version stay where they
+	// are until they are written again.
 	{
 		`CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT`,
 		`ALTER TABLE items ADD COLUMN body_id INTEGER`,
@@ -54,10 +55,10 @@ var schema = [...][]string{
 		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
 		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
 	},
-	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by numbers,
-	// and their keys are one more index: a list, which seeks each of its rows, takes a quarter less
-	// of the processor than it did while rows stood in the order of their keys, and a write a
-	// fifth.
+	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by
+	// numbers, and their keys are one more index. A list seeks each of its rows: it takes a
+	// quarter less processor time than before, when rows stood in the order of their keys. A
+	// write takes a fifth less.
 	{
 		`ALTER TABLE items RENAME TO clustered`,
 		`CREATE TABLE items (
@@ -85,12 +86,12 @@ var schema = [...][]string{
 	},
 }
 
-// writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in
-// KiB, fills only with use; the writer's stays valid from group to group, unlike the readers'. The
-// log is folded into the file every thousand pages and, should a large transaction have swollen it,
-// cut back.
+// writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache,
+// in KiB, fills only with use. The writer's cache stays valid from group to group; the
+// readers' caches do not. The log is folded into the file every thousand pages. If a large
+// transaction has made the log very large, it is cut back.
 var writerSettings = [...]string{
-	// A row that is replaced takes its body with it.
+	// When a row is replaced, its body is deleted, too.
 	`PRAGMA recursive_triggers = ON`,
 	`PRAGMA synchronous = FULL`,
 	`PRAGMA cache_size = -16384`,
@@ -100,8 +101,8 @@ var writerSettings = [...]string{
 
 var readerSettings = [...]string{
 	`PRAGMA query_only = ON`,
-	// Each commit makes a reader drop its cache, so a larger one costs more to give back than it
-	// saves.
+	// Each commit makes a reader drop its cache, so a larger cache costs more to give back
+	// than it saves.
 	`PRAGMA cache_size = -256`,
 }
 
@@ -158,9 +159,10 @@ func openReader(path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// createSchema brings a new file, or one of an earlier version, to this one. It looks at the
-// version again under the write lock, since two processes may open a file at once. The log tells of
-// a file with items, since whoever starts the program waits for them to be written anew.
+// createSchema brings a new file, or a file of an earlier version, to this version. It looks
+// at the version again under the write lock, because two processes may open a file at once.
+// For a file with items it writes to the log, because the operator who starts the program
+// waits until they are written again.
 func createSchema(conn *sqlite.Conn, path string, o options) error {
 	if err := execAll(conn, beginSQL); err != nil {
 		return err
@@ -203,7 +205,7 @@ func readVersion(conn *sqlite.Conn) (int, error) {
 	return version, nil
 }
 
-// readInt runs a statement that is used once and answers with a number.
+// readInt runs a statement that is used once and returns a number.
 func readInt(conn *sqlite.Conn, sql string) (int, error) {
 	stmt, _, err := conn.PrepareTransient(sql)
 	if err != nil {

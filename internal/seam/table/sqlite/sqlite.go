@@ -33,24 +33,24 @@ type Option func(*options)
 type options struct {
 	now clock.Clock
 	log *slog.Logger
-	// unsynced writers leave it to the system when a commit reaches the disk.
+	// unsynced writers let the system decide when a commit reaches the disk.
 	unsynced bool
 }
 
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
 func WithClock(now clock.Clock) Option { return func(o *options) { o.now = now } }
 
-// WithLogger sets where is told what no caller is: that a file of an earlier version is rewritten,
-// and trouble with erasing expired items. The default is slog's.
+// WithLogger sets the log for events that are reported to no caller: that a file of an earlier
+// version is rewritten, and errors when expired items are erased. The default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithoutSync makes commits return before they are on the disk. A crash of the machine may then
-// lose or damage the table, so only tests that do not prove durability use it.
+// WithoutSync makes commits return before they are on the disk. A crash of the machine may
+// then lose or damage the table, so only tests that do not prove durability use it.
 func WithoutSync() Option { return func(o *options) { o.unsynced = true } }
 
-// Open opens the table in the file at path, which is created if need be; its folder must exist.
-// Beside it SQLite keeps two more files, with "-wal" and "-shm" added to the name. A file of a
-// newer version of this package is refused.
+// Open opens the table in the file at path. It creates the file if there is none; the file's
+// folder must exist. Beside it SQLite keeps two more files, with "-wal" and "-shm" added to
+// the name. A file of a newer version of this package is refused.
 func Open(path string, opts ...Option) (*Table, error) {
 	o := options{now: clock.System, log: slog.Default()}
 	for _, opt := range opts {
@@ -77,7 +77,8 @@ func (t *Table) Close() error {
 	t.closing.Do(func() {
 		t.queue.close()
 		<-t.writer.done
-		// The writer's connection goes last, as only it may fold the write-ahead log into the file.
+		// The writer's connection is closed last, because only it may fold the write-ahead log
+		// into the file.
 		t.closeErr = errors.Join(t.readers.close(), t.writer.conn.Close())
 	})
 	if t.closeErr != nil {
@@ -86,5 +87,5 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Watch returns a watcher of what this process writes to the key.
+// Watch returns a watcher of this process's writes to the key.
 func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }

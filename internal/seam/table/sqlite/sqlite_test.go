@@ -144,7 +144,8 @@ func TestExpiredItemsAreErased(t *testing.T) {
 	wantError(t, tb.Transact(t.Context(), put("p", "stays")), nil)
 	wantRows(t, path, expiring+1)
 	seconds.Add(61)
-	// Each of these lets the writer erase a batch, the last one proves that it has.
+	// Each of these writes lets the writer erase a batch, the last one proves that it has
+	// erased.
 	for range 5 {
 		wantError(t, tb.Transact(t.Context(), table.Update{Key: key("p", "stays")}), nil)
 	}
@@ -180,7 +181,7 @@ func TestWatcherIsWokenOnceAndForItsKeyOnly(t *testing.T) {
 	}
 }
 
-// TestEveryReadIsOneRange guards against a statement whose plan scans or sorts.
+// TestEveryReadIsOneRange checks that no statement's plan scans or sorts.
 func TestEveryReadIsOneRange(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)

@@ -8,11 +8,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// headSQL reads what conditions and updates can be about: all but the body.
+// headSQL reads everything that conditions and updates can use: all columns except the body.
 const headSQL = `SELECT ` + headColumns + ` FROM items WHERE pk = ?1 AND sk = ?2`
 
-// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to
-// 9 the index keys, 10 where a large body is.
+// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires,
+// 6 to 9 the index keys, 10 the number of a large body.
 const (
 	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk, body_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
 	insertSQL     = `INSERT INTO items ` + storedColumns + ` ON CONFLICT DO NOTHING`
@@ -22,9 +22,10 @@ const (
 	deleteBodySQL = `DELETE FROM bodies WHERE id = ?1`
 )
 
-// updateSQL names only the columns that change, as SQLite leaves alone the indexes on columns that
-// are not named. FAIL, as an error takes back the group anyway: to be able to take back the
-// statement alone SQLite would keep a copy of each page, which is a sixth of what the writer does.
+// updateSQL names only the columns that change, because SQLite leaves alone the indexes on
+// columns that are not named. FAIL, because an error rolls back the whole group anyway: to be
+// able to roll back the statement alone, SQLite would keep a copy of each page, which is a
+// sixth of the writer's work.
 var updateSQL = map[updateShape]string{
 	{body: false, moved: false}: `UPDATE OR FAIL items SET attrs = ?3 WHERE pk = ?1 AND sk = ?2`,
 	{body: true, moved: false}:  `UPDATE OR FAIL items SET attrs = ?3, body = ?4, body_id = ?10 WHERE pk = ?1 AND sk = ?2`,
@@ -44,7 +45,7 @@ const (
 	paramBodyID  = 10
 )
 
-// store runs insertSQL or replaceSQL, and reports whether there is a row by it now.
+// store runs insertSQL or replaceSQL, and reports whether it stored the row.
 func (w *writer) store(sql string, wr *write) (stored bool, err error) {
 	id, err := w.storeBody(wr.row.body)
 	if err != nil {
@@ -69,7 +70,7 @@ func (w *writer) store(sql string, wr *write) (stored bool, err error) {
 	return false, w.deleteBody(id)
 }
 
-// update stores what an Update changes of a row.
+// update stores the changes that an Update makes to a row.
 func (w *writer) update(wr *write) error {
 	shape := updateShape{body: wr.row.body != nil, moved: wr.moved}
 	id, err := w.storeBody(wr.row.body)
@@ -93,8 +94,8 @@ func (w *writer) update(wr *write) error {
 	return nil
 }
 
-// storeBody keeps a body that is too large for a row, and returns where; 0 for one that is not. The
-// row that is to name it must follow.
+// storeBody keeps a body that is too large for a row, and returns its number. It returns 0 for
+// a body that is not too large. The row that is to name the body must follow.
 func (w *writer) storeBody(body []byte) (id int64, err error) {
 	if len(body) <= maxInline {
 		return 0, nil
@@ -108,10 +109,10 @@ func (w *writer) storeBody(body []byte) (id int64, err error) {
 		return 0, fmt.Errorf("put body: %w", err)
 	}
 	id = w.conn.LastInsertRowID()
-	return id, stmt.ClearBindings() // which would keep a copy of it
+	return id, stmt.ClearBindings() // otherwise the binding would keep a copy of the body
 }
 
-// deleteBody takes back what storeBody did.
+// deleteBody undoes storeBody.
 func (w *writer) deleteBody(id int64) error {
 	if id == 0 {
 		return nil
@@ -127,7 +128,7 @@ func (w *writer) deleteBody(id int64) error {
 	return nil
 }
 
-// bindBody binds a body, or where it is.
+// bindBody binds a body, or the number of a body that is kept elsewhere.
 func bindBody(stmt *sqlite.Stmt, body []byte, id int64) {
 	switch {
 	case id != 0:
@@ -158,8 +159,8 @@ func (w *writer) bindKey(sql string, key table.Key) (*sqlite.Stmt, error) {
 	return stmt, nil
 }
 
-// bindIndex leaves the columns of an index the item is not in NULL, which keeps it out of the
-// partial index.
+// bindIndex leaves the columns NULL for an index that the item is not in. This keeps the item
+// out of the partial index.
 func bindIndex(stmt *sqlite.Stmt, keys indexKeys) {
 	for i, key := range keys {
 		if key.PK == "" {

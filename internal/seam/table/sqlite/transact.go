@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Transact applies all writes or none. See the package comment for what an ending context does.
+// Transact applies all writes or none of them. The package comment says what happens when the
+// context ends.
 func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := table.Validate(writes); err != nil {
 		return fmt.Errorf("transact: %w", err)
@@ -24,19 +25,19 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	return tx.wait()
 }
 
-// transaction is one call of Transact on its way through the writer. What can be prepared is, in
-// the caller's goroutine, since the writer's time is what limits throughput.
+// transaction is one call of Transact on its way through the writer. The caller's goroutine
+// prepares as much as possible, because the writer's time is what limits throughput.
 type transaction struct {
 	ctx    context.Context
 	writes []write
-	attrs  []byte // backs the rows of writes
-	bytes  int    // of the bodies, which make a transaction heavy
+	attrs  []byte // holds the encoded attributes of the rows of writes
+	bytes  int    // size of the bodies, which decides whether a transaction is heavy
 
 	state atomic.Int32
 	done  chan error
 }
 
-// A transaction is taken up by the writer or given up by its caller, whoever comes first.
+// A transaction is taken up by the writer or given up by its caller, whichever happens first.
 const (
 	waiting int32 = iota
 	takenUp
@@ -47,12 +48,12 @@ const (
 type write struct {
 	table.Write
 	key table.Key
-	// row is what is to be stored: known from the start for a Put, computed by the writer for an
+	// row is the row to store: known from the start for a Put, computed by the writer for an
 	// Update.
 	row row
-	// blind writes need not look at what stands under their key before they are carried out.
+	// blind writes need not look at the item under their key before they are carried out.
 	blind bool
-	// fresh is a Put that must find nothing; the insertion itself decides that.
+	// fresh is a Put that must find no item. The insertion itself decides that.
 	fresh bool
 	// moved is an Update that changes the item's place in an index.
 	moved bool
@@ -104,8 +105,8 @@ func onlyAbsent(cond table.Cond) bool {
 	return len(terms) == 1 && terms[0].Op == table.OpAbsent
 }
 
-// wait returns the outcome, or the context's error when it ends before the writer took the
-// transaction up.
+// wait returns the outcome, or the context's error when the context ends before the writer
+// took the transaction up.
 func (tx *transaction) wait() error {
 	var err error
 	select {
@@ -120,8 +121,8 @@ func (tx *transaction) wait() error {
 	return err
 }
 
-// takeUp reports whether the writer may carry the transaction out; if not, its caller is gone or
-// about to be answered.
+// takeUp reports whether the writer may carry the transaction out. If not, its caller has gone
+// or is about to be answered.
 func (tx *transaction) takeUp() bool {
 	if tx.ctx.Err() != nil {
 		return false
@@ -129,7 +130,8 @@ func (tx *transaction) takeUp() bool {
 	return tx.state.CompareAndSwap(waiting, takenUp)
 }
 
-// recycle lets another call reuse the memory, which only a transaction that was answered may do.
+// recycle lets another call reuse the memory. Only a transaction that was answered may call
+// it.
 func (tx *transaction) recycle() {
 	const keep = 64 << 10
 	clear(tx.writes)

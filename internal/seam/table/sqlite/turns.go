@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// turns gives a number of places to readers. Those who wait get a place in turn by whose items they
-// read, and for one owner in turn by partition. So nobody waits for all who read one large
-// partition, and no owner for all who read another's.
+// turns gives a number of places to readers. Waiting readers get places in turn by the owner
+// whose items they read, and within one owner in turn by partition. So no reader waits for all
+// the readers of one large partition, and no owner waits for all the readers of another
+// owner's items.
 type turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting line
 }
 
-// line is a number of waiters who are in turn by name, or one after the other.
+// line is a queue of waiters. They get places in turn by name, or one after the other.
 type line struct {
-	// order has the names of the lines in which somebody waits, the next one first.
+	// order has the names of the lines that have waiters, the next one first.
 	order   []string
 	named   map[string]*line
 	waiters []*waiter
@@ -69,7 +70,8 @@ func (t *turns) give() {
 	t.free++
 }
 
-// ownerOf is what the partitions of one owner have in common: the first two parts of their names.
+// ownerOf is the common part of the partitions of one owner: the first two parts of their
+// names.
 func ownerOf(partition string) string {
 	kind, rest, _ := strings.Cut(partition, "#")
 	name, _, _ := strings.Cut(rest, "#")
@@ -93,7 +95,7 @@ func (l *line) add(w *waiter, path ...string) {
 	of.add(w, path[1:]...)
 }
 
-// next takes the waiter out whose turn it is; nil for none.
+// next removes and returns the waiter whose turn it is. It returns nil if there is no waiter.
 func (l *line) next() *waiter {
 	for len(l.waiters) > 0 {
 		w := l.waiters[0]

@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// inLine are those who wait for a place, in the order in which they came.
+// inLine are the readers that wait for a place, in the order in which they came.
 type inLine struct {
 	*turns
 	served chan string
 }
 
-// wait has somebody wait for a place to read the partition, and returns when they do.
+// wait starts a reader that waits for a place to read the partition, and returns when it
+// waits.
 func (l inLine) wait(ctx context.Context, t *testing.T, partition string) {
 	t.Helper()
 	before := l.count()
@@ -34,7 +35,7 @@ func (l inLine) count() int {
 	return l.waiting.count()
 }
 
-// count is how many wait who have not gone.
+// count returns how many waiters have not gone.
 func (l *line) count() int {
 	n := 0
 	for _, w := range l.waiters {
@@ -48,8 +49,8 @@ func (l *line) count() int {
 	return n
 }
 
-// TestAttackReadersOfOnePartition wait in any number: a reader of another partition waits for one
-// of them at most, and one of another owner for one of each owner.
+// TestAttackReadersOfOnePartition of any number: a reader of another partition waits for at
+// most one of them, and a reader of another owner waits for at most one reader of each owner.
 func TestAttackReadersOfOnePartition(t *testing.T) {
 	t.Parallel()
 	const attackers = 50

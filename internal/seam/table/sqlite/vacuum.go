@@ -9,24 +9,25 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Pages that deletions free are given back to the file system in steps beside other work: a step
-// moves the last pages of the file to where free ones are, and cuts the file.
+// Pages that deletions free are given back to the file system in steps beside other work: a
+// step moves the last pages of the file to the places of free pages, and cuts the file.
 const (
-	// vacuumStep is how many pages a step moves at most: a writer that comes meanwhile waits for a
-	// few milliseconds.
+	// vacuumStep is how many pages a step moves at most: a write that comes meanwhile waits
+	// for a few milliseconds.
 	vacuumStep = 32
-	// idlePause and busyPause are how long the writer rests after a step, in times of the step,
-	// while nobody writes and while somebody does.
+	// idlePause and busyPause are how long the writer rests after a step, in multiples of the
+	// step's duration: idlePause if nothing was written meanwhile, busyPause if something was.
 	idlePause = 1
 	busyPause = 9
 	// vacuumLook is how often the writer looks for free pages.
 	vacuumLook = 250 * time.Millisecond
-	// An eighth of the pages, and at least keptPages, stay free for what is written next.
+	// An eighth of the pages, and at least keptPages, stay free for the next writes.
 	keptPages = 512
 	keptShare = 8
 )
 
-// incremental is what PRAGMA auto_vacuum says of a file whose free pages can be given back.
+// incremental is the value of PRAGMA auto_vacuum for a file whose free pages can be given
+// back.
 const incremental = 2
 
 const (
@@ -36,13 +37,13 @@ const (
 
 var vacuumSQL = `PRAGMA incremental_vacuum(` + strconv.Itoa(vacuumStep) + `)`
 
-// vacuum is how far the writer is with giving pages back.
+// vacuum is the state of the writer's work to give pages back.
 type vacuum struct {
-	// next is when the writer looks again, or makes the next step.
+	// next is the time when the writer looks again, or makes the next step.
 	next time.Time
-	// pending says that the last look or step has left pages to give back.
+	// pending is true if the last look or step has left pages to give back.
 	pending bool
-	// written says that something was written since the last look.
+	// written is true if there was a write since the last look.
 	written bool
 }
 
@@ -54,8 +55,8 @@ func (v *vacuum) wait() time.Duration {
 	return max(0, time.Until(v.next))
 }
 
-// giveBack makes the next step if it is time for one. Trouble is only logged: the pages are free
-// for the table all the same.
+// giveBack makes the next step if it is time for one. An error is only logged: the table can
+// still use the free pages.
 func (w *writer) giveBack() {
 	now := time.Now()
 	if now.Before(w.vacuum.next) {
@@ -86,8 +87,8 @@ func (w *writer) giveBack() {
 	}
 }
 
-// step gives some pages back if there are enough, and tells whether it did and whether that leaves
-// more of them.
+// step gives some pages back if there are enough. It reports whether it did so, and whether
+// there are still more pages to give back.
 func (w *writer) step() (moved, more bool, err error) {
 	many, err := w.manyFree()
 	if err != nil || !many {
@@ -100,7 +101,7 @@ func (w *writer) step() (moved, more bool, err error) {
 	return true, more, err
 }
 
-// manyFree tells whether there are more free pages than are kept.
+// manyFree reports whether there are more free pages than the number that is kept.
 func (w *writer) manyFree() (bool, error) {
 	free, err := w.number(freePagesSQL)
 	if err != nil || free <= keptPages {
@@ -110,7 +111,7 @@ func (w *writer) manyFree() (bool, error) {
 	return free > pages/keptShare, err
 }
 
-// number runs a statement that answers with a number.
+// number runs a statement that returns a number.
 func (w *writer) number(sql string) (int, error) {
 	stmt, err := w.conn.Prepare(sql)
 	if err != nil {
@@ -121,9 +122,9 @@ func (w *writer) number(sql string) (int, error) {
 	return number, errors.Join(err, stmt.Reset())
 }
 
-// makeIncremental rewrites a file of an earlier program such that its free pages can be given back.
-// It is atomic. A file that cannot be rewritten now is used as it is, and the next start tries
-// again.
+// makeIncremental rewrites a file of an earlier program so that its free pages can be given
+// back. The rewrite is atomic. A file that cannot be rewritten now is used as it is, and the
+// next start tries again.
 func makeIncremental(conn *sqlite.Conn, path string, o options) error {
 	mode, err := readInt(conn, `PRAGMA auto_vacuum`)
 	if err != nil || mode == incremental {
@@ -141,7 +142,7 @@ func makeIncremental(conn *sqlite.Conn, path string, o options) error {
 	return nil
 }
 
-// fileSize is 0 where nobody can say.
+// fileSize returns 0 if the size cannot be read.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const mib = 1 << 20
 
-// fill stores so many MiB.
+// fill stores the given number of MiB.
 func fill(t *testing.T, tb table.Table, pk string, megabytes int) {
 	t.Helper()
 	for i := range megabytes {
@@ -34,7 +34,7 @@ func empty(t *testing.T, tb table.Table, pk string, megabytes int) {
 	}
 }
 
-// awaitSize returns when the file has at most so many bytes.
+// awaitSize returns when the file has at most the given number of bytes.
 func awaitSize(t *testing.T, path string, most int64) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -64,8 +64,8 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestDeletedDataGivesItsDiskBack fills a file, deletes most of it, and sees the file shrink while
-// others write. What is left is whole.
+// TestDeletedDataGivesItsDiskBack fills a file, deletes most of it, and checks that the file
+// shrinks while other writers write. The remaining data is complete.
 func TestDeletedDataGivesItsDiskBack(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -91,7 +91,7 @@ func TestDeletedDataGivesItsDiskBack(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotShrinkIsRewritten when it is opened, with all that is in it.
+// TestAFileThatCannotShrinkIsRewritten when it is opened, with all of its items.
 func TestAFileThatCannotShrinkIsRewritten(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)

@@ -19,7 +19,7 @@ const (
 	rollbackSQL = `ROLLBACK`
 )
 
-// writer is the goroutine that alone writes in this process.
+// writer is the only goroutine that writes in this process.
 type writer struct {
 	conn     *sqlite.Conn
 	queue    *queue
@@ -29,9 +29,9 @@ type writer struct {
 	done     chan struct{}
 
 	group    []*transaction
-	verdicts []error // the outcome of each transaction of the group, should it be committed
+	verdicts []error // the outcome of each transaction of the group, if it is committed
 	scratch  []byte
-	erasedAt int64 // when expired items were last looked for, in Unix seconds
+	erasedAt int64 // when the writer last looked for expired items, in Unix seconds
 	vacuum   vacuum
 }
 
@@ -71,8 +71,9 @@ func (w *writer) commitWaiting() {
 }
 
 // commitGroup brings every transaction of the group to its verdict. An error that is not one
-// transaction's own (a full disk, an input the store refuses) rolls all of them back, and then each
-// is tried alone, so that it fails only those it must.
+// transaction's own error (a full disk, an input that the store refuses) rolls all of them
+// back. Then each transaction is tried alone, so that the error fails only the transactions
+// that it must fail.
 func (w *writer) commitGroup() {
 	w.dropGivenUp(0)
 	if len(w.group) == 0 {
@@ -99,7 +100,7 @@ func (w *writer) commitGroup() {
 	}
 }
 
-// applyGroup applies the group's transactions and those that arrive meanwhile.
+// applyGroup applies the group's transactions and the transactions that arrive meanwhile.
 func (w *writer) applyGroup() error {
 	now := w.now().Unix()
 	w.verdicts = w.verdicts[:0]
@@ -132,8 +133,8 @@ func (w *writer) commitAlone(tx *transaction) error {
 	return verdict
 }
 
-// dropGivenUp takes transactions whose context has ended out of the group, from its i-th on, and
-// answers them.
+// dropGivenUp takes transactions whose context has ended out of the group, from the i-th on,
+// and answers them.
 func (w *writer) dropGivenUp(i int) {
 	kept := w.group[:i]
 	for _, tx := range w.group[i:] {
@@ -153,7 +154,7 @@ func (w *writer) failAll(err error) {
 	}
 }
 
-// answer wakes the watchers of what was committed before the callers learn of it.
+// answer wakes the watchers of the committed writes before the callers learn of the result.
 func (w *writer) answer() {
 	for i, tx := range w.group {
 		if w.verdicts[i] == nil {
@@ -164,7 +165,7 @@ func (w *writer) answer() {
 	clear(w.group)
 }
 
-// named says that the disk is full where SQLite says so in its own way.
+// named adds that the disk is full if SQLite reports this with its own error.
 func named(err error) error {
 	if err != nil && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull {
 		return fmt.Errorf("%w: %w", disk.ErrFull, err)
@@ -194,7 +195,7 @@ func (w *writer) commit() error {
 	return nil
 }
 
-// rollback leaves no transaction open; after some errors SQLite has rolled back by itself.
+// rollback leaves no transaction open. After some errors SQLite has rolled back by itself.
 func (w *writer) rollback() error {
 	if w.conn.AutocommitEnabled() {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// conditionCases decide each condition on an item that is there and on one that is not, by every
-// kind of write.
+// conditionCases decide each condition on an item that exists and on an item that does not, by
+// every kind of write.
 var conditionCases = []testCase{
 	{"each condition holds as defined on a present and an absent item", func(f *fixture) {
 		present := sample(key("p", "there"))
@@ -68,7 +68,7 @@ var conditionCases = []testCase{
 	}},
 }
 
-// wantHolds decides a condition through a Check, a Put and a Delete, and undoes what they wrote.
+// wantHolds decides a condition through a Check, a Put and a Delete, and undoes their writes.
 func (f *fixture) wantHolds(name string, cond table.Cond, item table.Item, want bool) {
 	f.Helper()
 	_, err := f.Get(f.Context(), item.Key)

@@ -103,7 +103,7 @@ var expiryCases = []testCase{
 	}},
 }
 
-// expiring is an item of partition p that expires so much after now.
+// expiring is an item of partition p that expires at this duration after now.
 func (f *fixture) expiring(sk string, after time.Duration) table.Item {
 	return table.Item{
 		Key:     key("p", sk),

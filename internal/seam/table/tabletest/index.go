@@ -175,7 +175,7 @@ var indexCases = []testCase{
 	}},
 }
 
-// seenBy is what a query on an index returns of an item.
+// seenBy is the form in which a query on an index returns an item.
 func seenBy(index table.Index, item table.Item) table.Item {
 	if index.Whole() {
 		return item
@@ -197,8 +197,8 @@ func (f *fixture) indexed(query table.Query) []string {
 	return sortKeysOf(items)
 }
 
-// wantIndexed waits until a query on an index, which may lag behind, answers the items with these
-// sort keys of their own.
+// wantIndexed waits until a query on an index, which may lag behind, returns the items with
+// these sort keys of their own.
 func (f *fixture) wantIndexed(query table.Query, want ...string) {
 	f.Helper()
 	f.eventually(func() string { return diff(f.indexed(query), want) })

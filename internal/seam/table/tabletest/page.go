@@ -119,8 +119,8 @@ func (f *fixture) wantPage(query table.Query, want ...int) string {
 	return page.Cursor
 }
 
-// wantPages checks that all pages but the last are full, that only the last has no cursor, and that
-// together they are want.
+// wantPages checks that all pages except the last are full, that only the last has no cursor,
+// and that together they are want.
 func (f *fixture) wantPages(query table.Query, want []string) {
 	f.Helper()
 	for {

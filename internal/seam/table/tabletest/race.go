@@ -119,7 +119,7 @@ var raceCases = []testCase{
 }
 
 // race runs the writers' transactions at once, checks that exactly one succeeds and that check
-// finds no fault with the error of each other, and returns the winner.
+// finds no fault with the error of each other writer, and returns the winner.
 func (f *fixture) race(writers int, writes func(i int) []table.Write, check func(*table.ConditionFailed) string) int {
 	f.Helper()
 	var winner, wins atomic.Int64
@@ -151,7 +151,8 @@ func (f *fixture) race(writers int, writes func(i int) []table.Write, check func
 	return int(winner.Load())
 }
 
-// increment reads an item and adds 1 under the condition that nobody else did, until it succeeds.
+// increment reads an item and adds 1 under the condition that no other writer changed it,
+// until it succeeds.
 func (f *fixture) increment(k table.Key) {
 	for {
 		item, err := f.Get(f.Context(), k)

@@ -1,9 +1,9 @@
-// Package tabletest is the conformance suite of package table: what it proves is what code above
-// the seam may rely on, so every adapter runs all of it.
+// Package tabletest is the conformance suite of package table. Code above the seam may rely on
+// everything that it proves, so every adapter runs all of it.
 //
-// Run opens many tables and runs its cases in parallel. The cases are split into files by subject.
-// Where the seam leaves room (an index that lags behind, a wake-up without a change) they wait for
-// what must come and never judge what may.
+// Run opens many tables and runs its cases in parallel. The cases are split into files by
+// subject. Where the seam leaves room (an index that lags behind, a wake-up without a change),
+// the cases wait for the result that must come and do not judge a result that is only allowed.
 package tabletest
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Factory opens the table whose data are kept under dir, an existing folder of this test alone; an
-// adapter without files can use it as a name. Opening the same dir again, after closing, must find
-// the same data. Items expire by the given clock.
+// Factory opens the table whose data are kept under dir, an existing folder of this test
+// alone. An adapter without files can use it as a name. Opening the same dir again, after
+// closing, must find the same data. Items expire by the given clock.
 type Factory func(t *testing.T, dir string, now clock.Clock) (tb table.Table, shut func() error)
 
 // Run proves that the tables that open makes keep the promises of package table.
@@ -58,16 +58,16 @@ func Run(t *testing.T, open Factory) {
 	}
 }
 
-// testCase is one promise; its name says which.
+// testCase is one promise. Its name says which promise.
 type testCase struct {
 	name string
 	run  func(f *fixture)
 }
 
-// patience is how long a case waits for what must come.
+// patience is how long a case waits for a result that must come.
 const patience = 30 * time.Second
 
-// fixture is a case's own table and clock, with the checks cases are written in.
+// fixture is a case's own table and clock, with the checks that the cases use.
 type fixture struct {
 	*testing.T
 	table.Table
@@ -127,7 +127,7 @@ func (f *fixture) put(items ...table.Item) {
 	}
 }
 
-// wantItem checks what stands under the item's key.
+// wantItem checks the item that stands under the key.
 func (f *fixture) wantItem(want table.Item) {
 	f.Helper()
 	got, err := f.Get(f.Context(), want.Key)
@@ -159,7 +159,7 @@ func (f *fixture) wantFailed(write int, item *table.Item, writes ...table.Write)
 	f.wantEqual(failed, &table.ConditionFailed{Write: write, Item: item})
 }
 
-// wantRefused checks that a transaction fails otherwise than by a condition.
+// wantRefused checks that a transaction fails for another reason than a condition.
 func (f *fixture) wantRefused(writes ...table.Write) {
 	f.Helper()
 	err := f.Transact(f.Context(), writes...)
@@ -176,13 +176,14 @@ func (f *fixture) wantEqual(got, want any) {
 	}
 }
 
-// diff takes nil and empty attributes, bodies and indexes for the same.
+// diff treats nil and empty attributes, bodies and indexes as equal.
 func diff(got, want any) string { return cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBodies) }
 
-// wholeBodies compares bodies in one go, as byte by byte takes seconds for megabytes.
+// wholeBodies compares bodies as a whole, because byte by byte takes seconds for megabytes.
 var wholeBodies = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))
 
-// eventually checks until nothing differs, for what an adapter may deliver late.
+// eventually checks until there is no difference, for a result that an adapter may deliver
+// late.
 func (f *fixture) eventually(difference func() string) {
 	f.Helper()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -1,4 +1,4 @@
-// Package testtable opens the table of a test of the domain: one in an SQLite file or, with the tag
-// dynamo, one in the DynamoDB Local whose URL is in SLIPWAY_TEST_DYNAMODB, so that the same tests
-// hold both adapters to what the domain needs of them.
+// Package testtable opens the table for a test of the domain: a table in an SQLite file or,
+// with the tag dynamo, a table in the DynamoDB Local whose URL is in SLIPWAY_TEST_DYNAMODB. So
+// the same tests check in both adapters everything that the domain needs.
 package testtable

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// Open opens a new table on a clock, which is closed when the test ends. It erases nothing by
-// itself: DynamoDB Local would go by the machine's clock.
+// Open opens a new table on a clock. The table is closed when the test ends. It does not erase
+// expired items by itself: DynamoDB Local would use the machine's clock.
 func Open(t testing.TB, now clock.Clock) table.Table {
 	t.Helper()
 	endpoint := os.Getenv("SLIPWAY_TEST_DYNAMODB")

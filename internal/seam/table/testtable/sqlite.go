@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// Open opens a new table on a clock, which is closed when the test ends.
+// Open opens a new table on a clock. The table is closed when the test ends.
 func Open(t testing.TB, now clock.Clock) table.Table {
 	t.Helper()
 	return fixtures.Table(t, sqlite.WithClock(now))

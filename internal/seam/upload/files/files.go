@@ -1,8 +1,8 @@
 // Package files keeps uploads in a directory of one machine, and takes them over HTTP.
 //
-// An upload comes with no key of the client's: the address that Grant gives out is signed, and the
-// signature is what lets one in. It is worth a PUT of one object that is not there yet, until it
-// expires.
+// A client needs no API key for an upload: the address that Grant returns is signed, and the
+// signature authorizes the request. It is good for a PUT of one object that does not exist
+// yet, until it expires.
 package files
 
 import (
@@ -37,9 +37,9 @@ const Route = "PUT " + prefix + "{workspace}/{deployment}/{object}"
 
 const (
 	prefix = "/uploads/"
-	// purpose is what the signatures of addresses are for.
+	// purpose is the purpose of the signatures of addresses.
 	purpose = "upload address"
-	// halves are files that are being received.
+	// halves begins the names of files that are being received.
 	halves = ".receiving-"
 
 	paramExpires   = "expires"
@@ -54,17 +54,17 @@ type Store struct {
 	room   Room
 
 	mu sync.Mutex
-	// receiving are the bytes that may be on their way in, by workspace.
+	// receiving counts the bytes that may still arrive, by workspace.
 	receiving map[string]int64
 }
 
-// Room refuses to keep another tarball of a workspace.
+// Room returns an error if the workspace has no room for another tarball.
 type Room func(ctx context.Context, workspace string) error
 
 var _ upload.Store = (*Store)(nil)
 
-// Open opens the store in a directory, which is made if need be. No other process may have it: what
-// was received in part by an earlier one is erased.
+// Open opens the store in a directory, which it creates if there is none. No other process may
+// use the directory: tarballs that an earlier process has received only in part are erased.
 func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
@@ -83,19 +83,20 @@ func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
 	return &Store{root: root, hasher: hasher, now: now, receiving: map[string]int64{}}, nil
 }
 
-// Bound has the store ask for room before it takes a tarball. What is received counts as its size
-// by then.
+// Bound makes the store call room before it takes a tarball. At that time, Size already counts
+// the tarball that is being received.
 func (s *Store) Bound(room Room) { s.room = room }
 
-// Size returns how many bytes the tarballs of a workspace take, with those that are being received.
+// Size returns how many bytes the tarballs of a workspace take, with the tarballs that are
+// being received.
 func (s *Store) Size(workspace string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.receiving[workspace] + disk.Taken(filepath.Join(s.root.Name(), workspace), math.MaxInt64)
 }
 
-// reserve counts what a request may bring, for as long as it is received, and asks whether there is
-// room for it.
+// reserve counts the bytes that a request may bring, for as long as it is received, and asks
+// whether there is room for them.
 func (s *Store) reserve(ctx context.Context, workspace string, size int64) (free func(), err error) {
 	if size < 0 {
 		size = upload.MaxSize
@@ -119,7 +120,7 @@ func (s *Store) reserve(ctx context.Context, workspace string, size int64) (free
 	return free, nil
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
 // Grant implements upload.Store.
@@ -139,8 +140,8 @@ var (
 	errSize    = fault.New(fault.TooLarge, "The body has more than %d bytes.", upload.MaxSize)
 )
 
-// Handler takes uploads. What is wrong with a request is a fault that it hands to fail, which
-// answers.
+// Handler takes uploads. If a request is wrong, it passes a fault to fail, which answers the
+// request.
 func (s *Store) Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.receive(w, r); err != nil {
@@ -188,8 +189,8 @@ func (s *Store) granted(r *http.Request) (upload.Ref, error) {
 	return ref, nil
 }
 
-// put writes a tarball whole and durably, or not at all. One that is there stays as it is: a
-// revision may have been built from it.
+// put writes a tarball completely and durably, or not at all. An existing tarball stays as it
+// is: a revision may have been built from it.
 func (s *Store) put(ref upload.Ref, body io.Reader) (err error) {
 	name := filepath.FromSlash(ref.Path())
 	if _, err := s.root.Stat(name); err == nil {
@@ -208,10 +209,10 @@ func (s *Store) put(ref upload.Ref, body io.Reader) (err error) {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return s.root.Link(half, name) // which does not replace one that came first
+	return s.root.Link(half, name) // which does not replace a file that came first
 }
 
-// Open returns a tarball; upload.ErrMissing when there is none.
+// Open returns a tarball, or upload.ErrMissing when there is no such tarball.
 func (s *Store) Open(_ context.Context, ref upload.Ref) (io.ReadCloser, error) {
 	file, err := s.root.Open(filepath.FromSlash(ref.Path()))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +236,8 @@ func (s *Store) List(_ context.Context, workspace, deployment string) ([]upload.
 	return refs, err
 }
 
-// Remove implements upload.Store. The directory of a deployment goes with the last of its tarballs.
+// Remove implements upload.Store. The directory of a deployment is removed with the last of
+// its tarballs.
 func (s *Store) Remove(_ context.Context, workspace, deployment string, refs []upload.Ref) error {
 	var failures []error
 	for _, ref := range refs {

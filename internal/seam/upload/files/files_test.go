@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	uploadtest.Run(t, func(t *testing.T) (uploadtest.Store, string) { return open(t, t.TempDir(), time.Now) })
 }
 
-// TestAnAddressIsGoodForOneUpload changes each part of an address that was given out.
+// TestAnAddressIsGoodForOneUpload changes each part of a granted address.
 func TestAnAddressIsGoodForOneUpload(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -85,7 +85,7 @@ func TestAnAddressIsGoodForOneUpload(t *testing.T) {
 	}
 }
 
-// zeros are so many zero bytes, of which a server is not told how many there are.
+// zeros returns n zero bytes. The request does not tell the server how many there are.
 func zeros(n int64) io.Reader {
 	return struct{ io.Reader }{io.LimitReader(endless{}, n)}
 }
@@ -94,7 +94,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestWhatIsTooLargeLeavesNothing sends more than there may be, said and unsaid.
+// TestWhatIsTooLargeLeavesNothing sends more bytes than are allowed, with and without the
+// length in the request.
 func TestWhatIsTooLargeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,7 +120,7 @@ func TestWhatIsTooLargeLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestOpenErasesHalves opens a directory in which a server died while it received something.
+// TestOpenErasesHalves opens a directory in which a server died while it received a tarball.
 func TestOpenErasesHalves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package remote keeps uploads on an agent host, where they are built (package agenthost). Clients
-// put them there themselves.
+// Package remote keeps uploads on an agent host, where they are built (package agenthost).
+// Clients send the tarballs to the host themselves.
 package remote
 
 import (
@@ -16,13 +16,13 @@ type Store struct{ host *wire.Client }
 
 var _ upload.Store = (*Store)(nil)
 
-// New returns a store that keeps uploads on the host at baseURL, where token is the host's own
-// bearer token. A nil client stands for one that suits.
+// New returns a store that keeps uploads on the host at baseURL. token is the host's own
+// bearer token. If client is nil, a suitable client is used.
 func New(baseURL, token string, client *http.Client) *Store {
 	return &Store{host: wire.NewClient(baseURL, token, client)}
 }
 
-// Grant implements upload.Store. Clients reach the host at the address that is known here.
+// Grant implements upload.Store. Clients reach the host at the address that this store knows.
 func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Grant, error) {
 	grant, err := wire.Post[upload.Grant](ctx, s.host, wire.Uploads, wire.Upload{Ref: ref, Base: s.host.URL("")})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 const token = "token-of-the-host"
 
-// store is one whose tarballs are read where the host has them.
+// store is a store whose tarballs are read from the host's own store.
 type store struct {
 	*remote.Store
 	there *files.Store
@@ -65,7 +65,8 @@ func TestConformance(t *testing.T) {
 	uploadtest.Run(t, func(t *testing.T) (uploadtest.Store, string) { return newHost(t, token, token), "" })
 }
 
-// TestTheHostRefuses asks without its token, and for what is no upload.
+// TestTheHostRefuses sends requests without the host's token, and requests that are not for an
+// upload.
 func TestTheHostRefuses(t *testing.T) {
 	t.Parallel()
 	ref := uploadtest.NewRef()

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
-// opened is a store whose tarballs are read as a builder does.
+// opened is a store whose tarballs are read in the way in which a builder reads them.
 type opened struct {
 	*s3.Store
 	client *awss3.Client

@@ -1,7 +1,7 @@
-// Package s3 keeps uploads in an S3 bucket. The addresses that it grants are presigned PutObjects:
-// S3 takes them from whoever has one, for the object and the headers that they were signed for,
-// until they expire. How much is sent S3 does not limit; whoever builds a tarball asks for its size
-// first.
+// Package s3 keeps uploads in an S3 bucket. The addresses that it grants are presigned
+// PutObjects: S3 accepts them from every holder, for the object and the headers that they were
+// signed for, until they expire. S3 does not limit the size of the upload. The code that
+// builds a tarball asks for its size first.
 package s3
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Prefix is what the keys of uploads begin with.
+// Prefix begins the keys of all uploads.
 const Prefix = "sources/"
 
-// Actions are what the package needs to be allowed: GrantActions to grant, as addresses can do what
-// who signed them may, RemoveActions to list and remove.
+// The actions that the package needs: GrantActions to grant, because an address can do what
+// its signer may do, RemoveActions to list and remove.
 var (
 	GrantActions  = []string{"s3:PutObject"}
 	RemoveActions = []string{"s3:DeleteObject", "s3:ListBucket"}
@@ -36,11 +36,11 @@ type Store struct {
 
 var _ upload.Store = (*Store)(nil)
 
-// New returns a store. It sends nothing.
+// New returns a store. It sends no request.
 func New(config aws.Config, bucket string) *Store {
 	client := s3.NewFromConfig(config, func(o *s3.Options) {
-		// A checksum of what is not there yet would be signed with the address, and then be
-		// required of what is sent.
+		// A checksum of content that does not exist yet would be signed with the address, and
+		// would then be required of the uploaded content.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.UsePathStyle = o.BaseEndpoint != nil // an emulator has no names for buckets
 	})
@@ -51,7 +51,7 @@ func New(config aws.Config, bucket string) *Store {
 func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Grant, error) {
 	signed, err := s.presign.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: aws.String(s.bucket), Key: aws.String(Prefix + ref.Path()), ContentType: aws.String(upload.ContentType),
-		IfNoneMatch: aws.String("*"), // what was uploaded stays as it is
+		IfNoneMatch: aws.String("*"), // an uploaded tarball stays as it is
 	}, s3.WithPresignExpires(upload.Lifetime))
 	if err != nil {
 		return upload.Grant{}, fmt.Errorf("presign upload of deployment %s: %w", ref.Deployment, err)
@@ -65,7 +65,7 @@ func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Gra
 	return grant, nil
 }
 
-// URI is where the tarball is for a builder.
+// URI is the address of the tarball for a builder.
 func (s *Store) URI(ref upload.Ref) string { return "s3://" + s.bucket + "/" + Prefix + ref.Path() }
 
 // List implements upload.Store.

@@ -16,7 +16,8 @@ import (
 
 const bucket = "slipway-uploads"
 
-// TestAnAddressIsSignedForOneUpload looks at what S3 will check, for which nothing is sent.
+// TestAnAddressIsSignedForOneUpload looks at the parts of an address that S3 will check. It
+// sends no request.
 func TestAnAddressIsSignedForOneUpload(t *testing.T) {
 	t.Parallel()
 	store := s3.New(aws.Config{Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", "token")}, bucket)

@@ -14,14 +14,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Store is a store under test, and how its tarballs are read where they are built.
+// Store is a store under test, with a method that reads its tarballs where they are built.
 type Store interface {
 	upload.Store
 	upload.Opener
 }
 
-// Run proves that the store which open makes, and the address of the server that goes with it, keep
-// the promises of package upload.
+// Run proves that the store that open makes, and the address of its server, keep the promises
+// of package upload.
 func Run(t *testing.T, open func(t *testing.T) (store Store, base string)) {
 	for name, promise := range map[string]func(fixture){
 		"what is uploaded can be read":           uploads,
@@ -95,7 +95,7 @@ func (f fixture) upload(ref upload.Ref, text string) {
 	}
 }
 
-// want checks what is kept, "" for nothing.
+// want checks the stored text, "" if no tarball is stored.
 func (f fixture) want(ref upload.Ref, text string) {
 	f.Helper()
 	got, err := read(f.Context(), f.store, ref)

@@ -27,17 +27,17 @@ func inBubble(t *testing.T, test func(t *testing.T, tb *outsideTable)) {
 	synctest.Test(t, func(t *testing.T) { test(t, tb) })
 }
 
-// bubbleStart is when time begins in a bubble.
+// bubbleStart is the time at which a bubble begins.
 var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// outsideTable carries out the calls of a bubble's goroutines on goroutines outside of it, as
-// SQLite's adapter reuses channels that a bubble does not share. Time stands still in the bubble
-// while a call is carried out.
+// outsideTable carries out the calls of a bubble's goroutines on goroutines outside of it,
+// because SQLite's adapter reuses channels that a bubble does not share. Time stands still in
+// the bubble while a call is carried out.
 type outsideTable struct {
 	table.Table
 	calls chan *call
 	free  chan *call
-	// writes counts the transactions, clock is what the table goes by.
+	// writes counts the transactions. clock is the clock of the table.
 	writes atomic.Int64
 	clock  atomic.Pointer[time.Time]
 }
@@ -119,7 +119,7 @@ func (h *history) observe(event local.Event) {
 	}
 }
 
-// endOf returns the channel that is closed when the execution ends; a second end panics.
+// endOf returns the channel that is closed when the execution ends. A second end panics.
 func (h *history) endOf(name string) chan struct{} {
 	if h.ended[name] == nil {
 		h.ended[name] = make(chan struct{})
@@ -147,7 +147,7 @@ func (h *history) types(name string) []string {
 	return types
 }
 
-// setup is a machine "m" with the functions it calls, on a table.
+// setup is a machine "m" with the functions that it calls, on a table.
 type setup struct {
 	table      table.Table
 	definition string
@@ -156,7 +156,8 @@ type setup struct {
 	log        io.Writer
 }
 
-// engine makes an engine that is closed at the end of the test at the latest, with what it tells.
+// engine makes an engine and collects its events. The engine is closed at the latest when the
+// test ends.
 func (s setup) engine(t *testing.T) (*local.Engine, *history) {
 	t.Helper()
 	h := newHistory()
@@ -179,7 +180,8 @@ func (s setup) engine(t *testing.T) (*local.Engine, *history) {
 	return e, h
 }
 
-// cutOff closes an engine without waiting for Tasks: for the executions, the process is gone.
+// cutOff closes an engine without waiting for Tasks. To the executions, it looks as if the
+// process had ended.
 func cutOff(e *local.Engine) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -16,11 +16,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// gate is a function that tells when it is called and returns when it is let through.
+// gate is a function that reports when it is called and returns when the test allows it.
 type gate struct {
 	entered chan string
 	through chan struct{}
-	// cancelled gets why a call's context ended.
+	// cancelled gets the cause with which a call's context ended.
 	cancelled chan error
 }
 
@@ -39,8 +39,8 @@ func (g *gate) call(ctx context.Context, payload json.RawMessage) (json.RawMessa
 	}
 }
 
-// TestCloseWaitsForTasks checks that a Task in progress is completed and stored, and the next one
-// left to another engine.
+// TestCloseWaitsForTasks checks that a Task in progress is completed and stored, and that the
+// next Task is left to another engine.
 func TestCloseWaitsForTasks(t *testing.T) {
 	t.Parallel()
 	tb, g := fileTable(t), newGate()
@@ -77,8 +77,8 @@ func waitUntilClosing(t *testing.T, e *local.Engine) {
 	}
 }
 
-// resumeWithGate carries e1 to its end with a new engine and returns what its function was called
-// with.
+// resumeWithGate carries e1 to its end with a new engine and returns the payloads with which
+// its function was called.
 func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 	t.Helper()
 	g := newGate()
@@ -101,8 +101,8 @@ func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 	return calls
 }
 
-// TestCloseCutsTasksOff checks that a Task that takes too long has its context cancelled, which is
-// no failure of the execution.
+// TestCloseCutsTasksOff checks that the context of a Task that takes too long is cancelled,
+// and that this is no failure of the execution.
 func TestCloseCutsTasksOff(t *testing.T) {
 	t.Parallel()
 	tb, g := fileTable(t), newGate()
@@ -148,7 +148,7 @@ func TestCloseDoesNotWaitForDeafFunctions(t *testing.T) {
 	}
 }
 
-// TestCloseEndsWaits checks that a Wait holds Close up no longer than a Task that has not begun.
+// TestCloseEndsWaits checks that a Wait delays Close no longer than a Task that has not begun.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, tb *outsideTable) {
@@ -181,8 +181,8 @@ func (tb *slowTable) Transact(ctx context.Context, writes ...table.Write) error 
 	return tb.Table.Transact(ctx, writes...)
 }
 
-// TestCloseWaitsForTheTable checks that an engine that is closed no longer uses its table, even
-// when its Tasks were cut off.
+// TestCloseWaitsForTheTable checks that a closed engine no longer uses its table, even when
+// its Tasks were cut off.
 func TestCloseWaitsForTheTable(t *testing.T) {
 	t.Parallel()
 	tb := &slowTable{Table: fileTable(t), held: make(chan struct{}), release: make(chan struct{})}

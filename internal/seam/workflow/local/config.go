@@ -15,35 +15,35 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// Config is what an engine is made of.
+// Config holds the parts of an engine.
 type Config struct {
 	// Table keeps the executions. Required.
 	Table table.Table
 	// Definitions holds a file <machine>.asl.json at its root for each machine. Required.
 	Definitions fs.FS
-	// Substitutions are the values of the ${Name} in definitions; for a FunctionName, a name in
-	// Functions.
+	// Substitutions are the values of the ${Name} in definitions. For a FunctionName, the
+	// value is a name in Functions.
 	Substitutions map[string]string
-	// Functions are what Tasks may call.
+	// Functions are the functions that Tasks may call.
 	Functions map[string]workflow.TaskFunc
-	// CountAttempts are machines whose functions count their attempts durably by themselves, and
-	// end what has none left. The engine goes on with their executions however often a server has
-	// died with them.
+	// CountAttempts are machines whose functions durably count their own attempts, and end
+	// work that has no attempt left. The engine continues their executions however often a
+	// server has died with them.
 	CountAttempts []workflow.Machine
-	// Now tells the time; the default is the machine's clock.
+	// Now returns the time. The default is the machine's clock.
 	Now clock.Clock
-	// Log gets one line for each execution that failed, and trouble that no caller waits for; the
-	// default is slog's.
+	// Log gets one line for each execution that failed, and errors that are returned to no
+	// caller. The default is slog's.
 	Log *slog.Logger
-	// Observer, when not nil, is told each event. It is called from many goroutines and must return
-	// soon.
+	// Observer, when not nil, is called with each event. It is called from many goroutines and
+	// must return soon.
 	Observer func(Event)
 }
 
 const definitionSuffix = ".asl.json"
 
-// New checks all definitions and makes an engine. The error names every problem by machine, state
-// and field. Nothing runs before Resume or Start.
+// New checks all definitions and makes an engine. The error names every problem by machine,
+// state and field. No execution runs before Resume or Start.
 func New(config Config) (*Engine, error) {
 	if config.Table == nil || config.Definitions == nil {
 		return nil, errors.New("new workflow engine: Table and Definitions are required")

@@ -29,23 +29,25 @@ type Engine struct {
 	counted []workflow.Machine
 	now     clock.Clock
 	log     *slog.Logger
-	// observe is nil when nobody observes.
+	// observe is nil when there is no observer.
 	observe func(Event)
 
-	// ctx is the parent of all executions'; cut ends it when Close waits no longer.
+	// ctx is the parent of the contexts of all executions. cut ends it when Close waits no
+	// longer.
 	ctx context.Context
 	cut context.CancelCauseFunc
-	// closing ends when Close begins, by beginClose.
+	// closing ends when Close begins. beginClose ends it.
 	closing    context.Context
 	beginClose context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	// noted tells that the note of this engine's life is in the table.
+	// noted is true when the note that this engine runs is in the table.
 	noted bool
-	// died tells that the engine before this one died.
+	// died is true if the previous engine died.
 	died bool
-	// trials is held by Try: by many at a time for fresh work, by one for work that is suspected.
+	// trials is held by Try: by many callers at a time for fresh work, by one for suspected
+	// work.
 	trials  sync.RWMutex
 	claims  map[table.Key]*claim
 	claimed sync.WaitGroup
@@ -53,19 +55,19 @@ type Engine struct {
 
 var _ workflow.Engine = (*Engine)(nil)
 
-// Closing ends when Close begins. A Task that only waits ends then, so that Close need not wait for
-// it: the state is entered again when the execution is resumed.
+// Closing ends when Close begins. A Task that only waits should then end, so that Close need
+// not wait for it: the state is entered again when the execution is resumed.
 func (e *Engine) Closing() context.Context { return e.closing }
 
-// Reasons for which Start refuses an execution.
+// The reasons for which Start refuses an execution.
 var (
 	ErrNoMachine = errors.New("there is no such machine")
 	ErrName      = errors.New("invalid name")
 	ErrInput     = errors.New("invalid input")
 )
 
-// Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after the
-// execution has ended. Names that Step Functions would refuse are refused.
+// Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after
+// the execution has ended. Start refuses the names that Step Functions would refuse.
 func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	if err := e.start(ctx, machine, name, input); err != nil {
 		return fmt.Errorf("start execution %s of %s: %w", name, machine, err)
@@ -92,15 +94,17 @@ func (e *Engine) start(ctx context.Context, machine workflow.Machine, name strin
 		if mine {
 			return e.begin(ctx, c, e.newExecution(machine, name, input, data))
 		}
-		// Another Start of the name is under way or done. If it did not succeed, this one tries.
+		// Another Start of the name is under way or done. If it did not succeed, this one
+		// tries.
 		if settled, err := c.wait(ctx); settled || err != nil {
 			return err
 		}
 	}
 }
 
-// begin stores a new execution and sets it going. One that is stored already is left alone if it
-// has ended, and is gone on with if it runs: the claim proves that nobody in this process runs it.
+// begin stores a new execution and starts it. An execution that is already stored is left
+// alone if it has ended, and is continued if it is running: the claim proves that no goroutine
+// of this process runs it.
 func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	err := e.insert(ctx, x)
 	var taken *table.ConditionFailed

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// EventType is a type of the history of Step Functions.
+// EventType is an event type of the history of Step Functions.
 type EventType string
 
 const (
@@ -24,23 +24,23 @@ const (
 	TaskTimedOut       EventType = "TaskTimedOut"
 )
 
-// stateEntered is TaskStateEntered, ChoiceStateEntered and so on.
+// stateEntered returns TaskStateEntered, ChoiceStateEntered and so on.
 func stateEntered(t asl.Type) EventType { return EventType(t) + "StateEntered" }
 
 func stateExited(t asl.Type) EventType { return EventType(t) + "StateExited" }
 
-// Event is one step of an execution. An execution that is resumed tells again of the state it was
-// in.
+// Event is one step of an execution. A resumed execution reports again that it entered the
+// state in which it was.
 type Event struct {
 	Machine workflow.Machine
 	Name    string
 	Type    EventType
 	Time    time.Time
-	// State is the state concerned; "" for events of the execution itself.
+	// State is the name of the state, "" for events of the execution itself.
 	State string
-	// Data is the input of the execution, of the state that was entered or of the call, or the
-	// output of the call, of the state that was left or of the execution. Nil in other events.
+	// Data is the input of the execution, of the entered state or of the call, or the output
+	// of the call, of the state that was left or of the execution. It is nil in other events.
 	Data json.RawMessage
-	// Error is the error's name in events that tell of a failure, Cause says more about it.
+	// Error is the error's name in events that report a failure. Cause says more about it.
 	Error, Cause string
 }

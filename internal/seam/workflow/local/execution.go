@@ -14,30 +14,32 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// maxIdleSteps is how many states in a row may pass without a Task or Wait; a machine that goes
-// round in Choices would never end.
+// maxIdleSteps is how many states in a row may pass without a Task or Wait. Without the limit,
+// a machine that loops through Choices would never end.
 const maxIdleSteps = 10_000
 
-// Reasons other than a failure for which an execution does not go on here.
+// The reasons other than a failure for which an execution does not continue here.
 var (
 	errTimedOut   = errors.New("execution timed out")
 	errSuperseded = errors.New("execution was ended or taken over by another writer")
 )
 
-// execution is one execution as its goroutine runs it.
+// execution is one execution in the form in which its goroutine runs it.
 type execution struct {
 	engine  *Engine
 	machine *asl.Machine
-	// record holds what does not change; at and data stand for the rest while the execution runs.
+	// record holds the fields that do not change. While the execution runs, at and data
+	// replace the other fields.
 	record record
 	input  any
 	at     position
 	data   any
-	// version is the stored one.
+	// version is the stored version.
 	version int64
-	// unsaved is set when something has happened that must not be repeated and that is not stored.
+	// unsaved is set when something that must not be repeated has happened and is not stored
+	// yet.
 	unsaved bool
-	// condemned is set when the execution's Task is to fail in place of being tried again; see
+	// condemned is set when the execution's Task must fail and not be tried again; see
 	// suspects.go.
 	condemned bool
 	// progressed, when not nil, is closed when the execution leaves the state in which it was
@@ -84,8 +86,8 @@ func (e *Engine) restore(item *table.Item) (*execution, error) {
 	return x, nil
 }
 
-// run carries the execution to its end, or to where this process must leave it. An execution at
-// which the engine itself panics has failed.
+// run carries the execution to its end, or to the point where this process must leave it. If
+// the engine itself panics, the execution has failed.
 func (x *execution) run(ctx context.Context) {
 	if x.machine.Timeout > 0 {
 		left := x.record.Started.Add(x.machine.Timeout).Sub(x.engine.now())
@@ -125,7 +127,7 @@ func (x *execution) advance(ctx context.Context) error {
 	return nil
 }
 
-// locate adds the state to the cause of an error that the definition's own data made.
+// locate adds the state to the cause of an error that the definition's own data caused.
 func locate(err error, state *asl.State) error {
 	var failure *asl.Error
 	if !errors.As(err, &failure) || failure.Name != asl.ErrorRuntime {
@@ -177,7 +179,7 @@ func (x *execution) choose(state *asl.State) (done bool, err error) {
 	return x.move(state, next, output, x.at.Entered), nil
 }
 
-// move leaves a state for the next one, "" for the end.
+// move leaves a state for the next state. next is "" at the end.
 func (x *execution) move(from *asl.State, next string, output any, now time.Time) (done bool) {
 	x.tellOf(Event{Type: stateExited(from.Type), State: from.Name}, output)
 	x.data = output
@@ -209,8 +211,8 @@ func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err 
 	return x.move(state, state.Next, output, x.engine.now()), nil
 }
 
-// sleepUntil waits for a time, or returns why the execution must stop here. Every state that acts
-// passes through it, so that none begins once the engine is closing.
+// sleepUntil waits for a time, or returns the reason why the execution must stop here. Every
+// state that acts calls it, so that no such state begins once the engine is closing.
 func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	select {
 	case <-x.engine.closing.Done():
@@ -233,7 +235,7 @@ func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	}
 }
 
-// context is the context object as the state sees it.
+// context is the context object that the state sees.
 func (x *execution) context(state *asl.State) *asl.Context {
 	return &asl.Context{
 		Machine:       x.machine.Name,
@@ -260,12 +262,12 @@ func (x *execution) tell(event Event) {
 	x.engine.tell(event)
 }
 
-// tellOf tells an event with its data, which are encoded only when somebody observes.
+// tellOf reports an event with its data. The data are encoded only when there is an observer.
 func (x *execution) tellOf(event Event, data any) {
 	if x.engine.observe == nil {
 		return
 	}
-	event.Data, _ = asl.Encode(data) // what cannot be encoded fails the execution where it is used
+	event.Data, _ = asl.Encode(data) // data that cannot be encoded fail the execution where they are used
 	x.tell(event)
 }
 

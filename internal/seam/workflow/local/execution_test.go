@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// executionCase is one case of testdata/*.json: a machine, what its function "work" does at each
-// call, and what must come of it.
+// executionCase is one case of testdata/*.json: a machine, the behaviour of its function
+// "work" at each call, and the expected outcome.
 type executionCase struct {
 	Name       string
 	Definition json.RawMessage
@@ -29,15 +29,15 @@ type executionCase struct {
 	Want       outcome
 }
 
-// outcome is all that an execution shows.
+// outcome is everything that can be observed of an execution.
 type outcome struct {
 	Status workflow.Status
 	Output any
 	Error  string
 	Cause  string
-	// Calls are the payloads that the function was called with.
+	// Calls are the payloads with which the function was called.
 	Calls []any
-	// Took is from the start to the end, as "1m2s".
+	// Took is the time from the start to the end, as "1m2s".
 	Took string
 	// Writes counts the transactions.
 	Writes int64
@@ -45,10 +45,10 @@ type outcome struct {
 	Events string
 }
 
-// behaviour is what a function does when it is called: exactly one of these.
+// behaviour says how a function behaves when it is called. Exactly one field is set.
 type behaviour struct {
 	Return json.RawMessage
-	// Text is returned as it is, to answer what is not JSON.
+	// Text is returned unchanged, for an answer that is not JSON.
 	Text *string
 	// Fail is the text of an error without a name.
 	Fail  string
@@ -108,7 +108,7 @@ func execute(t *testing.T, tb *outsideTable, c executionCase) outcome {
 	}
 }
 
-// script is a function that behaves as told, call by call.
+// script is a function that behaves as its list says, call by call.
 type script struct {
 	t          *testing.T
 	over       chan struct{}
@@ -183,8 +183,8 @@ func readCases(t *testing.T, file string) []executionCase {
 	return cases
 }
 
-// TestAttackAnEngineThatPanics fails the execution at which it does, and carries another to its
-// end.
+// TestAttackAnEngineThatPanics checks that the execution at which the engine panics fails, and
+// that another one reaches its end.
 func TestAttackAnEngineThatPanics(t *testing.T) {
 	t.Parallel()
 	history := newHistory()

@@ -15,14 +15,14 @@ import (
 // PanicError is the error name of a Task whose function panicked.
 const PanicError = "Panic"
 
-// answer is what a function returned.
+// answer is the result of a function.
 type answer struct {
 	output json.RawMessage
 	err    error
 }
 
-// invoke calls a function and returns its answer. When ctx ends first, that is the error, and the
-// function is left behind: what it answers later no longer matters.
+// invoke calls a function and returns its answer. When ctx ends first, invoke returns the
+// error of ctx and leaves the function running: its later answer no longer matters.
 func (x *execution) invoke(ctx context.Context, function workflow.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
 	answers := make(chan answer, 1)
 	go func() {
@@ -55,7 +55,7 @@ type lambdaError struct {
 	Type    string `json:"errorType"`
 }
 
-// failureOf turns a function's error into what Retry and Catch see.
+// failureOf turns a function's error into the failure that Retry and Catch see.
 func failureOf(err error) *asl.Error {
 	name, message := asl.ErrorTaskFailed, err.Error()
 	if named, ok := errors.AsType[*workflow.TaskError](err); ok {

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// In a child process these name the case of TestKill to begin and the table's file.
+// In a child process, these variables name the case of TestKill to begin and the table's file.
 const (
 	childCase = "SLIPWAY_TEST_KILL_CASE"
 	childFile = "SLIPWAY_TEST_KILL_FILE"
@@ -41,16 +41,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// killCase is an execution that a process begins and that another one finishes.
+// killCase is an execution that one process begins and another process finishes.
 type killCase struct {
 	states string
-	// fails, hangs: what the function does in the first process, for the payload that is given.
+	// fails and hangs are the payloads for which the function fails or hangs in the first
+	// process.
 	fails, hangs string
-	// killAt is the line of the first process after which it is killed.
+	// killAt is the line of output after which the first process is killed.
 	killAt string
-	// rests is set when nothing may happen within the hour after.
+	// rests is set when nothing may happen within the next hour.
 	rests bool
-	// calls are the second process's.
+	// calls are the calls of the second process.
 	calls []string
 }
 
@@ -84,7 +85,7 @@ var killCases = map[string]killCase{
 	},
 }
 
-// beginKillCase is the first process. It only returns when something is wrong.
+// beginKillCase is the first process. It returns only when something is wrong.
 func beginKillCase(c killCase, file string) error {
 	tb, err := sqlite.Open(file)
 	if err != nil {
@@ -94,7 +95,7 @@ func beginKillCase(c killCase, file string) error {
 		fmt.Printf("called %s\n", payload)
 		switch string(payload) {
 		case c.hangs:
-			<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+			<-time.After(time.Hour) // not select {}: without a C runtime, the runtime would report a deadlock
 		case c.fails:
 			return nil, errors.New("not yet")
 		}
@@ -136,7 +137,8 @@ func newKillEngine(c killCase, tb table.Table, now func() time.Time, function wo
 	})
 }
 
-// TestKill kills a process with SIGKILL in the middle of an execution and goes on with it here.
+// TestKill kills a process with SIGKILL in the middle of an execution and continues the
+// execution here.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for name, c := range killCases {
@@ -190,8 +192,8 @@ func killChild(t *testing.T, name, file, line string) {
 	}
 }
 
-// continued is an engine that goes on after a kill. Its calls may be read once it is closed or the
-// execution has ended.
+// continued is an engine that continues after a kill. Its calls may be read once it is closed
+// or the execution has ended.
 type continued struct {
 	engine  *local.Engine
 	history *history

@@ -14,24 +14,25 @@ import (
 // ErrClosed is returned by Start and Resume once Close has been called.
 var ErrClosed = errors.New("workflow engine is closed")
 
-// errAborted is why a stopped execution's context ended.
+// errAborted is the cause with which a stopped execution's context ends.
 var errAborted = errors.New("execution was stopped")
 
-// claim is one execution's place in this process. Who holds it alone may store the execution's
-// start and run it.
+// claim is one execution's place in this process. Only the holder of the claim may store the
+// execution's start and run it.
 type claim struct {
 	key    table.Key
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// settled is closed when it is known whether the execution is stored; err says why not.
+	// settled is closed when it is known whether the execution is stored. err says why it is
+	// not.
 	settled chan struct{}
 	err     error
-	// aborted is told when the claim is given up, so that no event of the execution comes after it.
-	// Guarded by the engine's mu.
+	// aborted is reported when the claim is given up, so that no event of the execution comes
+	// after it. Guarded by the engine's mu.
 	aborted *Event
 }
 
-// claim makes the claim of an execution, or returns the one that exists.
+// claim makes the claim of an execution, or returns the existing claim.
 func (e *Engine) claim(key table.Key) (c *claim, mine bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +49,8 @@ func (e *Engine) claim(key table.Key) (c *claim, mine bool, err error) {
 	return c, true, nil
 }
 
-// wait returns true when the execution is stored, false when its holder did not succeed.
+// wait returns true when the execution is stored, false when the holder of the claim did not
+// succeed.
 func (c *claim) wait(ctx context.Context) (bool, error) {
 	select {
 	case <-c.settled:
@@ -73,8 +75,8 @@ func (e *Engine) carryOn(c *claim, x *execution) {
 	})()
 }
 
-// release gives up a claim without running the execution. The claim goes first, so that who waits
-// for it can make one.
+// release gives up a claim without running the execution. The claim is removed first, so that
+// a caller that waits for it can make a new claim.
 func (e *Engine) release(c *claim, err error) {
 	e.free(c)
 	c.err = err
@@ -93,8 +95,8 @@ func (e *Engine) free(c *claim) {
 	e.claimed.Done()
 }
 
-// abort ends the context of an execution that was stored as Aborted, if this process runs it, and
-// sees to it that the event is told.
+// abort ends the context of an execution that was stored as Aborted, if this process runs it,
+// and makes sure that the event is reported.
 func (e *Engine) abort(key table.Key, event Event) {
 	e.mu.Lock()
 	c := e.claims[key]
@@ -109,9 +111,9 @@ func (e *Engine) abort(key table.Key, event Event) {
 	c.cancel(errAborted)
 }
 
-// Resume goes on with the executions that are stored as running and that this process does not run.
-// Call it once at start-up. What may have ended the servers before is not gone on with as the rest
-// is; see suspects.go.
+// Resume continues the executions that are stored as running and that this process does not
+// run. Call it once at start-up. Executions that may have ended the previous servers are not
+// continued like the rest; see suspects.go.
 func (e *Engine) Resume(ctx context.Context) error {
 	died, err := e.noteAlive(ctx)
 	if err != nil {
@@ -146,8 +148,8 @@ func (e *Engine) Resume(ctx context.Context) error {
 	}
 }
 
-// resume reads the execution again under its claim: since the list was read it may have ended. One
-// that may have ended the server before is returned, and not gone on with.
+// resume reads the execution again under its claim: it may have ended since the list was read.
+// An execution that may have ended the previous servers is returned, and not continued.
 func (e *Engine) resume(ctx context.Context, key table.Key, died bool) (*suspect, error) {
 	c, mine, err := e.claim(key)
 	if err != nil || !mine {
@@ -190,10 +192,10 @@ func (e *Engine) goOn(c *claim, item *table.Item) error {
 	return nil
 }
 
-// Close refuses new executions and lets no Task begin. It waits for the Tasks in progress until ctx
-// ends, then cancels their contexts. Executions that are not over stay stored as running, for a
-// later Resume. When Close has returned, the engine no longer uses the table; a function that
-// ignores its context may still run, and its answer is lost.
+// Close refuses new executions and lets no Task begin. It waits for the Tasks in progress
+// until ctx ends, then cancels their contexts. Executions that are not over stay stored as
+// running, for a later Resume. When Close has returned, the engine no longer uses the table. A
+// function that ignores its context may still run, and its answer is lost.
 func (e *Engine) Close(ctx context.Context) {
 	e.mu.Lock()
 	if !e.closed {

@@ -64,8 +64,8 @@ func (tb *failingTable) Transact(ctx context.Context, writes ...table.Write) err
 	return tb.Table.Transact(ctx, writes...)
 }
 
-// TestStartTogetherWithAFailingOne checks that those who wait for a Start that fails do not take
-// its failure for theirs.
+// TestStartTogetherWithAFailingOne checks that callers that wait for a failing Start do not
+// return its failure as their own.
 func TestStartTogetherWithAFailingOne(t *testing.T) {
 	t.Parallel()
 	tb := &failingTable{Table: fileTable(t)}
@@ -90,8 +90,8 @@ func TestStartTogetherWithAFailingOne(t *testing.T) {
 	}
 }
 
-// TestStartRefusesANameThatIsNotUTF8 is not in the suite: a client of Step Functions would mend
-// such a name.
+// TestStartRefusesANameThatIsNotUTF8 is not in the suite, because a client of Step Functions
+// would correct such a name.
 func TestStartRefusesANameThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)
@@ -111,7 +111,7 @@ func TestStopCancelsTheTask(t *testing.T) {
 	})}.engine(t)
 	start(t, e, "e1", `{}`)
 	<-entered
-	for range 2 { // the second one finds it ended and does nothing
+	for range 2 { // the second Stop finds that it has ended and does nothing
 		if err := e.Stop(t.Context(), "m", "e1", "no longer wanted"); err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +128,8 @@ func TestStopCancelsTheTask(t *testing.T) {
 	}
 }
 
-// TestStopAgainstTheEnd lets stops and the natural end race; history panics should two of them tell
-// of an end.
+// TestStopAgainstTheEnd lets stops and the natural end race. history panics if two of them
+// report an end.
 func TestStopAgainstTheEnd(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -171,8 +171,8 @@ func TestStopInAWait(t *testing.T) {
 	})
 }
 
-// TestEndedExecution checks that it is listed no more, stays readable for a day, and is forgotten
-// then.
+// TestEndedExecution checks that an ended execution is no longer listed, stays readable for a
+// day, and is then forgotten.
 func TestEndedExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, tb *outsideTable) {
@@ -294,7 +294,7 @@ func TestChoicesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// TestList shows executions of one machine, those that run and those that have ended.
+// TestList shows the executions of one machine, both running and ended ones.
 func TestList(t *testing.T) {
 	t.Parallel()
 	e, h := setup{table: fileTable(t), definition: `{"StartAt": "A", "States": {"A": {"Type": "Wait", "SecondsPath": "$", "End": true}}}`}.engine(t)
@@ -314,8 +314,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// overtakingTable changes an execution right after it was read, as a step that is stored meanwhile
-// does, the given number of times.
+// overtakingTable changes an execution right after it was read, the given number of times. A
+// step that is stored meanwhile has the same effect.
 type overtakingTable struct {
 	table.Table
 	left atomic.Int64
@@ -330,8 +330,8 @@ func (tb *overtakingTable) Get(ctx context.Context, key table.Key) (*table.Item,
 	return item, tb.Transact(ctx, table.Update{Key: key, Set: table.Attrs{"version": version + 1}, If: table.Equals("version", version)})
 }
 
-// TestStopOvertaken stops an execution that stores steps all the time: a few lost races are made up
-// for, and many end in an error.
+// TestStopOvertaken stops an execution that stores steps all the time: Stop recovers from a
+// few lost races, and many lost races end in an error.
 func TestStopOvertaken(t *testing.T) {
 	t.Parallel()
 	for overtaken, want := range map[int64]bool{3: true, 1 << 40: false} {

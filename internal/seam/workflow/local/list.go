@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// List returns the executions of a machine, those that run and those that ended within the last 24
-// hours, in the order of their names.
+// List returns the executions of a machine, both the running ones and those that ended within
+// the last 24 hours, in the order of their names.
 func (e *Engine) List(ctx context.Context, machine workflow.Machine) ([]workflow.Execution, error) {
 	items, err := table.AllItems(ctx, e.table, keys.Executions(string(machine)))
 	if err != nil {

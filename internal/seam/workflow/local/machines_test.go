@@ -23,11 +23,11 @@ import (
 // drive takes one way through a real machine.
 type drive struct {
 	machine workflow.Machine
-	// answers are what the functions say is next at each call of a step, the last one again and
-	// again; "!" is a failure, "!Name" one with a name, "..." no answer at all. A step without
-	// answers says "Done".
+	// answers are the answers of the functions at each call of a step, with the next state;
+	// the last one is repeated. "!" is a failure, "!Name" a failure with a name, "..." no
+	// answer at all. A step without answers answers "Done".
 	answers map[string]string
-	// path is the states in the order in which they are entered.
+	// path lists the states in the order in which they are entered.
 	path   string
 	calls  int
 	status workflow.Status
@@ -109,14 +109,15 @@ var drives = map[string]drive{
 
 type answers = map[string]string
 
-// many is how often a task is refused before it is let in, with full jitter for about seven hours.
+// many is how often a task is refused before it is accepted, with full jitter for about seven
+// hours.
 const many = 900
 
 const busy, full = "!" + workflow.ErrorBusy, "!" + workflow.ErrorNoCapacity
 
 func hours(refusal string) string { return strings.Repeat(refusal+" ", many) }
 
-// TestRealMachines drives the three machines through every one of their transitions.
+// TestRealMachines drives the machines through every one of their transitions.
 func TestRealMachines(t *testing.T) { //nolint:tparallel // its part returns when the parallel ones have
 	t.Parallel()
 	var mu sync.Mutex
@@ -148,7 +149,7 @@ func (d drive) functions(t *testing.T) *answering {
 	return functions
 }
 
-// check takes the drive and compares where it led.
+// check runs the drive and compares the result.
 func (d drive) check(t *testing.T, tb *outsideTable) {
 	t.Helper()
 	h, functions := newHistory(), d.functions(t)
@@ -183,7 +184,8 @@ func (d drive) check(t *testing.T, tb *outsideTable) {
 	}
 }
 
-// TestRunCostsTwoTransactions holds the run machine to what its throughput rests on.
+// TestRunCostsTwoTransactions checks the property of the run machine on which its throughput
+// depends.
 func TestRunCostsTwoTransactions(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, tb *outsideTable) {
@@ -209,8 +211,8 @@ func (h *history) path() string {
 	return strings.Join(states, " ")
 }
 
-// answering is both functions. It checks that their payload holds the ids and nothing else, but for
-// the error that the run machine gives up with.
+// answering stands for the functions. It checks that their payload holds only the ids, except the
+// error with which the run machine gives up.
 type answering struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -232,8 +234,8 @@ func (a *answering) call(ctx context.Context, payload json.RawMessage) (json.Raw
 	return answerJSON(answer), nil
 }
 
-// answerJSON is what a function returns, also in testdata/referee. The machines that wait read
-// until when.
+// answerJSON is the answer of a function, also in testdata/referee. The machines that wait
+// read from it until when they wait.
 func answerJSON(next string) json.RawMessage {
 	return fmt.Appendf(nil, `{"next": %q, "due": "2000-01-15T12:00:00.000001Z"}`, next)
 }
@@ -273,7 +275,7 @@ func (a *answering) count() int {
 	return a.calls
 }
 
-// transitions are those on the drive's path.
+// transitions are the transitions on the drive's path.
 func (d drive) transitions() map[string]bool {
 	transitions := map[string]bool{}
 	states := strings.Fields(d.path)
@@ -283,7 +285,7 @@ func (d drive) transitions() map[string]bool {
 	return transitions
 }
 
-// allTransitions reads from the definitions what every state leads to.
+// allTransitions reads from the definitions the next states of every state.
 func allTransitions(t *testing.T) []string {
 	t.Helper()
 	type leads struct {
@@ -311,8 +313,8 @@ func allTransitions(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestRealMachinesNeedTheirFunctions checks that a forgotten substitution or function is found when
-// the engine is made.
+// TestRealMachinesNeedTheirFunctions checks that New reports a forgotten substitution or
+// function.
 func TestRealMachinesNeedTheirFunctions(t *testing.T) {
 	t.Parallel()
 	nothing := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }

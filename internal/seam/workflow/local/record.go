@@ -29,9 +29,10 @@ type record struct {
 	Started time.Time        `json:"started"`
 
 	position
-	// Data is the input of the state at the position; nil when it is still the execution's.
+	// Data is the input of the state at the position. It is nil while it still is the
+	// execution's input.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Resumed is set while the execution is in a state in which it was gone on with after a
+	// Resumed is set while the execution is in a state in which it was continued after a
 	// server's death.
 	Resumed *resumed `json:"resumed,omitempty"`
 
@@ -41,17 +42,19 @@ type record struct {
 	Stopped time.Time       `json:"stopped,omitzero"`
 }
 
-// position is where a running execution stands.
+// position is the state in which a running execution is, and how far it is there.
 type position struct {
 	State   string    `json:"state,omitempty"`
 	Entered time.Time `json:"entered,omitzero"`
-	// Retries counts, for each retrier of the state, how often it has let it be tried again.
+	// Retries counts, for each retrier of the state, how often it has let the Task be tried
+	// again.
 	Retries []int `json:"retries,omitempty"`
-	// RetryAt is when the next attempt begins; zero before the first failure.
+	// RetryAt is when the next attempt begins. It is zero before the first failure.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
-// item is how a record is stored: among the running ones, or with a date of expiry.
+// item is the stored form of a record: a running one is in the index of running executions, an
+// ended one expires.
 func (r *record) item(status workflow.Status, version int64) (table.Item, error) {
 	body, err := json.Marshal(r)
 	if err != nil {

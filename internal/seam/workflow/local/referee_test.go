@@ -27,8 +27,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// deviations are the cases in which the two interpreters differ, in the parts that are named, each
-// with the reason why this one is kept.
+// deviations are the cases in which the two interpreters differ, in the named parts, each with
+// the reason why this interpreter's behaviour is kept.
 var deviations = map[string]struct{ parts, why string }{
 	"data/numbers stay as they are written":                       {"output events", "Python writes 1.10 as 1.1"},
 	"data/parameters read the context object":                     {"calls events", "ARNs and times are their own"},
@@ -55,17 +55,17 @@ const (
 	timedOut   = "moto gives no error; the language names it States.Timeout"
 )
 
-// refereeCase is a case as the other interpreter gets it.
+// refereeCase is a case in the form that the other interpreter gets.
 type refereeCase struct {
 	Definition json.RawMessage   `json:"definition"`
 	Input      any               `json:"input"`
 	Work       []does            `json:"work,omitempty"`
 	Answers    map[string][]does `json:"answers,omitempty"`
-	// function is what this interpreter calls.
+	// function makes the function that this interpreter calls.
 	function func(t *testing.T) (workflow.TaskFunc, func())
 }
 
-// does is what a function does at one call.
+// does is the behaviour of a function at one call.
 type does struct {
 	Return json.RawMessage `json:"return,omitempty"`
 	Error  string          `json:"error,omitempty"`
@@ -73,7 +73,8 @@ type does struct {
 	Hang   bool            `json:"hang,omitempty"`
 }
 
-// shown is what an execution showed. The texts of causes are nobody's promise.
+// shown is the observable result of an execution. The texts of causes are not promised and are
+// not compared.
 type shown struct {
 	Status string       `json:"status"`
 	Output any          `json:"output"`
@@ -117,7 +118,7 @@ func TestReferee(t *testing.T) {
 	}
 }
 
-// judge compares what the two interpreters showed, part by part.
+// judge compares the results of the two interpreters, part by part.
 func judge(t *testing.T, name string, ours, theirs shown) {
 	t.Helper()
 	var parts []string
@@ -169,7 +170,7 @@ func askReferee(t *testing.T, cases []*refereeCase) []shown {
 	return verdicts
 }
 
-// play executes a case here.
+// play executes a case with this interpreter.
 func play(t *testing.T, tb *outsideTable, c *refereeCase) shown {
 	t.Helper()
 	function, over := c.function(t)
@@ -204,7 +205,7 @@ func play(t *testing.T, tb *outsideTable, c *refereeCase) shown {
 	return got
 }
 
-// stateOf is the state in those events in which the service names it.
+// stateOf is the state of an event, for the events in which the service names it.
 func stateOf(event local.Event) string {
 	if strings.HasSuffix(string(event.Type), "StateEntered") || strings.HasSuffix(string(event.Type), "StateExited") {
 		return event.State
@@ -234,7 +235,7 @@ func addLanguage(t *testing.T, cases map[string]*refereeCase) {
 	}
 }
 
-// does is a behaviour as Lambda would report it.
+// does returns a behaviour in the form in which Lambda would report it.
 func (b behaviour) does() does {
 	switch {
 	case b.Text != nil && *b.Text == "":
@@ -255,10 +256,12 @@ func (b behaviour) does() does {
 	return does{Return: b.Return}
 }
 
-// mostCalls is how many calls a drive may make that the referee repeats: it compares each event.
+// mostCalls is how many calls a drive may make that the referee repeats, because it compares
+// each event.
 const mostCalls = 500
 
-// addDrives adds the drives through the real machines, but for those of thousands of retries.
+// addDrives adds the drives through the real machines, except the drives with thousands of
+// retries.
 func addDrives(t *testing.T, cases map[string]*refereeCase) {
 	t.Helper()
 	for name, d := range drives {
@@ -288,7 +291,7 @@ func addDrives(t *testing.T, cases map[string]*refereeCase) {
 	}
 }
 
-// answerDoes is a drive's answer as Lambda would report it.
+// answerDoes returns a drive's answer in the form in which Lambda would report it.
 func answerDoes(answer string) does {
 	if answer == "..." {
 		return does{Hang: true}

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestResumeKeepsTime cuts an execution off half an hour after its start and goes on ten minutes
-// later: what was to take an hour must take just that.
+// TestResumeKeepsTime cuts an execution off half an hour after its start and continues ten
+// minutes later: an execution that takes an hour must still take exactly an hour.
 func TestResumeKeepsTime(t *testing.T) {
 	t.Parallel()
 	task := `"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload": {"n.$": "$$.State.RetryCount"}}`
@@ -97,7 +97,8 @@ func calls(counts ...int) []any {
 	return payloads
 }
 
-// TestResumeAfterADeadline checks that what fell due while no process ran happens at once.
+// TestResumeAfterADeadline checks that a step that became due while no process ran happens at
+// once.
 func TestResumeAfterADeadline(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, tb *outsideTable) {
@@ -117,8 +118,8 @@ func TestResumeAfterADeadline(t *testing.T) {
 	})
 }
 
-// TestResumeManyPages goes on with more executions than one page of the table's list holds, and
-// only with those that run.
+// TestResumeManyPages continues more executions than one page of the table's list holds, and
+// only the running ones.
 func TestResumeManyPages(t *testing.T) {
 	t.Parallel()
 	const n = 1100
@@ -173,8 +174,8 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// TestStartGoesOn checks that starting what an engine before left running goes on with it, even
-// without Resume.
+// TestStartGoesOn checks that Start continues an execution that an earlier engine left
+// running, even without Resume.
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	tb := fileTable(t)
@@ -190,7 +191,7 @@ func TestStartGoesOn(t *testing.T) {
 	}
 }
 
-// TestResumeWithoutTheState checks executions whose definition was changed under them.
+// TestResumeWithoutTheState checks executions whose definition was changed while they ran.
 func TestResumeWithoutTheState(t *testing.T) {
 	t.Parallel()
 	tb := fileTable(t)
@@ -208,8 +209,8 @@ func TestResumeWithoutTheState(t *testing.T) {
 	}
 }
 
-// TestTwoEngines lets two engines run one execution: the second to write gives up, and the
-// execution ends once.
+// TestTwoEngines lets two engines run one execution: the second one to write gives up, and the
+// execution ends only once.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
 	tb, slow := fileTable(t), newGate()

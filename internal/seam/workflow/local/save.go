@@ -40,8 +40,8 @@ func (x *execution) save() error {
 }
 
 // write stores the execution, however long the table takes to accept it: an execution whose
-// position is not stored must not act. Only the end of the engine's own context ends the attempts,
-// as a stopped or timed out execution must still be able to end.
+// position is not stored must not act. Only the end of the engine's own context ends the
+// attempts, because a stopped or timed out execution must still be able to end.
 func (x *execution) write(r *record, status workflow.Status) error {
 	e := x.engine
 	for delay := firstSaveDelay; ; delay = min(2*delay, maxSaveDelay) {
@@ -63,9 +63,9 @@ func (x *execution) write(r *record, status workflow.Status) error {
 	}
 }
 
-// finish stores how the execution ended. Any other reason for which advance returned (the engine
-// closes, the execution was stopped or taken over) leaves what is stored as it is. That also holds
-// when write gives up, for the same reasons.
+// finish stores how the execution ended. After any other reason for which advance returned
+// (the engine closes, the execution was stopped or taken over), the stored record stays as it
+// is. This is also so when write gives up, for the same reasons.
 func (x *execution) finish(err error) {
 	var failure *asl.Error
 	switch {
@@ -102,7 +102,7 @@ func (x *execution) fail(status workflow.Status, event EventType, failure *asl.E
 	x.tell(Event{Type: event, Error: failure.Name, Cause: failure.Cause})
 }
 
-// end turns the record of a running execution into that of one that is over.
+// end turns the record of a running execution into the record of an ended execution.
 func (r *record) end(now time.Time, name, cause string) {
 	r.position, r.Data, r.Resumed = position{}, nil, nil
 	r.Error, r.Cause, r.Stopped = name, cause, now

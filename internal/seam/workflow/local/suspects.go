@@ -21,24 +21,24 @@ const ServerDiedError = "ServerDied"
 // noteLimit bounds the write that notes the engine's end.
 const noteLimit = 5 * time.Second
 
-// resumed notes in which state an execution was gone on with after a server had died. It is stored
-// before the state's Task is tried again, and is gone when the execution has left the state, when
-// the Task has failed in the ordinary way, or when the server has ended as it should.
+// resumed notes in which state an execution was continued after a server had died. It is
+// stored before the state's Task is tried again. It is removed when the execution has left the
+// state, when the Task has failed in the ordinary way, or when the server has ended normally.
 type resumed struct {
 	State string `json:"state"`
-	// Alone tells that no other suspect was tried beside this one.
+	// Alone is true if no other suspect was tried beside this one.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// suspect is an execution that was gone on with after a server's death, and was in the same state
-// at the death of the next one.
+// suspect is an execution that was continued after a server's death, and was in the same state
+// when the next server died.
 type suspect struct {
 	claim *claim
 	x     *execution
 }
 
-// noteAlive stores that the engine runs, and reports whether the one before it died: it has not
-// taken its note away.
+// noteAlive stores that the engine runs, and reports whether the previous engine died, which
+// means that it has not taken its note away.
 func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	e.mu.Lock()
 	noted, known := e.noted, e.died
@@ -59,7 +59,7 @@ func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	return died, err
 }
 
-// noteEnd takes the note of noteAlive away, as the engine ends as it should.
+// noteEnd takes the note of noteAlive away, because the engine ends normally.
 func (e *Engine) noteEnd(ctx context.Context) {
 	e.mu.Lock()
 	noted := e.noted
@@ -75,7 +75,7 @@ func (e *Engine) noteEnd(ctx context.Context) {
 	}
 }
 
-// resumeAfter readies an execution to be gone on with, and reports whether it is a suspect.
+// resumeAfter prepares an execution to be continued, and reports whether it is a suspect.
 func (x *execution) resumeAfter(died bool) bool {
 	if !died {
 		x.clearResumed()
@@ -92,7 +92,8 @@ func (x *execution) resumeAfter(died bool) bool {
 	return false
 }
 
-// noteResumed has it stored, before the execution acts, that it is gone on with after a death.
+// noteResumed makes sure that, before the execution acts, it is stored that it was continued
+// after a death.
 func (x *execution) noteResumed(alone bool) {
 	x.record.Resumed, x.unsaved = &resumed{State: x.at.State, Alone: alone}, true
 }
@@ -105,15 +106,16 @@ func (x *execution) clearResumed() {
 	x.tellProgress()
 }
 
-// noteProgress is called when the execution is about to act. In another state than that in which it
-// was resumed, it is like any other again.
+// noteProgress is called when the execution is about to act. In another state than the state
+// in which it was resumed, it is an ordinary execution again.
 func (x *execution) noteProgress() {
 	if x.record.Resumed != nil && x.record.Resumed.State != x.at.State {
 		x.clearResumed()
 	}
 }
 
-// tellProgress wakes who waits for the execution to leave the state in which it was resumed.
+// tellProgress wakes the goroutine that waits until the execution leaves the state in which it
+// was resumed.
 func (x *execution) tellProgress() {
 	if x.progressed != nil {
 		close(x.progressed)
@@ -121,9 +123,9 @@ func (x *execution) tellProgress() {
 	}
 }
 
-// try goes on with suspects. One that ended the server while it ran alone is condemned, and so is
-// one that is the only suspect; the rest is innocent then. Several suspects are tried one after the
-// other.
+// try continues suspects. A suspect that ended the server while it ran alone is condemned, and
+// so is a suspect that is the only one; the other suspects are then innocent. Otherwise,
+// several suspects are tried one after the other.
 func (e *Engine) try(suspects []suspect) {
 	guilty := func(s suspect) bool { return len(suspects) == 1 || s.x.record.Resumed.Alone }
 	if len(suspects) > 0 && !slices.ContainsFunc(suspects, guilty) {
@@ -138,8 +140,8 @@ func (e *Engine) try(suspects []suspect) {
 	}
 }
 
-// tryInTurn goes on with each suspect when the one before has left its state. When the engine
-// closes, the rest stays as it is stored.
+// tryInTurn continues each suspect when the previous one has left its state. When the engine
+// closes, the stored records of the rest stay as they are.
 func (e *Engine) tryInTurn(suspects []suspect) {
 	e.log.Warn("servers died while they worked on these executions, which are gone on with one after the other", "executions", len(suspects))
 	for _, s := range suspects {

@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// In a child process these name the table's file, the executions to start, and what the functions
-// do: see deadlyServer.
+// In a child process, these variables name the table's file, the executions to start, and the
+// behaviour of the functions: see deadlyServer.
 const (
 	deadlyFile   = "SLIPWAY_TEST_DEADLY_FILE"
 	deadlyStarts = "SLIPWAY_TEST_DEADLY_STARTS"
@@ -44,9 +44,9 @@ func newDeadlyEngine(tb table.Table, function workflow.TaskFunc, observe func(lo
 	})
 }
 
-// deadlyServer is a process that starts executions, or goes on with those that are stored, until
-// the one named b-poison ends it. In the round "beside" that one waits until two others are under
-// way, which take for ever; in other rounds they end.
+// deadlyServer is a process that starts executions, or continues the stored ones, until the
+// execution named b-poison ends it. In the round "beside", b-poison waits until two others are
+// under way, which never end. In other rounds, the others end.
 func deadlyServer() error {
 	beside := os.Getenv(deadlyRound) == "beside"
 	var others sync.WaitGroup
@@ -113,7 +113,7 @@ func dieWith(t *testing.T, file, round string, starts ...string) {
 	}
 }
 
-// survivor is a server in the test's own process that goes on after deaths.
+// survivor is a server in the test's own process that continues after deaths.
 type survivor struct {
 	*local.Engine
 	*history
@@ -141,7 +141,8 @@ func survive(t *testing.T, file string, counted ...workflow.Machine) *survivor {
 	return s
 }
 
-// wantEnds wants the poison to have failed without a call, and the others to have succeeded.
+// wantEnds checks that the poison has failed without a call, and that the others have
+// succeeded.
 func (s *survivor) wantEnds(t *testing.T, poison string, others ...string) {
 	t.Helper()
 	for _, name := range append(others, poison) {
@@ -157,8 +158,8 @@ func (s *survivor) wantEnds(t *testing.T, poison string, others ...string) {
 	}
 }
 
-// TestAttackATaskThatEndsTheServer ends the first server that does it, and the one that resumes it.
-// The third fails it and serves others.
+// TestAttackATaskThatEndsTheServer lets the Task end the first server, and the server that
+// resumes it. The third server fails the Task and serves others.
 func TestAttackATaskThatEndsTheServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
@@ -169,8 +170,8 @@ func TestAttackATaskThatEndsTheServer(t *testing.T) {
 	s.wantEnds(t, "b-poison", "other")
 }
 
-// TestAttackATaskThatEndsTheServerBesideOthers takes one death more, since any of the three may be
-// the one that ends servers; the two that are innocent are done.
+// TestAttackATaskThatEndsTheServerBesideOthers needs one more death, because any of the three
+// may be the execution that ends servers. The two innocent executions are done.
 func TestAttackATaskThatEndsTheServerBesideOthers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
@@ -184,7 +185,7 @@ func TestAttackATaskThatEndsTheServerBesideOthers(t *testing.T) {
 	}
 }
 
-// TestServersThatEndAsTheyShouldDoNotCount has a server that ends as it should between two deaths.
+// TestServersThatEndAsTheyShouldDoNotCount has a server that ends normally between two deaths.
 func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")

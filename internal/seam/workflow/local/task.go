@@ -35,8 +35,8 @@ func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err 
 	}
 }
 
-// attempt calls the Task's function and computes the state's output. The error is an *asl.Error, or
-// why ctx ended.
+// attempt calls the Task's function and computes the state's output. The error is an
+// *asl.Error, or the cause with which ctx ended.
 func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) {
 	c := x.context(state)
 	arguments, err := state.Payload(x.data, c)
@@ -62,8 +62,8 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	return state.TaskOutput(x.data, answer, c)
 }
 
-// call invokes the function within the time that is left of the attempt, which began when the state
-// was entered or retried.
+// call invokes the function within the time that is left of the attempt, which began when the
+// state was entered or retried.
 func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) ([]byte, error) {
 	attempt := ctx
 	if state.Task.Timeout > 0 {
@@ -81,7 +81,7 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 		return text, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case attempt.Err() != nil: // whatever the function made of it
+	case attempt.Err() != nil: // whatever answer the function returned
 		return nil, x.failed(state, &asl.Error{Name: asl.ErrorTimeout})
 	default:
 		x.logFault(state, err)
@@ -89,15 +89,16 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 	}
 }
 
-// logFault logs an error that its function has no name for, so that nobody foresaw it. The cause of
-// a named one may hold what its caller was told in confidence.
+// logFault logs an error that its function has no name for, because such an error was not
+// foreseen. The cause of a named error is not logged: it may hold confidential data of the
+// caller.
 func (x *execution) logFault(state *asl.State, err error) {
 	if _, named := errors.AsType[*workflow.TaskError](err); !named {
 		x.engine.log.Error("task failed", "machine", x.record.Machine, "name", x.record.Name, "state", state.Name, "error", err)
 	}
 }
 
-// failed tells of an attempt's failure and returns it.
+// failed reports an attempt's failure to the observer and returns it.
 func (x *execution) failed(state *asl.State, failure *asl.Error) error {
 	event := TaskFailed
 	if failure.Name == asl.ErrorTimeout {
@@ -107,7 +108,7 @@ func (x *execution) failed(state *asl.State, failure *asl.Error) error {
 	return failure
 }
 
-// decodeAnswer reads a function's output; none at all is null, as with Lambda.
+// decodeAnswer reads a function's output. An empty output is null, as with Lambda.
 func decodeAnswer(text []byte) (any, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -115,8 +116,8 @@ func decodeAnswer(text []byte) (any, error) {
 	return asl.Decode(text)
 }
 
-// afterFailure decides what follows a failed attempt: another one, the state of a Catch, or the
-// failure of the execution.
+// afterFailure decides what follows a failed attempt: another attempt, the state of a Catch,
+// or the failure of the execution.
 func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
 	if x.retry(state, failure) {
 		x.clearResumed()
@@ -125,8 +126,8 @@ func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
 	return x.catch(state, failure)
 }
 
-// catch goes to the state that a Catch names for a failure, or returns the failure when none covers
-// it.
+// catch goes to the state that a Catch names for a failure, or returns the failure when no
+// Catch covers it.
 func (x *execution) catch(state *asl.State, failure *asl.Error) error {
 	next, output, caught, err := state.Catch(x.data, failure)
 	if err != nil {
@@ -140,7 +141,7 @@ func (x *execution) catch(state *asl.State, failure *asl.Error) error {
 	return nil
 }
 
-// retry schedules another attempt if the retrier that covers the failure has one left.
+// retry schedules another attempt if the retrier that covers the failure has an attempt left.
 func (x *execution) retry(state *asl.State, failure *asl.Error) bool {
 	i, ok := state.Task.Retrier(failure.Name)
 	if !ok {

@@ -10,19 +10,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// attrTrial is how far the trial of a piece of work is.
+// attrTrial says how far the trial of a piece of work is.
 const attrTrial = "trial"
 
-// A piece of work that no execution does is noted as it is begun, and the note is gone when it has
-// ended. A note that outlives its server is a suspicion.
+// A piece of work outside of executions is noted when it begins, and the note is removed when
+// it has ended. A note that outlives its server is a suspicion.
 const (
 	trialFresh     = "fresh"     // it was done beside other work
 	trialAlone     = "alone"     // a server had died with it, so it was done alone
 	trialCondemned = "condemned" // two servers have died with it
 )
 
-// Try implements workflow.Trials. Work whose note a dead server has left is done while no other
-// such work is; a note that tells that condemns it. An engine that is closing notes nothing more.
+// Try implements workflow.Trials. Work whose note a dead server has left is done while no
+// other such work is done. A note which says that such work was done alone condemns it. An
+// engine that is closing writes no more notes.
 func (e *Engine) Try(ctx context.Context, name string, work func() error) error {
 	if e.closing.Err() != nil {
 		return work()
@@ -59,8 +60,8 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	return e.tryNoted(ctx, key, trialFresh, work)
 }
 
-// tryNoted does the work under a note, which goes also when the work panics: that ends the work,
-// and not the server.
+// tryNoted does the work under a note. The note is also removed when the work panics: a panic
+// ends the work, but not the server.
 func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, work func() error) error {
 	if err := e.noteTrial(ctx, key, trial); err != nil {
 		return err

@@ -17,7 +17,7 @@ func tryAll(engine *local.Engine, poison func() error) error {
 	return errors.Join(innocent, engine.Try(context.Background(), "poison", poison))
 }
 
-// newTrial is an engine that goes on after deaths.
+// newTrial is an engine that continues after deaths.
 func newTrial(t *testing.T, file string) *local.Engine {
 	t.Helper()
 	noFunction := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
@@ -29,7 +29,7 @@ func newTrial(t *testing.T, file string) *local.Engine {
 	return engine
 }
 
-// wantTrial tries work and checks what comes of it, and whether it was done.
+// wantTrial tries work and checks the result, and whether the work was done.
 func wantTrial(t *testing.T, engine *local.Engine, name string, want error) {
 	t.Helper()
 	done := false
@@ -42,8 +42,8 @@ func wantTrial(t *testing.T, engine *local.Engine, name string, want error) {
 	}
 }
 
-// TestAttackWorkThatEndsTheServer and that no execution does: the third server does not do it, nor
-// does any later one. Other work goes on.
+// TestAttackWorkThatEndsTheServer, outside of executions: the third server does not do the
+// work, and no later server does. Other work continues.
 func TestAttackWorkThatEndsTheServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")

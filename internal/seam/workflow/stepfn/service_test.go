@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
 )
 
-// canned is a service that answers what the emulator never does.
+// canned is a service that gives the answers that the emulator never gives.
 type canned struct {
 	status int
 	body   string
@@ -40,7 +40,7 @@ func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(c.body))
 }
 
-// TestRequests holds the engine to what it asks the service for.
+// TestRequests checks the requests that the engine sends to the service.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	service := &canned{status: http.StatusOK, body: `{"status":"RUNNING"}`}

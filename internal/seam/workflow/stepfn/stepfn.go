@@ -1,5 +1,5 @@
-// Package stepfn is the workflow engine on AWS: each machine is a state machine of Step Functions,
-// each execution one of a Standard workflow.
+// Package stepfn is the workflow engine on AWS: each machine is a state machine of Step
+// Functions, and each execution is an execution of a Standard workflow.
 package stepfn
 
 import (
@@ -21,15 +21,15 @@ import (
 // Engine starts, stops and describes executions in Step Functions. Make one with New.
 type Engine struct {
 	client *sfn.Client
-	// machines and executions precede the name of a machine in the ARN of the machine and of its
-	// executions.
+	// machines and executions precede the name of a machine in the ARN of the machine and in
+	// the ARNs of its executions.
 	machines, executions string
 }
 
 var _ workflow.Engine = (*Engine)(nil)
 
-// New makes an engine. A machine's name, appended to prefix, is the ARN of the state machine. The
-// client decides how often a request that was throttled or lost is sent.
+// New makes an engine. A machine's name, appended to prefix, is the ARN of the state machine.
+// The client decides how often a request that was throttled or lost is sent again.
 func New(client *sfn.Client, prefix string) *Engine {
 	return &Engine{client: client, machines: prefix, executions: strings.Replace(prefix, ":stateMachine:", ":execution:", 1)}
 }
@@ -37,7 +37,7 @@ func New(client *sfn.Client, prefix string) *Engine {
 // Start begins an execution; see workflow.Engine. The service remembers a name until 90 days after
 // the execution has ended.
 func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
-	// Without a name or an input the service makes one.
+	// If the name or the input is missing, the service would make one.
 	if name == "" || len(input) == 0 {
 		return fmt.Errorf("start execution %s of %s: a name and an input are required", name, machine)
 	}
@@ -64,8 +64,8 @@ func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string
 	return nil
 }
 
-// Describe returns an execution; see workflow.Engine. What it tells of one that was started a
-// moment ago may lag behind.
+// Describe returns an execution; see workflow.Engine. The answer may lag behind for an
+// execution that was started a moment ago.
 func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
 	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(machine, name)})
 	if err != nil {
@@ -92,7 +92,8 @@ func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name st
 	return execution, nil
 }
 
-// statusOf reads a status. One that waits to be redriven, which only a person can ask for, runs.
+// statusOf reads a status. An execution that waits to be redriven counts as running. Only a
+// person can request that.
 func statusOf(status types.ExecutionStatus) workflow.Status {
 	if status == types.ExecutionStatusPendingRedrive {
 		return workflow.Running
@@ -104,7 +105,7 @@ func (e *Engine) arn(machine workflow.Machine, name string) *string {
 	return aws.String(e.executions + string(machine) + ":" + name)
 }
 
-// known adds the seam's name for an error of the service.
+// known adds the seam's name to an error of the service.
 func known(err error) error {
 	if _, missing := errors.AsType[*types.ExecutionDoesNotExist](err); missing {
 		return fmt.Errorf("%w: %w", workflow.ErrNotFound, err)

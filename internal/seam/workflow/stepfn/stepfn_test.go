@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const prefix = "arn:aws:states:eu-central-1:123456789012:stateMachine:stack-"
 
-// newClient makes a client of a service that is served here, as long as the test lasts.
+// newClient makes a client of a service that the test serves, as long as the test lasts.
 func newClient(t *testing.T, service http.Handler) *sfn.Client {
 	t.Helper()
 	server := httptest.NewServer(service)

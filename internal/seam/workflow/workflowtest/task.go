@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// How a Task of the cases below ends, and where it leads when something was caught.
+// How a Task of the cases below ends, and the next state when its error was caught.
 const (
 	plain  = `, "ResultSelector": {"got.$": "$.Payload"}, "End": true}}}`
 	caught = `, "ResultSelector": {"got.$": "$.Payload"}, "End": true},

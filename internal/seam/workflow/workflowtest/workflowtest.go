@@ -1,9 +1,9 @@
-// Package workflowtest is the conformance suite of package workflow: what it proves is what code
-// above the seam may rely on, so every engine runs all of it.
+// Package workflowtest is the conformance suite of package workflow. Code above the seam may
+// rely on everything that it proves, so every engine runs all of it.
 //
-// Run makes an engine for each case, and lets the cases run in parallel and in real time: a case
-// takes two seconds at most. Where the seam leaves room (what a stopped Task sees, the texts of
-// causes) it does not judge.
+// Run makes an engine for each case, and lets the cases run in parallel and in real time: a
+// case takes two seconds at most. It does not judge where the seam leaves room (the context of
+// a stopped Task, the texts of causes).
 package workflowtest
 
 import (
@@ -18,11 +18,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Factory makes an engine for the machines of the definitions, <machine>.asl.json each. Tasks name
-// a key of functions. The engine must be gone at the end of the test.
+// Factory makes an engine for the machines of the definitions, each in a file
+// <machine>.asl.json. Tasks name a key of functions. The engine must be gone at the end of the
+// test.
 type Factory func(t *testing.T, definitions fs.FS, functions map[string]workflow.TaskFunc) workflow.Engine
 
-// Run proves that the engines that make makes keep the promises of package workflow.
+// Run proves that the engines that factory makes keep the promises of package workflow.
 func Run(t *testing.T, factory Factory) {
 	for _, subject := range []struct {
 		name  string
@@ -45,7 +46,7 @@ func Run(t *testing.T, factory Factory) {
 	}
 }
 
-// testCase is one promise; its name says which.
+// testCase is one promise. Its name says which promise.
 type testCase struct {
 	name string
 	// states is the definition of both machines.
@@ -64,10 +65,10 @@ const (
 	passes = `{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}`
 )
 
-// patience is how long a case waits for what must come.
+// patience is how long a case waits for a result that must come.
 const patience = 30 * time.Second
 
-// fixture is a case's own engine, with a function that is told call by call what to do.
+// fixture is a case's own engine, with a function whose behaviour is set call by call.
 type fixture struct {
 	*testing.T
 	workflow.Engine
@@ -90,7 +91,7 @@ func newFixture(t *testing.T, factory Factory, states string) *fixture {
 	return f
 }
 
-// answer says what the next calls do; once there is no more, a call returns its payload.
+// answer says what the next calls do. After the last answer, a call returns its payload.
 func (f *fixture) answer(answers ...workflow.TaskFunc) { f.answers = append(f.answers, answers...) }
 
 func (f *fixture) work(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
@@ -181,7 +182,7 @@ func (f *fixture) wantCalls(want int) {
 	}
 }
 
-// want compares what can be foretold of an execution that has ended.
+// want compares the predictable parts of an execution that has ended.
 func (f *fixture) want(e workflow.Execution, status workflow.Status, output, name string) {
 	f.Helper()
 	if e.Status != status || string(e.Output) != output || e.Error != name {

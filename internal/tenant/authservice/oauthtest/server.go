@@ -1,6 +1,7 @@
 // Package oauthtest is an OAuth 2.0 authorization server for tests, with a consent page for a
-// browser and, behind an MCP server, its metadata. The protocol is that of go-oauth2; the page,
-// revocation, registration and metadata, which that has not, are put around it.
+// browser and, behind an MCP server, its metadata. The library go-oauth2 implements the
+// protocol; the page, revocation, registration and metadata, which the library does not have,
+// are added around it.
 package oauthtest
 
 import (
@@ -93,7 +94,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = consentPage.Execute(w, map[string]string{"client_id": query.Get("client_id"), "scope": query.Get("scope")}) // the browser shows what there is
+	_ = consentPage.Execute(w, map[string]string{"client_id": query.Get("client_id"), "scope": query.Get("scope")}) // the browser shows what it gets
 }
 
 // decide takes the user's decision back to the client.
@@ -110,7 +111,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, r.URL.Query().Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-// token passes the request to the library, and remembers what it answered.
+// token passes the request to the library, and remembers the answer.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	if err := s.oauth.HandleTokenRequest(answer, r); err != nil {
@@ -130,7 +131,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // a client that has gone notices by itself
 }
 
-// describe serves what an MCP server and the authorization server say of themselves, and registers
+// describe serves the metadata of an MCP server and of the authorization server, and registers
 // clients.
 func (s *Server) describe(t testing.TB, mux *http.ServeMux, redirectBase string) {
 	show := func(path string, document func() map[string]any) {
@@ -166,8 +167,8 @@ func encode(t testing.TB, w http.ResponseWriter, document map[string]any) {
 	}
 }
 
-// Consent is a user without a browser, who allows what an address asks for. It returns what the
-// callback gets.
+// Consent acts as a user without a browser who allows the request at the address. It returns
+// the parameters for the callback.
 func (s *Server) Consent(t testing.TB, address string) url.Values {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, address, strings.NewReader("decision=allow"))
@@ -203,14 +204,14 @@ func (s *Server) Issued() []string {
 	return slices.DeleteFunc(slices.Clone(s.issued), func(text string) bool { return text == "" })
 }
 
-// Revoked are the tokens that it was told to forget.
+// Revoked are the tokens that clients have revoked.
 func (s *Server) Revoked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.revoked)
 }
 
-// Accepts tells whether an access token is good.
+// Accepts reports whether an access token is valid.
 func (s *Server) Accepts(token string) bool {
 	_, err := s.manager.LoadAccessToken(context.Background(), token)
 	return err == nil

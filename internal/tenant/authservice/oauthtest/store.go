@@ -8,10 +8,11 @@ import (
 	"github.com/go-oauth2/oauth2/v4/errors"
 )
 
-// memory is an oauth2.TokenStore that leaves no goroutine behind, as the library's own does.
+// memory is an oauth2.TokenStore that, unlike the library's own store, leaves no goroutine
+// behind.
 type memory struct {
 	mu sync.Mutex
-	// by has what was given, under each code and token.
+	// by maps each code and token to its grant.
 	by map[string]oauth2.TokenInfo
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// answer is what a function answers with, or the prelude of its stream.
+// answer is the answer of a function, or the prelude of its stream.
 type answer struct {
 	StatusCode        *int                `json:"statusCode"`
 	Headers           map[string]scalar   `json:"headers"`
@@ -50,7 +50,8 @@ func readAnswer(text []byte) (answer, error) {
 	return a, nil
 }
 
-// remapped are headers that are the gateway's own; a function's are renamed.
+// remapped are headers that the gateway sets itself; if a function sets them, they are
+// renamed.
 var remapped = map[string]bool{
 	"Connection": true, "Content-Length": true, "Content-Md5": true, "Date": true, "Host": true, "Server": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Www-Authenticate": true,
@@ -84,13 +85,13 @@ func (a *answer) writeHeader(w http.ResponseWriter) {
 	w.WriteHeader(*a.StatusCode)
 }
 
-// forward calls a function and sends what it answers.
+// forward calls a function and sends its answer.
 func (g *Gateway) forward(w http.ResponseWriter, c *call) *refusal {
 	payload, err := g.proxyEvent(c)
 	if err != nil {
 		return internalError(err)
 	}
-	// The function goes on when the client leaves, and when the gateway waits no longer.
+	// The function continues when the client disconnects, and when the gateway stops waiting.
 	ctx, cancel := context.WithTimeout(c.request.Context(), c.route.Timeout)
 	defer cancel()
 	text, err := g.functions.Invoke(ctx, c.route.Function, payload)
@@ -130,8 +131,8 @@ func (a *answer) header(name string) string {
 	return ""
 }
 
-// stream calls a function and sends each part of its answer on as it comes. An answer that breaks
-// off breaks the connection off.
+// stream calls a function and sends each part of its answer on as it comes. If the answer
+// breaks off, the connection is broken off, too.
 func (g *Gateway) stream(w http.ResponseWriter, c *call) *refusal {
 	payload, err := g.proxyEvent(c)
 	if err != nil {
@@ -139,7 +140,7 @@ func (g *Gateway) stream(w http.ResponseWriter, c *call) *refusal {
 	}
 	ctx, cancel := context.WithTimeout(c.request.Context(), c.route.Timeout)
 	defer cancel()
-	// Nothing for a while ends a stream before its time.
+	// A stream without data for idleLimit ends before its timeout.
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	idle := time.AfterFunc(idleLimit, func() { cut(context.DeadlineExceeded) })
@@ -166,7 +167,7 @@ func (g *Gateway) stream(w http.ResponseWriter, c *call) *refusal {
 	return nil
 }
 
-// relay sends on what comes, at once.
+// relay passes on the data at once when it comes.
 func relay(w http.ResponseWriter, from io.Reader, arrived func()) error {
 	controller := http.NewResponseController(w)
 	if err := controller.Flush(); err != nil {

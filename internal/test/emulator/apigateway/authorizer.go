@@ -19,7 +19,7 @@ import (
 // authorizerTimeout is how long an authorizer may take.
 const authorizerTimeout = 29 * time.Second
 
-// decision is what an authorizer answers.
+// decision is the answer of an authorizer.
 type decision struct {
 	PrincipalID    string         `json:"principalId"`
 	Context        map[string]any `json:"context"`
@@ -32,7 +32,7 @@ type decision struct {
 	} `json:"policyDocument"`
 }
 
-// oneOrMany is a list of texts, of which one may stand without a list around it.
+// oneOrMany is a list of texts. A single text may be written without a list.
 type oneOrMany []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -45,7 +45,7 @@ func (o *oneOrMany) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(o))
 }
 
-// decisions are the answers that are still good.
+// decisions holds the answers that are still valid.
 type decisions struct {
 	mu    sync.Mutex
 	known map[string]remembered
@@ -56,7 +56,7 @@ type remembered struct {
 	until    time.Time
 }
 
-// authorize asks the authorizer, or its cache, and notes what it says of the caller.
+// authorize asks the authorizer, or its cache, and notes its answer about the caller.
 func (g *Gateway) authorize(c *call, authorizer template.Authorizer) *refusal {
 	key, complete := identityKey(c, authorizer)
 	if !complete {
@@ -80,7 +80,7 @@ func (g *Gateway) authorize(c *call, authorizer template.Authorizer) *refusal {
 	return nil
 }
 
-// identityKey joins the values of the identity sources, all of which must be there.
+// identityKey joins the values of the identity sources, all of which must be present.
 func identityKey(c *call, authorizer template.Authorizer) (key string, complete bool) {
 	var parts []string
 	complete = true
@@ -127,7 +127,8 @@ func (g *Gateway) ask(c *call, authorizer template.Authorizer) (decision, *refus
 	return d, nil
 }
 
-// check refuses what API Gateway refuses, and makes texts of all values of the context.
+// check refuses the answers that API Gateway refuses, and converts all values of the context
+// to texts.
 func (d *decision) check() error {
 	if d.PrincipalID == "" || len(d.PolicyDocument.Statement) == 0 {
 		return errors.New("a principalId and a policyDocument with statements are required")
@@ -146,8 +147,8 @@ func (d *decision) check() error {
 	return nil
 }
 
-// judge applies the policy to a method: what is denied stays denied, what nothing allows is not
-// allowed.
+// judge applies the policy to a method: a denial wins over an allowance, and a method that no
+// statement allows is not allowed.
 func (d *decision) judge(methodARN string) *refusal {
 	verdict := &notAllowed
 	for _, statement := range d.PolicyDocument.Statement {
@@ -164,10 +165,10 @@ func (d *decision) judge(methodARN string) *refusal {
 	return verdict
 }
 
-// matches reports whether one of the patterns, in which * stands for anything and ? for a
-// character, is of the text.
+// matches reports whether one of the patterns matches the text; in a pattern, * matches any
+// text and ? one character.
 func matches(patterns []string, text string) bool {
-	// path.Match's * ends at a slash, which no text has after this.
+	// The * of path.Match stops at a slash, so all slashes are replaced.
 	flat := strings.NewReplacer("/", "\x00", "[", "\x01", "\\", "\x02")
 	for _, pattern := range patterns {
 		if ok, err := path.Match(flat.Replace(pattern), flat.Replace(text)); err == nil && ok {
@@ -184,7 +185,7 @@ func (d *decisions) get(key string, now time.Time) (decision, bool) {
 	return r.decision, ok && now.Before(r.until)
 }
 
-// put remembers a decision and forgets those that are over.
+// put remembers a decision and forgets expired decisions.
 func (d *decisions) put(key string, r remembered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// apiID is the id of the API, as far as there is one.
+// apiID is the id of the API, as far as the API has an id.
 const apiID = "local"
 
-// dropped are headers that end at the gateway.
+// dropped are headers that the gateway does not pass on.
 var dropped = []string{"Connection", "Content-Length", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// event is what a function is called with. Empty maps are null, as in the cloud.
+// event is the input of a function. Empty maps are null, as in the cloud.
 type event struct {
 	Type                            string              `json:"type,omitempty"`
 	MethodARN                       string              `json:"methodArn,omitempty"`
@@ -58,7 +58,7 @@ type requestContext struct {
 	Stage             string         `json:"stage"`
 }
 
-// identity has the members that are null for callers without an AWS identity, too.
+// identity also has the members that are null for callers without an AWS identity.
 type identity struct {
 	AccessKey                     *string `json:"accessKey"`
 	AccountID                     *string `json:"accountId"`
@@ -126,7 +126,7 @@ func (g *Gateway) isBinary(contentType string) bool {
 	return false
 }
 
-// headersOf are the request's headers, and those that the gateway adds.
+// headersOf returns the request's headers, and the headers that the gateway adds.
 func headersOf(c *call) map[string][]string {
 	r := c.request
 	headers := maps.Clone(map[string][]string(r.Header))
@@ -150,7 +150,7 @@ func sourceIP(r *http.Request) string {
 	return host
 }
 
-// queryOf reads a query as the gateway does: what cannot be decoded is taken as it is.
+// queryOf reads a query as the gateway does: text that cannot be decoded is kept unchanged.
 func queryOf(raw string) map[string][]string {
 	if raw == "" {
 		return nil
@@ -172,7 +172,7 @@ func unquery(text string) string {
 	return text
 }
 
-// lasts takes the last value of each, as the maps with one value do.
+// lasts returns the last value of each name, as in the event's maps with one value.
 func lasts(many map[string][]string) map[string]string {
 	if many == nil {
 		return nil
@@ -202,7 +202,7 @@ func resourceID(route template.Route) string {
 	}, route.Path)
 }
 
-// methodARN names what the caller wants to do.
+// methodARN returns the ARN of the method that the caller wants to call.
 func (g *Gateway) methodARN(c *call) string {
 	return "arn:aws:execute-api:" + g.region + ":" + g.account + ":" + apiID + "/" + g.api.Stage + "/" + c.request.Method + "/" +
 		strings.TrimPrefix(c.request.URL.EscapedPath(), "/")

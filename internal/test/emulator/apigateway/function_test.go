@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the functions behind the gateway that the tests ask, real ones: Echo,
-// Stream and Authorizer.
+// The test binary also implements the real functions behind the tested gateway: Echo, Stream
+// and Authorizer.
 func TestMain(m *testing.M) {
 	switch os.Getenv("AWS_LAMBDA_FUNCTION_NAME") {
 	case "Echo":
@@ -70,8 +70,8 @@ func echo(ctx context.Context, event json.RawMessage) (any, error) {
 	return events.APIGatewayProxyResponse{StatusCode: 200, Headers: map[string]string{"Content-Type": "application/json"}, Body: string(event)}, nil
 }
 
-// stream answers with three parts, before each of which it waits at the gate that the header Gate
-// names; or as the header Do says.
+// stream answers with three parts, and waits before each part at the gate that the header Gate
+// names; or it answers as the header Do says.
 func stream(_ context.Context, e events.APIGatewayProxyRequest) (any, error) {
 	switch e.Headers["Do"] {
 	case "fail":
@@ -109,10 +109,10 @@ func wait(gate string) {
 	_, _ = io.ReadAll(conn)
 }
 
-// calls is how often this authorizer was asked.
+// calls is how often this authorizer was called.
 var calls int
 
-// authorize does what the key says.
+// authorize behaves as the key says.
 func authorize(_ context.Context, event json.RawMessage) (any, error) {
 	calls++
 	var e events.APIGatewayCustomAuthorizerRequestTypeRequest

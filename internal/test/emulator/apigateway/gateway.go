@@ -20,26 +20,29 @@ const (
 	maxRequest = 10 << 20
 	// drainLimit is how much of a longer body is read, so that the client sees the refusal.
 	drainLimit = 64 << 20
-	// idleLimit ends a stream that nothing has come of.
+	// idleLimit is the time without data after which a stream is ended.
 	idleLimit = 5 * time.Minute
 )
 
-// Functions are what routes and authorizers call, by name or ARN; *lambda.Platform is one.
+// Functions calls the functions of routes and authorizers, by name or ARN; *lambda.Platform
+// implements it.
 type Functions interface {
 	Invoke(ctx context.Context, function string, payload []byte) ([]byte, error)
 	InvokeStream(ctx context.Context, function string, payload []byte) (*lambda.Stream, error)
 }
 
-// Config is what a gateway is made of.
+// Config holds the parts and settings of a gateway.
 type Config struct {
 	API       template.API
 	Routes    []template.Route
 	Functions Functions
 	// Region and Account are part of the ARNs of methods.
 	Region, Account string
-	// Now tells the time by which answers of authorizers expire; the default is the machine's.
+	// Now is the clock for the expiry of authorizers' answers; the default is the machine's
+	// clock.
 	Now clock.Clock
-	// Log is told of what the client learns nothing of: why a function or an authorizer failed.
+	// Log gets the errors that the client does not see: the reason why a function or an
+	// authorizer failed.
 	Log *slog.Logger
 }
 
@@ -81,7 +84,7 @@ type call struct {
 	parameters map[string]string
 	received   time.Time
 	body       []byte
-	// authorizer is what the authorizer says of the caller.
+	// authorizer is the authorizer's answer about the caller.
 	authorizer map[string]any
 }
 
@@ -97,7 +100,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Streams says whether a request is for a route that answers by streaming.
+// Streams reports whether a request is for a route with a streaming answer.
 func (g *Gateway) Streams(r *http.Request) bool {
 	route, _, ok := g.route(r)
 	return ok && route.Streaming
@@ -108,7 +111,7 @@ func (g *Gateway) route(r *http.Request) (template.Route, map[string]string, boo
 	return g.routes.Find(r.Method, r.URL.EscapedPath())
 }
 
-// serve answers a request, or says why the gateway itself must.
+// serve answers a request, or returns the refusal that the gateway itself must send.
 func (g *Gateway) serve(w http.ResponseWriter, c *call) *refusal {
 	if g.answersPreflight(w, c.request) {
 		return nil
@@ -164,7 +167,7 @@ func (g *Gateway) tooLarge(c *call) *refusal {
 	return &requestTooLarge
 }
 
-// failed says what the failure of a function means to the client.
+// failed returns the refusal that the client gets when a function has failed.
 func failed(err error) *refusal {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -174,7 +177,7 @@ func failed(err error) *refusal {
 	case isFunctionError(err):
 		return badGateway(err)
 	default:
-		return internalError(err) // Lambda did not take the call
+		return internalError(err) // Lambda did not accept the call
 	}
 }
 

@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// route is one that Echo serves.
+// route returns a route that Echo serves.
 func route(method, path string) template.Route {
 	return template.Route{Function: "Echo", Method: method, Path: path, Timeout: patience}
 }
@@ -150,7 +150,8 @@ func TestRouting(t *testing.T) {
 			t.Errorf("%s %s: got %v %v with %v of %v", c.method, c.path, event["httpMethod"], event["path"], event["pathParameters"], event["resource"])
 		}
 	}
-	// A resource that is there, but not with this method, hides those that would take it.
+	// An existing resource without this method hides other resources that would accept the
+	// request.
 	for _, c := range []struct{ method, path string }{{"GET", "/things/new"}, {"POST", "/things/7"}, {"GET", "/rest"}, {"GET", "/nothing"}, {"GET", "/things/7/parts"}} {
 		response, text := a.do(t, c.method, c.path, "")
 		if response.StatusCode != http.StatusNotFound || text != `{"detail": "Not Found"}` || response.Header.Get("X-Request-Id") == "" || response.Header.Get("Retry-After") != "5" {
@@ -364,7 +365,8 @@ func TestAuthorizersAnswerIsRemembered(t *testing.T) {
 	}
 }
 
-// waitingRoom is where functions wait: arrival waits for one, and returns how to let it pass.
+// waitingRoom makes an address at which functions wait: arrival waits for a function, and
+// returns a function that lets it pass.
 func waitingRoom(t *testing.T) (address string, arrival func() (pass func())) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -436,6 +438,6 @@ func TestFunctionGoesOnWithoutItsClient(t *testing.T) {
 	}
 	response.Body.Close()
 	for range 2 {
-		arrival()() // it still makes its other parts
+		arrival()() // the function still makes its other parts
 	}
 }

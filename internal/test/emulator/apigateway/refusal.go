@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// refusal is an answer that the gateway gives by itself.
+// refusal is an answer that the gateway itself sends.
 type refusal struct {
-	// kind is the type of the gateway response, "" where there is none of its own.
+	// kind is the type of the gateway response, "" if the refusal has no type of its own.
 	kind   string
 	status int
-	// message is $context.error.message; some errors have none.
+	// message is $context.error.message; some errors have no message.
 	message *string
 	cause   error
 }
@@ -52,8 +52,8 @@ func internalError(cause error) *refusal {
 	return &refusal{status: http.StatusInternalServerError, message: new("Internal server error"), cause: cause}
 }
 
-// refuse answers as the template words it: by the type's own response, else by that of its class,
-// else as API Gateway does.
+// refuse answers with the template's response: the response of the type, else the response of
+// the type's class, else API Gateway's default.
 func (g *Gateway) refuse(w http.ResponseWriter, c *call, r *refusal) {
 	response, found := g.api.Responses[r.kind]
 	if !found {
@@ -85,7 +85,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, c *call, r *refusal) {
 	fmt.Fprint(w, expand(body, variables))
 }
 
-// variables are those that gateway responses may use.
+// variables returns the variables that gateway responses may use.
 func (c *call) variables(r *refusal) map[string]string {
 	quoted, plain := "null", ""
 	if r.message != nil {
@@ -109,7 +109,7 @@ func (c *call) variables(r *refusal) map[string]string {
 
 var variable = regexp.MustCompile(`\$context(\.[a-zA-Z]+)+`)
 
-// expand fills in the variables; unknown ones are empty.
+// expand replaces the variables; unknown variables are empty.
 func expand(text string, variables map[string]string) string {
 	return variable.ReplaceAllStringFunc(text, func(name string) string { return variables[name] })
 }

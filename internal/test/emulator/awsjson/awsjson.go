@@ -1,6 +1,6 @@
-// Package awsjson serves the protocol that the AWS SDKs speak with services of their JSON kind:
-// each operation is a POST that is named in a header, with a JSON object as its body; a failure is
-// a JSON object too, whose __type names it.
+// Package awsjson serves the protocol that the AWS SDKs use for JSON services: each operation
+// is a POST with a JSON object as its body, and a header names the operation; a failure is a
+// JSON object, too, whose __type names the error.
 package awsjson
 
 import (
@@ -17,19 +17,19 @@ import (
 
 // Service is a service as its clients see it.
 type Service struct {
-	// Target is what precedes the operation in the header, Version is 1.0 or 1.1.
+	// Target is the text before the operation in the header, Version is 1.0 or 1.1.
 	Target, Version string
 	// ErrorPrefix precedes the names of errors.
 	ErrorPrefix string
 	Operations  map[string]Operation
-	// Log gets what went wrong here and not in the request.
+	// Log gets the errors of the service itself, not the errors in requests.
 	Log *slog.Logger
 }
 
 // Operation answers a request. An *Error is shown to the client, any other error is not.
 type Operation func(ctx context.Context, body []byte) (any, error)
 
-// Error is a failure that the client is told of by its name.
+// Error is a failure whose name the client sees.
 type Error struct {
 	Name    string `json:"__type"`
 	Message string `json:"message"`
@@ -37,7 +37,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Name + ": " + e.Message }
 
-// Time is written as the protocol has it: seconds since 1970, with a fraction.
+// Time is a time in the protocol's format: seconds since 1970, with a fraction.
 type Time time.Time
 
 // MarshalJSON writes the time; zero is null.
@@ -49,10 +49,10 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(at.UnixMicro())/1e6, 'f', -1, 64), nil
 }
 
-// IsZero lets a time that is not set be left out.
+// IsZero makes a time that is not set be left out.
 func (t Time) IsZero() bool { return time.Time(t).IsZero() }
 
-// Do makes an Operation of a function that wants its input decoded.
+// Do makes an Operation of a function with a decoded input.
 func Do[In, Out any](operation func(context.Context, In) (Out, error)) Operation {
 	return func(ctx context.Context, body []byte) (any, error) {
 		var in In
@@ -106,5 +106,5 @@ func (s *Service) write(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-"+s.Version)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone gets no answer
+	_, _ = w.Write(body) // a client that has disconnected gets no answer
 }

@@ -17,17 +17,18 @@ type item = map[string]types.AttributeValue
 type key struct {
 	name string
 	key  item
-	// unindexed says that what is written under the key is in no index.
+	// unindexed says that the item that is written under the key is in no index.
 	unindexed bool
 }
 
-// wireWrite is what a request says of an item that it writes. All keys of the table are texts.
+// wireWrite is the part of a request about one item that it writes. All keys of the table are
+// texts.
 type wireWrite struct {
 	TableName string
 	Key, Item map[string]struct{ S string }
 }
 
-// written returns the keys of what a request writes to the table.
+// written returns the keys of the items that a request writes to the table.
 func (l *Lagging) written(body []byte) ([]key, error) {
 	var request struct {
 		wireWrite
@@ -78,10 +79,10 @@ func (l *Lagging) keyOf(w *wireWrite) key {
 	return k
 }
 
-// maxBatch is how many items DynamoDB writes at once.
+// maxBatch is how many items DynamoDB writes in one request.
 const maxBatch = 25
 
-// write brings changes to the second table.
+// write applies changes to the second table.
 func (l *Lagging) write(ctx context.Context, changes map[string]change) error {
 	var requests []types.WriteRequest
 	for _, c := range changes {
@@ -103,7 +104,7 @@ func (l *Lagging) write(ctx context.Context, changes map[string]change) error {
 	return nil
 }
 
-// copyAll makes the second table anew, with what is in the indexes of the first one.
+// copyAll makes the second table again, with the items in the indexes of the first table.
 func (l *Lagging) copyAll(ctx context.Context) error {
 	_, err := l.config.Client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &l.behind})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); err != nil && !missing {

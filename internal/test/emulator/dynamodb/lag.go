@@ -23,12 +23,12 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// LagConfig says which table's indexes are behind, and how far.
+// LagConfig names the table whose indexes are behind, and says how far they are behind.
 type LagConfig struct {
 	// Client reaches the DynamoDB Local at Endpoint.
 	Client   *dynamodb.Client
 	Endpoint string
-	// Table is the name of a table that exists, Declared what the template says of it.
+	// Table is the name of a table that exists, Declared is its declaration in the template.
 	Table    string
 	Declared template.Table
 	// Lag is how long a write takes to reach the indexes.
@@ -36,30 +36,30 @@ type LagConfig struct {
 	Log *slog.Logger
 }
 
-// Lagging is a DynamoDB whose indexes are behind its writes, as those of the service are; those of
-// DynamoDB Local never are. It stands in front of DynamoDB Local and keeps a second table, which
-// follows the first one after the lag: reads of indexes are answered from the second, all others
-// from the first.
+// Lagging is a DynamoDB whose indexes are behind its writes, like the indexes of the service;
+// the indexes of DynamoDB Local are never behind. It stands in front of DynamoDB Local and
+// keeps a second table, which follows the first table after the lag: reads of indexes are
+// answered from the second table, all other reads from the first table.
 type Lagging struct {
 	config LagConfig
 	behind string
 	proxy  http.Handler
-	// locks hold the reads of one item in the order in which they are followed.
+	// locks keep the reads of one item in the order in which the second table follows them.
 	locks [64]sync.Mutex
 	seed  maphash.Seed
 
 	mu sync.Mutex
-	// indexed are the items that the second table has, or will have.
+	// indexed holds the items that the second table has, or will have.
 	indexed map[string]bool
 	changes []change
-	// more is told of a change that begins a list of them.
+	// more gets a signal when the list of changes is no longer empty.
 	more chan struct{}
 	end  context.CancelFunc
 	done chan struct{}
 }
 
-// change is what an item is from a time on, for readers of the indexes. It is gone when it has no
-// attributes.
+// change is the state of an item from a time on, for readers of the indexes. If it has no
+// attributes, the item is deleted.
 type change struct {
 	at   time.Time
 	name string
@@ -67,7 +67,8 @@ type change struct {
 	item item
 }
 
-// NewLagging makes the second table as the first one is now. The caller closes it.
+// NewLagging makes the second table from the present state of the first table. The caller
+// closes it.
 func NewLagging(ctx context.Context, config LagConfig) (*Lagging, error) {
 	target, err := url.Parse(config.Endpoint)
 	if err != nil {
@@ -80,7 +81,7 @@ func NewLagging(ctx context.Context, config LagConfig) (*Lagging, error) {
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 			FlushInterval: -1, // a client has its answer before the write is noted
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-			ErrorLog:      slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug), // of clients that hang up
+			ErrorLog:      slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug), // errors of clients that disconnect
 		},
 	}
 	if err := l.copyAll(ctx); err != nil {
@@ -92,7 +93,8 @@ func NewLagging(ctx context.Context, config LagConfig) (*Lagging, error) {
 	return l, nil
 }
 
-// Close stops following. What has not reached the second table is there after the next start.
+// Close stops following. Writes that have not reached the second table are in it after the
+// next start.
 func (l *Lagging) Close() {
 	l.end()
 	<-l.done
@@ -102,7 +104,7 @@ func (l *Lagging) Close() {
 func (l *Lagging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var written []key
@@ -118,7 +120,8 @@ func (l *Lagging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	l.proxy.ServeHTTP(w, r)
-	// What a failed write leaves as it was is read, too; a client that has gone may have written.
+	// Items that a failed write left unchanged are read, too; a client that has disconnected
+	// may have written.
 	ctx := context.WithoutCancel(r.Context())
 	for _, k := range written {
 		if err := l.note(ctx, k); err != nil && !errors.Is(err, context.Canceled) {
@@ -148,7 +151,7 @@ func (l *Lagging) redirect(body []byte) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// note reads an item that may have changed, and has the second table follow.
+// note reads an item that may have changed, and makes the second table follow.
 func (l *Lagging) note(ctx context.Context, k key) error {
 	lock := &l.locks[maphash.String(l.seed, k.name)%uint64(len(l.locks))]
 	lock.Lock()
@@ -185,14 +188,14 @@ func (l *Lagging) note(ctx context.Context, k key) error {
 	return nil
 }
 
-// isIndexed tells whether an item is in an index.
+// isIndexed reports whether an item is in an index.
 func (l *Lagging) isIndexed(of item) bool {
 	return slices.ContainsFunc(l.config.Declared.Indexes, func(index template.Index) bool {
 		return len(index.Key) > 0 && of[index.Key[0].Name] != nil
 	})
 }
 
-// follow brings changes to the second table when their time has come.
+// follow applies changes to the second table when their time has come.
 func (l *Lagging) follow(ctx context.Context) {
 	defer close(l.done)
 	timer := time.NewTimer(0)
@@ -214,7 +217,8 @@ func (l *Lagging) follow(ctx context.Context) {
 	}
 }
 
-// take takes out the changes that are due, the last one of each item, and says when the next are.
+// take removes and returns the due changes, the last change of each item, and returns when the
+// next changes are due.
 func (l *Lagging) take(now time.Time) (due map[string]change, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -75,7 +75,7 @@ func put(sk, listed string) table.Write {
 	return table.Put{Item: item}
 }
 
-// list is the sort keys of the items in the index.
+// list returns the sort keys of the items in the index.
 func list(t *testing.T, tb *dynamo.Table) []string {
 	t.Helper()
 	page, err := tb.Query(t.Context(), table.Query{Index: table.ByList, PK: "list"})
@@ -99,7 +99,7 @@ func TestIndexesAreBehindAsFarAsTheyAreSaidToBe(t *testing.T) {
 			t.Errorf("the index has %v at once", got)
 		}
 	})
-	// What was on its way is there after a start.
+	// Writes that were on their way are in the index after a start.
 	l.with(t, time.Hour, func(tb *dynamo.Table) {
 		if got, want := list(t, tb), []string{"a at 1", "c at 3"}; !slices.Equal(got, want) {
 			t.Errorf("the index has %v, want %v", got, want)

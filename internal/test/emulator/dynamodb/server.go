@@ -16,32 +16,32 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// version is that of DynamoDB Local; setup.sh fetches it.
+// version is the version of DynamoDB Local; setup.sh fetches it.
 const version = "3.1.0"
 
 // stopGrace is how long DynamoDB Local may take to end.
 const stopGrace = 5 * time.Second
 
-// Config says what to run.
+// Config holds the settings of a DynamoDB Local.
 type Config struct {
 	// Root is the repository's root; DynamoDB Local is below its .tools.
 	Root string
-	// Dir is where the data is kept; "" keeps it in memory.
+	// Dir is the directory of the data; "" keeps the data in memory.
 	Dir string
-	// Registry starts the process, which ends with this one at the latest.
+	// Registry starts the process, which ends with this process at the latest.
 	Registry *child.Registry
-	// Output gets what it prints.
+	// Output gets the output of DynamoDB Local.
 	Output io.Writer
 }
 
 // Server is a running DynamoDB Local.
 type Server struct {
-	// Port is where it listens, on all interfaces.
+	// Port is the port on which it listens, on all interfaces.
 	Port    int
 	process *child.Process
 }
 
-// Start fetches DynamoDB Local if it is not there, starts it and returns when it answers.
+// Start fetches DynamoDB Local if it is missing, starts it and returns when it answers.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	s, err := launch(ctx, config)
 	if err != nil {

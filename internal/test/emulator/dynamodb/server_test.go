@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// TestWhatIsKeptOutlivesTheServer also checks that the table which the template declares is one
-// that the adapter can use.
+// TestWhatIsKeptOutlivesTheServer also checks that the adapter can use the table that the
+// template declares.
 func TestWhatIsKeptOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "..")

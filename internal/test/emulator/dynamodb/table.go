@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// CreateTable makes a table under a name as the template declares it, with its keys, indexes and
-// time to live. One that exists is left alone.
+// CreateTable makes a table under a name as the template declares it, with its keys, indexes
+// and time to live. An existing table is not changed.
 func CreateTable(ctx context.Context, client *dynamodb.Client, name string, declared template.Table) error {
 	input := &dynamodb.CreateTableInput{
 		TableName: aws.String(name), BillingMode: types.BillingMode(declared.BillingMode), KeySchema: keySchema(declared.Key),

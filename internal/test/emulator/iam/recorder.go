@@ -15,30 +15,30 @@ import (
 	"sync"
 )
 
-// Call is one thing that a request needs the permission for.
+// Call is one permission that a request needs.
 type Call struct {
 	// Function is the logical id of the function that made the request.
 	Function string `json:"function"`
 	Action   string `json:"action"`
 	Resource string `json:"resource"`
-	// Context are the keys of conditions that come with the request.
+	// Context holds the condition keys of the request.
 	Context map[string]string `json:"context,omitempty"`
 }
 
-// Config says what is noted, and where.
+// Config defines the calls to note, and the file for them.
 type Config struct {
-	// File gets one JSON object in a line for each call. Several recorders may share it.
+	// File gets one line with a JSON object for each call. Several recorders may share it.
 	File string
-	// Functions are the names of the functions, which are the ids of their access keys. Requests of
-	// others are not noted.
+	// Functions are the names of the functions, which are the ids of their access keys.
+	// Requests of other callers are not noted.
 	Functions []string
-	// Tables are the ARNs that IAM knows tables by, by the names that they have here.
+	// Tables maps the local names of tables to the ARNs by which IAM knows them.
 	Tables map[string]string
-	// Log is told of what cannot be noted.
+	// Log gets the errors for calls that cannot be noted.
 	Log *slog.Logger
 }
 
-// Recorder notes calls, each of them once.
+// Recorder notes calls, each call once.
 type Recorder struct {
 	config Config
 	file   *os.File
@@ -56,11 +56,11 @@ func Open(config Config) (*Recorder, error) {
 	return &Recorder{config: config, file: file, seen: map[string]bool{}}, nil
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (r *Recorder) Close() error { return r.file.Close() }
 
-// Before returns a service whose calls are noted before they are answered. A call that cannot be
-// noted is not answered either, because a permission that is missing would not be found.
+// Before returns a service whose calls are noted before they are answered. A call that cannot
+// be noted is not answered either, because a missing permission would not be found.
 func (r *Recorder) Before(service http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if err := r.note(request); err != nil {
@@ -74,7 +74,7 @@ func (r *Recorder) Before(service http.Handler) http.Handler {
 
 const targetHeader = "X-Amz-Target"
 
-// scope matches who signed a request, and for which service.
+// scope matches the signer of a request, and the service of the signature.
 var scope = regexp.MustCompile(`Credential=([^/]+)/[0-9]+/[^/]+/([^/]+)/aws4_request`)
 
 func (r *Recorder) note(request *http.Request) error {
@@ -117,7 +117,7 @@ func (r *Recorder) write(call Call) error {
 	return err
 }
 
-// read tells what a request needs the permission for.
+// read returns the permissions that a request needs.
 func (r *Recorder) read(service, operation string, body []byte) ([]Call, error) {
 	var named resources
 	if err := json.Unmarshal(body, &named); err != nil {
@@ -148,10 +148,10 @@ func (r *Recorder) read(service, operation string, body []byte) ([]Call, error) 
 	return calls, nil
 }
 
-// resources are the members of requests that name what a request is about.
+// resources are the members of requests that name the resources of a request.
 type resources struct {
 	TableName, IndexName string
-	// TransactItems and RequestItems are those of requests about several items.
+	// TransactItems and RequestItems are the members of requests about several items.
 	TransactItems []map[string]struct{ TableName string }
 	RequestItems  map[string]json.RawMessage
 
@@ -187,7 +187,8 @@ func (r *Recorder) readTable(named resources) []Call {
 	return calls
 }
 
-// table is the ARN of a table. One that nobody has named has its own name, which no policy has.
+// table returns the ARN of a table. For a table that is not configured it returns the table's
+// name, which no policy contains.
 func (r *Recorder) table(name string) string {
 	if arn, ok := r.config.Tables[name]; ok {
 		return arn

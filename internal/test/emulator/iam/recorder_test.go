@@ -22,7 +22,7 @@ const (
 	runARN   = "arn:aws:states:us-east-1:000000000000:stateMachine:slipway-run"
 )
 
-// recorded sends a request to a service behind a recorder, and returns what was noted and the
+// recorded sends a request to a service behind a recorder, and returns the noted calls and the
 // status of the answer.
 func recorded(t *testing.T, who, service, operation, body string) ([]iam.Call, int) {
 	t.Helper()
@@ -39,7 +39,7 @@ func recorded(t *testing.T, who, service, operation, body string) ([]iam.Call, i
 		}
 	}))
 	var status int
-	for range 2 { // the second is nothing new
+	for range 2 { // the second request adds nothing new
 		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		request.Header.Set("X-Amz-Target", "Service_1."+operation)
 		request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+who+"/20260101/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
@@ -110,7 +110,8 @@ func TestCallsOfOthersAreNotRecorded(t *testing.T) {
 	}
 }
 
-// TestUnknownCallsAreRefused checks that no call goes through of which nobody knows what it needs.
+// TestUnknownCallsAreRefused checks that a call is refused if the permissions that it needs
+// are not known.
 func TestUnknownCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	for service, body := range map[string]string{"sqs": `{"QueueUrl":"q"}`, "kms": `{}`} {

@@ -1,6 +1,6 @@
-// Package kms answers the clients of the Key Management Service on one machine: data keys are made
-// and opened under one key, kept in a file there (secret/keyfile). A ciphertext is bound to the
-// key's ARN and to the encryption context, as with the service.
+// Package kms answers the clients of the Key Management Service on one machine: data keys are
+// made and opened under one key, which is kept in a file (secret/keyfile). A ciphertext is
+// bound to the key's ARN and to the encryption context, as with the service.
 package kms
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/awsjson"
 )
 
-// Config is what a service is made of.
+// Config holds the parts and settings of a service.
 type Config struct {
 	// Key encrypts the data keys. Required.
 	Key secret.Sealer
@@ -57,10 +57,10 @@ func New(config Config) (*Service, error) {
 
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
 
-// encryptionContext is what a ciphertext is bound to besides its key.
+// encryptionContext is the context to which a ciphertext is bound, besides its key.
 type encryptionContext map[string]string
 
-// bound is the same for two contexts if and only if they hold the same.
+// bound returns the same value for two contexts if and only if they are equal.
 func (s *Service) bound(context encryptionContext) (secret.Bound, error) {
 	if context == nil {
 		context = encryptionContext{}
@@ -69,7 +69,7 @@ func (s *Service) bound(context encryptionContext) (secret.Bound, error) {
 	return secret.Bound{Workspace: s.arn, Resource: string(text)}, err
 }
 
-// check refuses a key that is not the one.
+// check refuses every key except the service's key.
 func (s *Service) check(key string) error {
 	if key != s.id && key != s.arn {
 		return &awsjson.Error{Name: "NotFoundException", Message: fmt.Sprintf("Key '%s' does not exist", key)}
@@ -103,15 +103,15 @@ func (s *Service) generateDataKey(ctx context.Context, in generateRequest) (*dat
 		return nil, err
 	}
 	key := make([]byte, size)
-	rand.Read(key) // it never returns an error: the program ends when the system has no randomness
+	rand.Read(key) // never returns an error: the program ends when the system has no randomness
 	sealed, err := s.key.Seal(ctx, bound, key)
 	return &dataKey{sealed, key, s.arn}, err
 }
 
-// maxKey is how large a data key may be.
+// maxKey is how large a data key may be, in bytes.
 const maxKey = 1024
 
-// size is how many bytes a data key is to have, given in one of two ways.
+// size returns the length of the data key in bytes, which a request gives in one of two ways.
 func (in *generateRequest) size() (int, error) {
 	switch {
 	case in.Spec == "AES_256" && in.Bytes == nil:
@@ -153,7 +153,7 @@ func (s *Service) decrypt(ctx context.Context, in decryptRequest) (*plaintext, e
 		return nil, err
 	}
 	key, err := s.key.Open(ctx, bound, in.Ciphertext)
-	if err != nil { // the service does not say why either
+	if err != nil { // the service does not name the reason either
 		return nil, &awsjson.Error{Name: "InvalidCiphertextException"}
 	}
 	return &plaintext{key, s.arn, algorithm}, nil

@@ -97,8 +97,8 @@ func TestDataKeys(t *testing.T) {
 	}
 }
 
-// TestNoContextIsAnEmptyOne checks that it makes no difference whether a client leaves the context
-// out.
+// TestNoContextIsAnEmptyOne checks that leaving the context out is the same as an empty
+// context.
 func TestNoContextIsAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	c := serve(t, filepath.Join(t.TempDir(), "key"), arn)

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// ServeHTTP is the service's own interface, as far as tools and state machines call it: POST
-// /2015-03-31/functions/{name}/invocations.
+// ServeHTTP implements the service's own interface, as far as tools and state machines call
+// it: POST /2015-03-31/functions/{name}/invocations.
 func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", p.invoke)
@@ -49,7 +49,7 @@ func (p *Platform) invoke(w http.ResponseWriter, r *http.Request) {
 	w.Write(result) //nolint:gosec // it is JSON, and says so
 }
 
-// invokeLater takes a call that nobody waits for.
+// invokeLater accepts an asynchronous call.
 func (p *Platform) invokeLater(w http.ResponseWriter, r *http.Request, name string, payload []byte) {
 	if _, err := p.pool(name); err != nil {
 		rejectWith(w, name, err)
@@ -86,7 +86,7 @@ func reject(w http.ResponseWriter, status int, name, message string) {
 		Message string `json:"message"`
 	}{"User", message})
 	if err != nil {
-		panic("lambda: encode a refusal: " + err.Error()) // it has only texts
+		panic("lambda: encode a refusal: " + err.Error()) // the refusal has only texts
 	}
 	w.Write(text)
 }

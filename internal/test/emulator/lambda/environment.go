@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// environment is the whole environment of a function's process: what the template declares, and
-// what the platform adds and nobody can override. Nothing of this process's own gets in.
+// environment returns the whole environment of a function's process: the variables that the
+// template declares, and the variables that the platform adds, which cannot be overridden. It
+// contains no variable of this process.
 func (p *Platform) environment(f Function, runtimeAPI string) []string {
 	all := map[string]string{"TZ": ":UTC", "LANG": "en_US.UTF-8", "PATH": "/usr/local/bin:/usr/bin/:/bin:/opt/bin", "TMPDIR": p.config.Temp}
 	maps.Copy(all, f.Env)
@@ -22,7 +23,7 @@ func (p *Platform) environment(f Function, runtimeAPI string) []string {
 		"AWS_LAMBDA_LOG_STREAM_NAME":      "local",
 		"AWS_REGION":                      p.config.Region,
 		"AWS_DEFAULT_REGION":              p.config.Region,
-		"AWS_ACCESS_KEY_ID":               cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], f.Name), // so that services know who calls
+		"AWS_ACCESS_KEY_ID":               cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], f.Name), // so that services know the caller
 		"AWS_SECRET_ACCESS_KEY":           cmp.Or(f.Env["AWS_SECRET_ACCESS_KEY"], "local"),
 		"_HANDLER":                        "bootstrap",
 		"LAMBDA_TASK_ROOT":                "/var/task",

@@ -9,15 +9,15 @@ import (
 
 // Limits of the platform, in bytes.
 const (
-	// MaxRequest is the longest payload of a call that is waited for.
+	// MaxRequest is the longest payload of a synchronous call.
 	MaxRequest = 6 << 20
-	// MaxResponse is the longest response that is not streamed.
+	// MaxResponse is the longest response without streaming.
 	MaxResponse = 6<<20 + 100
-	// MaxPrelude is within what the status and headers of a stream must be.
+	// MaxPrelude is the longest prelude, which holds the status and headers of a stream.
 	MaxPrelude = 16 << 10
 )
 
-// Names of errors that the platform makes itself.
+// Names of the platform's own errors.
 const (
 	TypeTimeout    = "Sandbox.Timedout"
 	TypeExit       = "Runtime.ExitError"
@@ -38,18 +38,19 @@ var (
 	ErrClosed = errors.New("the platform is closing")
 )
 
-// FunctionError is how a call failed that was handed to a function.
+// FunctionError is the failure of a call that was passed to a function.
 type FunctionError struct {
-	// Type is what state machines match on: the function's own word, or one of the platform's.
+	// Type is the name on which state machines match: the function's own name, or a name of
+	// the platform.
 	Type    string `json:"errorType"`
 	Message string `json:"errorMessage"`
-	// Payload is the whole of what a caller receives.
+	// Payload is the whole payload that a caller receives.
 	Payload json.RawMessage `json:"-"`
 }
 
 func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 
-// reported reads an error as a function reports it.
+// reported parses the error that a function reports.
 func reported(payload []byte) *FunctionError {
 	e := &FunctionError{}
 	if err := json.Unmarshal(payload, e); err != nil {
@@ -64,7 +65,7 @@ func platformError(name, format string, args ...any) *FunctionError {
 	e := &FunctionError{Type: name, Message: fmt.Sprintf(format, args...)}
 	payload, err := json.Marshal(e)
 	if err != nil {
-		panic("lambda: encode an error: " + err.Error()) // it has only texts
+		panic("lambda: encode an error: " + err.Error()) // the error has only texts
 	}
 	e.Payload = payload
 	return e

@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the function that the tests call, a real one: it polls the Runtime API
-// with the platform's own client.
+// The test binary is also the function that the tests call. It is a real function: it polls
+// the Runtime API with the platform's own client.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
@@ -37,14 +37,15 @@ func TestMain(m *testing.M) {
 	awslambda.Start(function)
 }
 
-// order says what the function does.
+// order defines the behaviour of the function.
 type order struct {
 	// Do is echo, fail, fail by name, panic, exit, environment, deadline, wait, write, long,
 	// stream, plain stream, endless prelude.
 	Do string
-	// Gate is an address: where the function waits, it waits for the end of a connection to it.
+	// Gate is an address: to wait, the function opens a connection to it and waits for the end
+	// of the connection.
 	Gate string
-	// Size is how long the answer is, Count how many parts a stream has.
+	// Size is the length of the answer, Count is the number of parts of a stream.
 	Size, Count int
 }
 
@@ -91,8 +92,8 @@ func function(ctx context.Context, o order) (any, error) {
 	return nil, fmt.Errorf("unknown order %q", o.Do)
 }
 
-// parts is a stream of o.Count parts; it waits at the gate before each but the first, and ends as
-// o.Size says: 0 well, 1 with an error, 2 with the process.
+// parts is a stream of o.Count parts. It waits at the gate before each part except the first,
+// and o.Size defines its end: 0 is success, 1 is an error, 2 is the end of the process.
 type parts struct {
 	order
 	n int
@@ -115,7 +116,7 @@ func (p *parts) Read(b []byte) (int, error) {
 	return copy(b, fmt.Sprintf("part %d\n", p.n)), nil
 }
 
-// MarshalJSON keeps the platform's client from sending this as JSON.
+// MarshalJSON prevents the platform's client from sending parts as JSON.
 func (p *parts) MarshalJSON() ([]byte, error) { return nil, errors.New("not json") }
 
 // endless is a prelude without an end.

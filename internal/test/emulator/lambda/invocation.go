@@ -22,13 +22,13 @@ type invocation struct {
 
 	mu       sync.Mutex
 	answered bool
-	// failed is why the call failed, which a stream that has begun is told when it breaks off;
-	// failing is closed when it is set.
+	// failed is the reason why the call failed; a stream that has begun returns it when it
+	// breaks off. failing is closed when failed is set.
 	failed  error
 	failing chan struct{}
 }
 
-// answer is how a call ended, or the stream that it answers with.
+// answer is the result of a call, or its streaming answer.
 type answer struct {
 	payload     []byte
 	contentType string
@@ -40,7 +40,7 @@ func newInvocation(id string, payload []byte, streaming bool) *invocation {
 	return &invocation{id: id, payload: payload, streaming: streaming, answers: make(chan answer, 1), failing: make(chan struct{})}
 }
 
-// answer gives the caller the answer; only the first one counts.
+// answer gives the caller the answer; only the first answer counts.
 func (i *invocation) answer(a answer) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,9 +68,9 @@ func (i *invocation) failure(patience time.Duration) error {
 	}
 }
 
-// Stream is the answer of a function that streams it. Read returns a *FunctionError where the
-// function failed after it had begun. Closing it early does not stop the function, as on the
-// platform: the rest of its answer is read and dropped.
+// Stream is a streaming answer of a function. Read returns a *FunctionError at the point where
+// the function failed after it had begun. Closing the stream early does not stop the function,
+// as on the platform: the rest of its answer is read and dropped.
 type Stream struct {
 	io.Reader
 	// Prelude is the JSON object with status and headers that comes first in a stream for API
@@ -103,7 +103,7 @@ func newStream(ctx context.Context, a answer) (*Stream, error) {
 	return s, nil
 }
 
-// readPrelude reads up to the end of the prelude and returns what was before.
+// readPrelude reads up to the end of the prelude and returns the prelude.
 func readPrelude(r *bufio.Reader) (json.RawMessage, error) {
 	var prelude []byte
 	for !bytes.HasSuffix(prelude, preludeEnd) {
@@ -122,7 +122,7 @@ func readPrelude(r *bufio.Reader) (json.RawMessage, error) {
 	return prelude[:len(prelude)-len(preludeEnd)], nil
 }
 
-// Close lets go of the stream.
+// Close closes the stream.
 func (s *Stream) Close() error {
 	s.detach()
 	return s.pipe.Close()

@@ -67,7 +67,7 @@ func payload(t *testing.T, o order) []byte {
 	return text
 }
 
-// call calls F, which must succeed, and decodes what it answers.
+// call calls F, which must succeed, and decodes its answer.
 func call[T any](t *testing.T, p *lambda.Platform, o order) T {
 	t.Helper()
 	var out T
@@ -77,7 +77,7 @@ func call[T any](t *testing.T, p *lambda.Platform, o order) T {
 	return out
 }
 
-// echoed is what the order echo answers.
+// echoed is the answer to the order echo.
 type echoed struct{ PID, Calls int }
 
 // wantFailure checks how a call failed.
@@ -92,8 +92,8 @@ func wantFailure(t *testing.T, err error, name, message string) {
 	}
 }
 
-// gate returns an address that functions wait at, and how to let one pass, which waits for one to
-// come.
+// gate returns an address at which functions wait, and a function that waits for a waiting
+// function and lets it pass.
 func gate(t *testing.T) (address string, open func()) {
 	t.Helper()
 	address, arrival := waitingRoom(t)
@@ -104,7 +104,8 @@ func gate(t *testing.T) (address string, open func()) {
 	}
 }
 
-// waitingRoom is a gate in two steps: one waits for somebody to come, the next one lets them pass.
+// waitingRoom is a gate in two steps: the first step waits for a function to come, the second
+// step lets it pass.
 func waitingRoom(t *testing.T) (address string, arrival func() (pass func())) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -206,7 +207,7 @@ func TestFailures(t *testing.T) {
 	p := platform(t)
 	for _, c := range []struct {
 		do, name, message string
-		// survives says whether the process does.
+		// survives says whether the process survives.
 		survives bool
 	}{
 		{"fail", "errorString", "it went wrong", true},

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// maxTail is how much of a process's output is kept to explain a failed start, maxLine where a line
-// is cut.
+// maxTail is how many bytes of a process's output are kept to explain a failed start, maxLine
+// is the length at which a line is cut.
 const maxTail, maxLine = 4 << 10, 64 << 10
 
-// output cuts what a process writes into lines, and keeps the end of it.
+// output cuts the output of a process into lines, and keeps its end.
 type output struct {
 	write func(line []byte) error
 
@@ -37,10 +37,10 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// flush writes a last line that does not end.
+// flush writes a last line without a line end.
 func (o *output) flush() {
 	if o.unfinished() {
-		_, _ = o.Write([]byte("\n")) // the process has ended: nobody is left to be told
+		_, _ = o.Write([]byte("\n")) // the process has ended, so an error has no receiver
 	}
 }
 

@@ -16,23 +16,23 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// Config is what a platform is made of.
+// Config holds the parts and settings of a platform.
 type Config struct {
 	Functions []Function
-	// Processes is where the records of the processes are kept: those of a platform that was killed
-	// are ended by the next one.
+	// Processes is the directory of the records of processes: the next platform ends the
+	// processes of a platform that was killed.
 	Processes string
 	// Temp is the directory that functions may write to, their TMPDIR; /tmp when empty.
 	Temp string
 	// Region and Account are part of the functions' ARNs; there are defaults.
 	Region, Account string
-	// Output gets what the functions write, line by line, each with the function's name before it;
-	// nothing is kept when nil.
+	// Output gets the output of the functions, line by line, each line with the function's
+	// name before it; nil drops the output.
 	Output io.Writer
-	// Log is told of starts and ends of processes; the default is slog's.
+	// Log gets the starts and ends of processes; the default is slog's.
 	Log *slog.Logger
-	// InitLimit is how long a process may take to ask for its first call, IdleLimit how long it is
-	// kept without one. There are defaults.
+	// InitLimit is how long a process may take to ask for its first call, IdleLimit is how
+	// long a process is kept without a call. There are defaults.
 	InitLimit, IdleLimit time.Duration
 }
 
@@ -41,15 +41,17 @@ type Function struct {
 	Name string
 	// Bootstrap is the program's file.
 	Bootstrap string
-	// Env is what the template declares; the platform adds its own.
+	// Env holds the variables that the template declares; the platform adds its own variables.
 	Env map[string]string
-	// Timeout bounds one call; 3 s when it is 0, as on the platform.
+	// Timeout limits one call; 0 means 3 s, as on the platform.
 	Timeout time.Duration
-	// MemoryMB is told to the function.
+	// MemoryMB is passed to the function as information.
 	MemoryMB int
-	// Reserved is the reserved concurrency: calls beyond it are throttled. 0 is none.
+	// Reserved is the reserved concurrency: calls beyond it are throttled. 0 means no reserved
+	// concurrency.
 	Reserved int
-	// MaxProcesses is what this machine starts at most: calls beyond it wait. There is a default.
+	// MaxProcesses is how many processes this machine starts at most: calls beyond it wait.
+	// There is a default.
 	MaxProcesses int
 }
 
@@ -69,10 +71,10 @@ type Platform struct {
 	registry *child.Registry
 	pools    map[string]*pool
 	output   sync.Mutex
-	// ctx ends when Close has given up waiting.
+	// ctx ends when Close stops waiting.
 	ctx context.Context
 	end context.CancelFunc
-	// free lets go of the registry, once.
+	// free releases the registry, once.
 	free func() error
 }
 
@@ -100,7 +102,7 @@ func New(config Config) (*Platform, error) {
 	return p, nil
 }
 
-// ARN is the name of a function in the whole world.
+// ARN returns the globally unique name of a function.
 func (p *Platform) ARN(function string) string {
 	return "arn:aws:lambda:" + p.config.Region + ":" + p.config.Account + ":function:" + function
 }
@@ -118,9 +120,9 @@ func (p *Platform) pool(function string) (*pool, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownFunction, function)
 }
 
-// Invoke calls a function, named by its name or ARN, and returns what it answers. When ctx ends,
-// nobody waits any longer, and the function goes on. A *FunctionError is the function's, any other
-// error comes before it.
+// Invoke calls a function, given by its name or ARN, and returns its answer. When ctx ends,
+// Invoke stops waiting, and the function continues. A *FunctionError is an error of the
+// function; any other error happened before the function was called.
 func (p *Platform) Invoke(ctx context.Context, function string, payload []byte) ([]byte, error) {
 	a, err := p.call(ctx, function, payload, false)
 	if err != nil {
@@ -129,8 +131,8 @@ func (p *Platform) Invoke(ctx context.Context, function string, payload []byte) 
 	return a.payload, nil
 }
 
-// InvokeStream is like Invoke for a function that streams its answer, and returns as soon as it has
-// begun. The stream ends with ctx.
+// InvokeStream is like Invoke for a function that streams its answer, and returns as soon as
+// the answer has begun. The stream ends with ctx.
 func (p *Platform) InvokeStream(ctx context.Context, function string, payload []byte) (*Stream, error) {
 	a, err := p.call(ctx, function, payload, true)
 	if err != nil {
@@ -173,7 +175,7 @@ func (p *Platform) Workers(function string) []int {
 	return pool.pids()
 }
 
-// Close refuses new calls, lets running ones go on until ctx ends, and ends all processes.
+// Close refuses new calls, lets running calls continue until ctx ends, and ends all processes.
 func (p *Platform) Close(ctx context.Context) error {
 	for _, pool := range p.pools {
 		pool.close()
@@ -187,7 +189,7 @@ func (p *Platform) Close(ctx context.Context) error {
 	return p.free()
 }
 
-// write hands a line of a function on, whole.
+// write passes on a whole line of a function.
 func (p *Platform) write(function string, line []byte) error {
 	p.output.Lock()
 	defer p.output.Unlock()

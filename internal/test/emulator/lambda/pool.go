@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// pool is a function's processes and the calls that wait for one.
+// pool holds a function's processes and the calls that wait for a process.
 type pool struct {
 	platform *Platform
 	function Function
 
 	mu     sync.Mutex
 	closed bool
-	// workers are all processes that have not ended, free those of them that wait for a call; the
-	// last one got free last.
+	// workers holds all processes that have not ended. free holds the workers that wait for a
+	// call; the last worker became free last.
 	workers map[*worker]struct{}
 	free    []*worker
-	// waiting are calls that no process has, in order.
+	// waiting holds the calls that no process has, in order.
 	waiting []*invocation
 	// running counts the workers.
 	running sync.WaitGroup
 }
 
-// phase is what a worker does.
+// phase is the present activity of a worker.
 type phase int
 
 const (
@@ -41,7 +41,7 @@ func newPool(p *Platform, f Function) *pool {
 	return &pool{platform: p, function: f, workers: map[*worker]struct{}{}}
 }
 
-// submit takes a call in.
+// submit accepts a call.
 func (p *pool) submit(call *invocation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *pool) concurrency() int {
 	return calls
 }
 
-// leave takes back a call that nobody waits for any longer, if no process has it.
+// leave removes a call whose caller has stopped waiting, if no process has the call.
 func (p *pool) leave(call *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +76,8 @@ func (p *pool) leave(call *invocation) {
 	}
 }
 
-// dispatch gives waiting calls to free workers, and starts workers for those that will not have one
-// soon.
+// dispatch gives waiting calls to free workers, and starts workers for calls that will not get
+// a worker soon.
 func (p *pool) dispatch() {
 	if len(p.free) > 0 && len(p.waiting) > 0 {
 		p.retireReplaced()
@@ -100,11 +100,11 @@ func (p *pool) dispatch() {
 	}
 }
 
-// retireReplaced ends the free workers whose program is not the one that is there now.
+// retireReplaced ends the free workers whose program is not the present program.
 func (p *pool) retireReplaced() {
 	now, err := os.Stat(p.function.Bootstrap)
 	if err != nil {
-		return // being replaced: what runs is good enough
+		return // the program is being replaced: the running workers are good enough
 	}
 	p.free = slices.DeleteFunc(p.free, func(w *worker) bool {
 		if w.isOf(now) {
@@ -115,14 +115,15 @@ func (p *pool) retireReplaced() {
 	})
 }
 
-// start adds a worker. What can go wrong is told to a call that waits.
+// start adds a worker. A waiting call gets the error if the start fails.
 func (p *pool) start() {
 	w := newWorker(p)
 	p.workers[w] = struct{}{}
 	p.running.Go(w.run)
 }
 
-// asked is called when a worker asks for a call, and reports whether it may wait for one.
+// asked is called when a worker asks for a call, and reports whether the worker may wait for a
+// call.
 func (p *pool) asked(w *worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +137,7 @@ func (p *pool) asked(w *worker) bool {
 	case busy:
 		select {
 		case call := <-w.calls:
-			p.waiting = slices.Insert(p.waiting, 0, call) // its connection broke before it was handed the call
+			p.waiting = slices.Insert(p.waiting, 0, call) // its connection broke before it got the call
 		default:
 			w.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", w.call.id))
 		}
@@ -154,7 +155,7 @@ func (p *pool) asked(w *worker) bool {
 	return true
 }
 
-// handed notes that a worker has its call, and returns when its time is over.
+// handed notes that a worker has its call, and returns the deadline of the call.
 func (p *pool) handed(w *worker) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,8 +163,8 @@ func (p *pool) handed(w *worker) time.Time {
 	return time.Now().Add(p.function.Timeout)
 }
 
-// finish gives a worker's call its answer, unless it has one, and lets other calls count on the
-// worker.
+// finish gives a worker's call its answer, unless the call has an answer, and lets other calls
+// count on the worker.
 func (p *pool) finish(w *worker, call *invocation, a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *pool) finish(w *worker, call *invocation, a answer) {
 	p.dispatch()
 }
 
-// overdue ends a worker that has not come back in time.
+// overdue ends a worker that has not answered in time.
 func (p *pool) overdue(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +187,7 @@ func (p *pool) overdue(w *worker) {
 	w.kill()
 }
 
-// expired ends a worker that nobody has needed.
+// expired ends a worker that no call has needed.
 func (p *pool) expired(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,9 +197,9 @@ func (p *pool) expired(w *worker) {
 	}
 }
 
-// ended takes out a worker whose process has ended, or did not start. The call that it had fails;
-// if it never asked for one, the call that has waited longest fails with what is wrong with the
-// start.
+// ended removes a worker whose process has ended, or did not start. The worker's call fails.
+// If the worker never asked for a call, the call that has waited longest fails with the reason
+// of the failed start.
 func (p *pool) ended(w *worker, failure *FunctionError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +209,7 @@ func (p *pool) ended(w *worker, failure *FunctionError) {
 	}
 	select {
 	case call := <-w.calls:
-		// It never learned of its call, which another one can have.
+		// The worker never learned of its call, so another worker can have the call.
 		p.waiting = slices.Insert(p.waiting, 0, call)
 		w.call = nil
 	default:
@@ -228,7 +229,7 @@ func (p *pool) ended(w *worker, failure *FunctionError) {
 	p.dispatch()
 }
 
-// close ends what is free and refuses what waits.
+// close ends free workers and refuses waiting calls.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,7 +250,7 @@ func (p *pool) refuse() {
 	p.waiting = nil
 }
 
-// currentCall is what a worker works on.
+// currentCall returns the call on which a worker works.
 func (p *pool) currentCall(w *worker, id string) *invocation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +273,7 @@ func (p *pool) pids() []int {
 	return pids
 }
 
-// stopTimer returns a timer that does not run yet.
+// stopTimer returns a stopped timer.
 func stopTimer(do func()) *time.Timer {
 	timer := time.AfterFunc(time.Hour, do)
 	timer.Stop()

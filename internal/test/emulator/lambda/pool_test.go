@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCallThatNoProcessLearnedOfGoesToAnother looks inside, because a process dies seldom between
-// the two.
+// TestCallThatNoProcessLearnedOfGoesToAnother uses internals, because a process seldom dies
+// between the two steps.
 func TestCallThatNoProcessLearnedOfGoesToAnother(t *testing.T) {
 	t.Parallel()
 	platform := &Platform{config: Config{Log: slog.New(slog.DiscardHandler)}}
@@ -20,7 +20,8 @@ func TestCallThatNoProcessLearnedOfGoesToAnother(t *testing.T) {
 		t.Fatalf("the worker has %v, %v", dead.call, err)
 	}
 	pool.ended(dead, platformError(TypeExit, "it died"))
-	// The next worker's program is not there, which is what the caller learns: it was tried again.
+	// The next worker's program does not exist. The caller gets this error, so the call was
+	// tried again.
 	if failure, ok := errors.AsType[*FunctionError]((<-call.answers).err); !ok || failure.Type != TypeEntrypoint {
 		t.Errorf("got %v, want %s", failure, TypeEntrypoint)
 	}

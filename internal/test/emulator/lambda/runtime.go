@@ -16,15 +16,16 @@ const (
 	headerDeadline  = "Lambda-Runtime-Deadline-Ms"
 	headerARN       = "Lambda-Runtime-Invoked-Function-Arn"
 	headerTrace     = "Lambda-Runtime-Trace-Id"
-	// These trail a response whose end could not be read.
+	// The trailers of a response that failed after it had begun.
 	trailerErrorType = "Lambda-Runtime-Function-Error-Type"
 	trailerErrorBody = "Lambda-Runtime-Function-Error-Body"
 )
 
-// breakGrace is how long after the end of its connection it may take to learn how a process ended.
+// breakGrace is how long it may take, after the end of a process's connection, to learn how
+// the process ended.
 const breakGrace = time.Second
 
-// runtimeAPI is what the process talks to.
+// runtimeAPI returns the Runtime API for the process.
 func (w *worker) runtimeAPI() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", w.next)
@@ -39,9 +40,9 @@ func (w *worker) runtimeAPI() http.Handler {
 	return mux
 }
 
-// next waits for a call and hands it out.
+// next waits for a call and sends it to the process.
 func (w *worker) next(rw http.ResponseWriter, r *http.Request) {
-	<-w.attached // the process may be faster than who started it
+	<-w.attached // the process may be faster than its starter
 	if !w.pool.asked(w) {
 		<-r.Context().Done() // the process is about to end
 		return
@@ -60,13 +61,13 @@ func (w *worker) next(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// traceID makes a trace's name of a call's.
+// traceID makes the id of a trace from the id of a call.
 func traceID(id string) string {
 	digits := strings.ReplaceAll(id, "-", "")
 	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), digits[:24], digits[16:])
 }
 
-// withCall finds the call that the process speaks of.
+// withCall finds the call of a request from the process.
 func (w *worker) withCall(do func(http.ResponseWriter, *http.Request, *invocation)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		call := w.pool.currentCall(w, r.PathValue("id"))
@@ -84,7 +85,7 @@ func refuse(rw http.ResponseWriter, status int, name, message string) {
 	rw.Write(platformError(name, "%s", message).Payload)
 }
 
-// response takes the answer of a call, whole or as a stream.
+// response receives the answer of a call, whole or as a stream.
 func (w *worker) response(rw http.ResponseWriter, r *http.Request, call *invocation) {
 	if call.streaming {
 		w.stream(rw, r, call)
@@ -108,7 +109,8 @@ func (w *worker) response(rw http.ResponseWriter, r *http.Request, call *invocat
 	w.pool.finish(w, call, answer{payload: payload})
 }
 
-// stream hands the answer on as it comes. A reader that goes away does not end the function.
+// stream passes on the answer as it comes. A reader that disconnects does not end the
+// function.
 func (w *worker) stream(rw http.ResponseWriter, r *http.Request, call *invocation) {
 	reader, writer := io.Pipe()
 	call.answer(answer{stream: reader, contentType: r.Header.Get("Content-Type")})
@@ -138,7 +140,7 @@ func (w *worker) stream(rw http.ResponseWriter, r *http.Request, call *invocatio
 	w.pool.finish(w, call, answer{})
 }
 
-// trailed is the error that trails a response.
+// trailed returns the error in the trailers of a response.
 func trailed(r *http.Request) *FunctionError {
 	name := r.Trailer.Get(trailerErrorType)
 	if name == "" {
@@ -160,7 +162,7 @@ func (w *worker) error(rw http.ResponseWriter, r *http.Request, call *invocation
 	w.pool.finish(w, call, answer{err: reported(payload)})
 }
 
-// failedInit notes why a process cannot start; it ends by itself.
+// failedInit notes why a process cannot start; the process ends by itself.
 func (w *worker) failedInit(rw http.ResponseWriter, r *http.Request) {
 	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse))
 	if err != nil {

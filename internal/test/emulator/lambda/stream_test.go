@@ -27,7 +27,7 @@ func TestStream(t *testing.T) {
 		if err != nil || string(buffer[:n]) != want {
 			t.Fatalf("read %q, %v; want %q", buffer[:n], err, want)
 		}
-		open() // the next part is not made before this one was read
+		open() // the next part is not made before this part was read
 	}
 	if n, err := stream.Read(buffer); n != 0 || err != io.EOF {
 		t.Errorf("read %d bytes, %v; want the end", n, err)
@@ -85,7 +85,7 @@ func TestFunctionGoesOnWithoutItsReader(t *testing.T) {
 			t.Errorf("%s: the stream goes on", name)
 		}
 		for range 2 {
-			open() // it makes all its parts
+			open() // the function makes all its parts
 		}
 		eventually(t, name+": the process waits for another call", func() bool { return p.Free("F") == 1 })
 		if now := p.Workers("F"); !slices.Equal(now, pid) {

@@ -12,12 +12,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// worker is one process of a function and the Runtime API that it talks to. Its fields belong to
-// the pool's lock, unless said otherwise.
+// worker is one process of a function and the Runtime API that it talks to. The pool's lock
+// protects its fields, unless a field's comment says otherwise.
 type worker struct {
 	pool  *pool
 	phase phase
-	// call is what it works on, calls how it gets one.
+	// call is the present call of the worker, calls is the channel by which it gets a call.
 	call      *invocation
 	calls     chan *invocation
 	callTimer *time.Timer
@@ -26,7 +26,7 @@ type worker struct {
 	process *child.Process
 	program os.FileInfo
 	began   time.Time
-	// initError is what the function reports of a failed start.
+	// initError is the function's report about a failed start.
 	initError *FunctionError
 	// attached is closed when process is set. It and the output need no lock.
 	attached chan struct{}
@@ -41,7 +41,7 @@ func newWorker(p *pool) *worker {
 	return w
 }
 
-// run is the life of the process.
+// run runs the process from its start to its end.
 func (w *worker) run() {
 	failure := w.live()
 	w.callTimer.Stop()
@@ -57,7 +57,7 @@ func (w *worker) live() *FunctionError {
 		return platformError(TypeEntrypoint, "Error: %s", err)
 	}
 	server := &http.Server{Handler: w.runtimeAPI(), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }() // it ends with the process, which is what matters
+	go func() { _ = server.Serve(listener) }() // it ends with the process, and only the end of the process matters
 	defer server.Close()
 
 	program, err := os.Stat(f.Bootstrap)
@@ -84,7 +84,7 @@ func (w *worker) live() *FunctionError {
 	return w.failureOf(exit)
 }
 
-// attach notes the process. A worker that nobody wants any more ends it.
+// attach notes the process. If the worker is no longer wanted, attach ends the process.
 func (w *worker) attach(process *child.Process, program os.FileInfo, began time.Time) {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
@@ -95,8 +95,8 @@ func (w *worker) attach(process *child.Process, program os.FileInfo, began time.
 	}
 }
 
-// failureOf says what the end of the process means for a call that it had, or that waited for its
-// start.
+// failureOf returns the failure that the end of the process means for its call, or for the
+// call that waited for its start.
 func (w *worker) failureOf(exit child.Exit) *FunctionError {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()

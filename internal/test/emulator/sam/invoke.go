@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
-// Invoke calls a function of start-lambda, named by its name or ARN, and returns what it answers. A
-// *lambda.FunctionError is the function's, any other error comes before it.
+// Invoke calls a function of start-lambda, given by its name or ARN, and returns its answer. A
+// *lambda.FunctionError is an error of the function; any other error happened before the
+// function was called.
 func (s *Server) Invoke(ctx context.Context, function string, payload []byte) ([]byte, error) {
 	output, err := s.invoke(ctx, function, payload)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Server) invoke(ctx context.Context, function string, payload []byte) ([
 		failure := &lambda.FunctionError{Payload: body}
 		return nil, errors.Join(json.Unmarshal(body, failure), failure)
 	case len(body) == 0:
-		// SAM ends the container of a function that takes too long, and says nothing.
+		// SAM ends the container of a function that takes too long, and reports no error.
 		return nil, &lambda.FunctionError{Type: lambda.TypeTimeout, Message: "the function ended without an answer"}
 	}
 	return body, nil

@@ -41,7 +41,7 @@ func TestInvoke(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		server *sam.Server
-		// kind is the error's type, "" when the failure is not the function's.
+		// kind is the error's type, "" if the failure is not a failure of the function.
 		kind, text string
 	}{
 		"an error of the function": {serve(t, http.StatusOK, "Unhandled", `{"errorType":"AgentUnavailable","errorMessage":"no"}`), "AgentUnavailable", "no"},

@@ -22,41 +22,41 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// HostName is what containers reach this machine by.
+// HostName is the name by which containers reach this machine.
 const HostName = "host.docker.internal"
 
-// label is on each container and names the directory of its stack; sam.py puts it there.
+// label is a label of each container and names the directory of its stack; sam.py sets it.
 const label = "slipway.stack"
 
 const (
-	// stopGrace is how long SAM may take to remove its containers, removeLimit how long it may take
-	// to remove what it leaves.
+	// stopGrace is how long SAM may take to remove its containers, removeLimit is how long it
+	// may take to remove the remaining containers.
 	stopGrace   = 5 * time.Second
 	removeLimit = 30 * time.Second
 )
 
-// Config says what to run.
+// Config holds the settings of a stack.
 type Config struct {
 	// Root is the repository's root: the template and the tools below .tools are there.
 	Root string
-	// Build has the functions; what the template calls ./build is this directory.
+	// Build is the directory of the functions; the template's ./build is this directory.
 	Build string
-	// Dir is a directory of the stack's own, by which its containers are known. The environment
-	// file in it names addresses and the agent host's token and is for this user only.
+	// Dir is the stack's own directory, which identifies its containers. The environment file
+	// in it contains addresses and the agent host's token, and only this user can read it.
 	Dir string
-	// Environment are the variables of each function, by logical id; SAM drops those that the
-	// template does not declare without a word.
+	// Environment are the variables of each function, by logical id; SAM silently drops
+	// variables that the template does not declare.
 	Environment map[string]map[string]string
 	Registry    *child.Registry
-	// Output gets what SAM and the functions print.
+	// Output gets the output of SAM and of the functions.
 	Output io.Writer
 }
 
 // ErrNoDocker says that no Docker engine answers.
 var ErrNoDocker = errors.New("no Docker engine answers: start one (dockerd), or use `make lambda-local`, which serves the same stack without Docker")
 
-// Install installs the SAM CLI and the emulation image, unless they are there. It fails with
-// ErrNoDocker where there is no engine.
+// Install installs the SAM CLI and the emulation image, unless they are installed. It fails
+// with ErrNoDocker if there is no engine.
 func Install(ctx context.Context, root string, output io.Writer) error {
 	if exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").Run() != nil {
 		return ErrNoDocker
@@ -69,11 +69,11 @@ func Install(ctx context.Context, root string, output io.Writer) error {
 	return nil
 }
 
-// Gateway returns the address of this machine in the network of the containers: what they call
-// HostName.
+// Gateway returns the address of this machine in the network of the containers, in which it is
+// called HostName.
 func Gateway(ctx context.Context) (string, error) {
-	// The network itself does not always know its gateway, but it knows the bridge whose address
-	// that is.
+	// The network itself does not always know its gateway, but it knows the bridge, whose
+	// address is the gateway's address.
 	const bridge = `{{index .Options "com.docker.network.bridge.name"}}`
 	output, err := exec.CommandContext(ctx, "docker", "network", "inspect", "bridge", "--format", bridge).Output()
 	if err != nil {
@@ -100,8 +100,8 @@ type Stack struct {
 	// API is `sam local start-api`: the template's routes with their authorizer, at most one
 	// request per function at a time.
 	API *Server
-	// Lambda is `sam local start-lambda`: the Invoke API, with a container for each call, since
-	// warm ones would take one call at a time and a run may last for minutes.
+	// Lambda is `sam local start-lambda`: the Invoke API, with a container for each call,
+	// because a warm container would take one call at a time and a run may last for minutes.
 	Lambda *Server
 	dir    string
 }
@@ -132,8 +132,8 @@ func (s *Stack) start(ctx context.Context, config Config) (err error) {
 	return errors.Join(s.API.await(ctx), s.Lambda.await(ctx))
 }
 
-// Stop ends both commands and removes all containers, also when ctx is over. It is safe on a stack
-// that was started in part.
+// Stop ends both commands and removes all containers, also when ctx is over. It is safe for a
+// stack that was only partly started.
 func (s *Stack) Stop(ctx context.Context) error {
 	var stopped [2]error
 	var both sync.WaitGroup
@@ -143,7 +143,8 @@ func (s *Stack) Stop(ctx context.Context) error {
 		}
 	}
 	both.Wait()
-	// SAM removes its warm containers, as a rule, and never those of calls that go on.
+	// SAM usually removes its warm containers, and never the containers of calls that are
+	// under way.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	return errors.Join(stopped[0], stopped[1], RemoveContainers(ctx, s.dir))
@@ -151,7 +152,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 
 // Server is a running `sam local` command.
 type Server struct {
-	// URL is where it listens.
+	// URL is the address on which it listens.
 	URL     string
 	command string
 	process *child.Process
@@ -160,10 +161,10 @@ type Server struct {
 // Done is closed when the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
-// environmentFile is for this user only.
+// environmentFile returns the path of the environment file, which only this user can read.
 func (c Config) environmentFile() string { return filepath.Join(c.Dir, "environment.json") }
 
-// prepare writes what the commands read.
+// prepare writes the files that the commands read.
 func (c Config) prepare() error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return err
@@ -197,7 +198,8 @@ func launch(config Config, command string, flags ...string) (*Server, error) {
 			"--add-host", HostName + ":host-gateway", "--skip-pull-image",
 		}, flags...),
 		Dir: config.Root,
-		// Without credentials on purpose: with any, SAM would first ask AWS whose they are.
+		// There are no credentials on purpose: with credentials, SAM would first ask AWS for
+		// their owner.
 		Env: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DOCKER_HOST=" + os.Getenv("DOCKER_HOST"),
 			"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1", "SLIPWAY_STACK=" + config.Dir,
@@ -210,7 +212,7 @@ func launch(config Config, command string, flags ...string) (*Server, error) {
 	return s, nil
 }
 
-// architecture is this machine's, in the words of Lambda.
+// architecture returns this machine's architecture, in Lambda's terms.
 func architecture() string {
 	if runtime.GOARCH == "arm64" {
 		return "arm64"
@@ -250,8 +252,8 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// RemoveContainers removes all containers of the stack that has the directory. One that was killed
-// leaves them behind.
+// RemoveContainers removes all containers of the stack that has the directory. A stack that
+// was killed leaves them behind.
 func RemoveContainers(ctx context.Context, dir string) error {
 	list, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--quiet", "--filter", "label="+label+"="+dir).Output()
 	if err != nil {
@@ -262,7 +264,7 @@ func RemoveContainers(ctx context.Context, dir string) error {
 		return nil
 	}
 	output, err := exec.CommandContext(ctx, "docker", append([]string{"rm", "--force"}, ids...)...).CombinedOutput()
-	// The engine may still be removing one for SAM.
+	// The engine may still be removing a container for SAM.
 	if err != nil && !bytes.Contains(output, []byte("already in progress")) && !bytes.Contains(output, []byte("No such container")) {
 		return fmt.Errorf("remove containers: %w: %s", err, output)
 	}

@@ -1,5 +1,5 @@
-// Package secretsmanager answers the clients of Secrets Manager on one machine, as far as they
-// read: it has the secrets that it is made with, and nobody changes them.
+// Package secretsmanager answers read requests of the clients of Secrets Manager on one
+// machine: it has the secrets that it is made with, and they cannot be changed.
 package secretsmanager
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/awsjson"
 )
 
-// Config is what a service is made of.
+// Config holds the parts and settings of a service.
 type Config struct {
-	// Secrets are texts by the ARNs of their secrets,
+	// Secrets maps the ARNs of secrets to their texts,
 	// arn:aws:secretsmanager:<region>:<account>:secret:<name>.
 	Secrets map[string]string
 	// Log gets failures of the service itself; the default is slog's.
@@ -46,7 +46,7 @@ func New(config Config) (*Service, error) {
 
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
 
-// name is the name in a secret's ARN, "" if it is none.
+// name returns the name in a secret's ARN, or "" if arn is not the ARN of a secret.
 func name(arn string) string {
 	parts := strings.SplitN(arn, ":", 7)
 	if len(parts) != 7 || parts[0] != "arn" || parts[2] != "secretsmanager" || parts[5] != "secret" {
@@ -55,7 +55,7 @@ func name(arn string) string {
 	return parts[6]
 }
 
-// The one version that each secret has.
+// The only version of each secret.
 const (
 	version = "00000000-0000-4000-8000-000000000000"
 	stage   = "AWSCURRENT"
@@ -69,7 +69,7 @@ type secretValue struct {
 	Stages  []string `json:"VersionStages"`
 }
 
-// getSecretValue finds a secret by its ARN alone: IAM grants functions no more than that.
+// getSecretValue finds a secret only by its ARN: IAM grants functions only this.
 func (s *Service) getSecretValue(_ context.Context, in struct {
 	Secret  string `json:"SecretId"`
 	Version string `json:"VersionId"`

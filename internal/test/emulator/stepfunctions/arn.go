@@ -8,9 +8,10 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/awsjson"
 )
 
-// arns builds and takes apart the ARNs of one account and stack.
+// arns builds and parses the ARNs of one account and stack.
 type arns struct {
-	// partition, region and account are those of the prefix; stack precedes the names of machines.
+	// partition, region and account are the values in the prefix; stack precedes the names of
+	// machines.
 	partition, region, account, stack string
 }
 
@@ -41,8 +42,8 @@ func (a arns) role() string {
 	return "arn:" + a.partition + ":iam::" + a.account + ":role/state-machines"
 }
 
-// parseMachine returns the machine that an ARN names; one of another account or stack does not
-// exist here.
+// parseMachine returns the machine that an ARN names; a machine of another account or stack
+// does not exist here.
 func (a arns) parseMachine(arn string) (workflow.Machine, error) {
 	if parts := strings.Split(arn, ":"); len(parts) != 7 || parts[2] != "states" || parts[5] != "stateMachine" {
 		return "", invalidARN(arn)

@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// TestHistoryIsBounded checks what is dropped when there is too much: the oldest executions, and
-// the oldest events but the first.
+// TestHistoryIsBounded checks what is dropped beyond the limits: the oldest executions, and
+// the oldest events except the first event.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
 	for i := range maxHistories + 5 {
-		for range 2 { // a second start takes no second place
+		for range 2 { // a second start takes no second place in the history
 			h.record(local.Event{Machine: "m", Name: fmt.Sprint("e", i), Type: local.ExecutionStarted})
 		}
 		h.record(local.Event{Machine: "m", Name: fmt.Sprint("e", i), Type: "PassStateEntered"})
@@ -28,7 +28,7 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Errorf("%s has %d events, want %d", name, len(got), want)
 		}
 	}
-	h.record(local.Event{Machine: "m", Name: "e8", Type: local.ExecutionStarted}) // it was forgotten, and the name used again
+	h.record(local.Event{Machine: "m", Name: "e8", Type: local.ExecutionStarted}) // the old execution was forgotten, and the name is used again
 	if got := h.of(workflow.Execution{Machine: "m", Name: "e8", Status: workflow.Running}); len(got) != 1 {
 		t.Errorf("a new execution of the name has %d events, want 1", len(got))
 	}

@@ -30,8 +30,8 @@ type startAnswer struct {
 	Started awsjson.Time `json:"startDate"`
 }
 
-// startExecution begins an execution. The name of one that runs may be given again with the same
-// input; else a name is good for one execution.
+// startExecution begins an execution. A request may name a running execution again if it has
+// the same input; otherwise a name can be used for one execution.
 func (s *Service) startExecution(ctx context.Context, in startRequest) (*startAnswer, error) {
 	machine, err := s.findMachine(in.MachineARN)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Service) startExecution(ctx context.Context, in startRequest) (*startAn
 	if err := s.engine.Start(ctx, machine, name, json.RawMessage(input)); err != nil {
 		return nil, refusal(err)
 	}
-	// Who started it, this request or another, shows in the input alone. It is stored without the
-	// spaces between its parts.
+	// Only the input shows whether this request or another request started it. The input is
+	// stored without the spaces between its parts.
 	execution, err := s.engine.Describe(ctx, machine, name)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,8 @@ func alreadyExists(arn string) error {
 	return &awsjson.Error{Name: "ExecutionAlreadyExists", Message: "Execution Already Exists: '" + arn + "'"}
 }
 
-// refusal names the reasons for which the engine refuses to start an execution as the service does.
+// refusal translates the engine's reasons for refusing to start an execution into the
+// service's errors.
 func refusal(err error) error {
 	for reason, name := range map[error]string{local.ErrName: "InvalidName", local.ErrInput: "InvalidExecutionInput"} {
 		if errors.Is(err, reason) {
@@ -141,7 +142,7 @@ func (s *Service) item(e workflow.Execution) executionItem {
 	}
 }
 
-// included says that nothing was left out for its size.
+// included says that no data was left out because of its size.
 type included struct {
 	Included bool `json:"included"`
 }
@@ -188,7 +189,7 @@ type executionList struct {
 	NextToken  string          `json:"nextToken,omitempty"`
 }
 
-// listExecutions shows the executions of a machine, those that started last first.
+// listExecutions shows the executions of a machine, the executions that started last first.
 func (s *Service) listExecutions(ctx context.Context, in listRequest) (*executionList, error) {
 	machine, err := s.findMachine(in.MachineARN)
 	if err != nil {

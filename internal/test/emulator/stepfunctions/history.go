@@ -11,13 +11,14 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/awsjson"
 )
 
-// Limits of what is kept: executions, and events of each.
+// The limits of stored histories: the number of executions, and the number of events of each
+// execution.
 const (
 	maxHistories = 1000
 	maxEvents    = 1000
 )
 
-// history keeps the events of the executions that were seen last.
+// history keeps the events of the latest executions.
 type history struct {
 	mu   sync.Mutex
 	logs map[executionKey]*eventLog
@@ -30,8 +31,8 @@ type executionKey struct {
 	name    string
 }
 
-// eventLog holds the events of one execution. The number 1 is that of its start, whether this
-// process saw it or not.
+// eventLog holds the events of one execution. The number 1 belongs to its start, whether or
+// not this process saw the start.
 type eventLog struct {
 	events []numbered
 	last   int64
@@ -47,13 +48,13 @@ const startID = 1
 
 func newHistory() *history { return &history{logs: map[executionKey]*eventLog{}} }
 
-// record is the engine's observer.
+// record observes the engine's events.
 func (h *history) record(event local.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := executionKey{event.Machine, event.Name}
 	log := h.logs[key]
-	if log == nil || event.Type == local.ExecutionStarted { // a name can be used again when the execution is forgotten
+	if log == nil || event.Type == local.ExecutionStarted { // a name can be used again when its execution is forgotten
 		log = h.begin(key)
 	}
 	if event.Type != local.ExecutionStarted {
@@ -61,7 +62,7 @@ func (h *history) record(event local.Event) {
 	}
 }
 
-// begin makes the log of an execution, and drops the oldest one when there are too many.
+// begin makes the log of an execution, and drops the oldest log if there are too many.
 func (h *history) begin(key executionKey) *eventLog {
 	if h.logs[key] == nil {
 		h.order = append(h.order, key)
@@ -75,7 +76,7 @@ func (h *history) begin(key executionKey) *eventLog {
 	return log
 }
 
-// append adds an event, in place of the oldest when there are too many.
+// append adds an event, in place of the oldest event if there are too many.
 func (l *eventLog) append(event local.Event) {
 	l.last++
 	if len(l.events) == maxEvents {
@@ -84,8 +85,8 @@ func (l *eventLog) append(event local.Event) {
 	l.events = append(l.events, numbered{l.last, event})
 }
 
-// of returns the events of an execution. Its start, and the end should it not have been seen, are
-// made from what is stored.
+// of returns the events of an execution. Its start, and its end if this process has not seen
+// it, are made from the stored execution.
 func (h *history) of(e workflow.Execution) []numbered {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +101,7 @@ func (h *history) of(e workflow.Execution) []numbered {
 	return events
 }
 
-// ends are the events of the statuses that are an end.
+// ends maps the final statuses to their events.
 var ends = map[workflow.Status]local.EventType{
 	workflow.Succeeded: local.ExecutionSucceeded,
 	workflow.Failed:    local.ExecutionFailed,
@@ -140,10 +141,11 @@ func (s *Service) getExecutionHistory(ctx context.Context, in historyRequest) (*
 	return list, nil
 }
 
-// show writes an event as the service does: the details under a name that follows from the type.
+// show formats an event as the service does: the details are under a name that depends on the
+// type.
 func (s *Service) show(event numbered, withData bool) map[string]any {
 	previous := event.id - 1
-	if previous == startID { // the first state follows from nothing, as in the service
+	if previous == startID { // the first state has no previous event, as in the service
 		previous = 0
 	}
 	shown := map[string]any{"id": event.id, "previousEventId": previous, "timestamp": awsjson.Time(event.Time), "type": event.Type}

@@ -36,7 +36,7 @@ func (b *backend) history(name string, in sfn.GetExecutionHistoryInput) []string
 	return lines
 }
 
-// details writes what an event carries.
+// details formats the details of an event.
 func details(e types.HistoryEvent) string {
 	s := aws.ToString
 	switch {
@@ -140,7 +140,7 @@ func TestHistoryOfEachEnd(t *testing.T) {
 	}
 }
 
-// TestResume cuts a service off in a Task, and lets another one on the same table go on.
+// TestResume stops a service in a Task, and lets another service on the same table continue.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	entered, n := make(chan struct{}, 2), atomic.Int64{}

@@ -18,9 +18,9 @@ type pageRequest struct {
 	Token string `json:"nextToken"`
 }
 
-// page cuts a page out of a list. A token is the position at which the next one begins: items that
-// come before it in the meantime shift what follows, which the service does not promise to avoid
-// either.
+// page cuts a page out of a list. A token is the position at which the next page begins: items
+// that are inserted before it meanwhile shift the following items, which the service does not
+// promise to avoid either.
 func page[T any](list []T, in pageRequest) (items []T, next string, err error) {
 	size := in.Max
 	if size == 0 {

@@ -20,21 +20,23 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/awsjson"
 )
 
-// Config is what a service is made of.
+// Config holds the parts and settings of a service.
 type Config struct {
 	// Table keeps the executions. Required.
 	Table table.Table
-	// Definitions holds <machine>.asl.json for each machine, Substitutions the values of the
-	// ${Name} in them, and Functions what their Tasks may call. See local.Config.
+	// Definitions holds <machine>.asl.json for each machine, Substitutions holds the values of
+	// the ${Name} in them, and Functions holds the functions that their Tasks may call. See
+	// local.Config.
 	Definitions   fs.FS
 	Substitutions map[string]string
 	Functions     map[string]workflow.TaskFunc
 	// Prefix precedes a machine's name in its ARN, as
 	// arn:aws:states:us-east-1:000000000000:stateMachine:slipway- does. Required.
 	Prefix string
-	// Now tells the time; the default is the machine's clock.
+	// Now is the clock; the default is the machine's clock.
 	Now clock.Clock
-	// Log gets what workflow/local logs, and failures of the service itself; the default is slog's.
+	// Log gets the log of workflow/local, and failures of the service itself; the default is
+	// slog's.
 	Log *slog.Logger
 }
 
@@ -69,8 +71,8 @@ func New(config Config) (*Service, error) {
 		Now:           now,
 		Log:           log,
 		Observer:      s.history.record,
-		// Step Functions outlives the processes of the functions, so no execution is suspected of
-		// their death.
+		// Step Functions outlives the processes of the functions, so no execution is suspected
+		// of ending them.
 		CountAttempts: []workflow.Machine{workflow.Run, workflow.Rollout, workflow.Restart, workflow.Teardown, workflow.Webhook},
 	})
 	if err != nil {
@@ -112,11 +114,11 @@ func (s *Service) readMachines(config Config) error {
 
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
 
-// Resume goes on with what an earlier process left running.
+// Resume continues the executions that an earlier process left running.
 func (s *Service) Resume(ctx context.Context) error { return s.engine.Resume(ctx) }
 
-// Close lets no further Task begin, and waits for those in progress until ctx ends. What is not
-// over is for a later Resume.
+// Close lets no further Task begin, and waits for the Tasks in progress until ctx ends. A
+// later Resume continues the unfinished executions.
 func (s *Service) Close(ctx context.Context) { s.engine.Close(ctx) }
 
 type machineItem struct {

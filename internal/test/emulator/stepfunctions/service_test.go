@@ -49,7 +49,7 @@ type backend struct {
 	service *stepfunctions.Service
 }
 
-// serve makes a service with the machine m on a table, or on a new one.
+// serve makes a service with the machine m on the given table, or on a new table.
 func serve(t *testing.T, tb table.Table, states string, work workflow.TaskFunc) *backend {
 	t.Helper()
 	if tb == nil {
@@ -145,7 +145,7 @@ func (b *backend) ended(name string) *sfn.DescribeExecutionOutput {
 	}
 }
 
-// code is the name of the service's error.
+// code returns the name of the service's error.
 func code(err error) string {
 	if failure, ok := errors.AsType[smithy.APIError](err); ok {
 		return failure.ErrorCode()
@@ -250,8 +250,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestWire checks what the SDK does not show: statuses, headers, and that a failure inside is not
-// told.
+// TestWire checks the parts that the SDK does not show: statuses, headers, and that an
+// internal failure is not shown.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	b := serve(t, brokenTable{openTable(t)}, waits, nil)
@@ -296,7 +296,7 @@ func TestListExecutions(t *testing.T) {
 	var want []string
 	for i := range 7 {
 		seconds.Add(1)
-		name := fmt.Sprint("e", (i*3)%7) // not in the order of names
+		name := fmt.Sprint("e", (i*3)%7) // an order different from the order of names
 		b.mustStart(name, `{}`)
 		want = append([]string{name}, want...)
 	}

@@ -1,6 +1,6 @@
-// Package pod says what of an interface's ResourceSpec a task on ECS is made of. It is apart from
-// package ecs, so that functions which take deployments do not link the SDKs of those that run
-// them.
+// Package pod says which parts of an interface's ResourceSpec a task on ECS has. It is apart
+// from package ecs, so that functions which take deployments do not link the SDKs of functions
+// that run them.
 package pod
 
 import (
@@ -14,12 +14,12 @@ import (
 const (
 	// LabelPrefix begins the names of the platform's own labels.
 	LabelPrefix = "slipway."
-	// maxLabels is how many bytes labels and annotations may have together: a task definition may
-	// have 64 KiB, in which the names of variables have a part too.
+	// maxLabels is the largest size, in bytes, of labels and annotations together. A task
+	// definition may have 64 KiB, and the names of variables need a part of them too.
 	maxLabels = 16 << 10
 )
 
-// spec is the part of the interface's ResourceSpec that says what a replica is made of.
+// spec is the part of the interface's ResourceSpec that describes a replica.
 type spec struct {
 	Labels           map[string]string `json:"labels"`
 	Annotations      map[string]string `json:"annotations"`
@@ -42,8 +42,8 @@ func parse(resourceSpec json.RawMessage) (spec, error) {
 	return parsed, nil
 }
 
-// Labels are those that the agent's container is to have. It can have labels only, which
-// annotations are among.
+// Labels are the labels that the agent's container gets. A container can have labels only, so
+// annotations become labels.
 func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 	asked, err := parse(resourceSpec)
 	if err != nil {
@@ -55,9 +55,9 @@ func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 	return labels, nil
 }
 
-// Unsupported says, in sentences that name the field, what of a ResourceSpec a task on ECS cannot
-// have, whatever the deployment's secrets are. What cannot be meant here is left out: the sizes of
-// queue workers and databases.
+// Unsupported says, in sentences that name the field, which parts of a ResourceSpec a task on
+// ECS cannot have, whatever the deployment's secrets are. It leaves out parts that have no
+// meaning here: the sizes of queue workers and databases.
 func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
 	asked, err := parse(resourceSpec)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package cost measures what the AWS stack consumes of its DynamoDB table: for each operation of
-// its interfaces, and for runs, rollouts and what goes on when nothing does. Its test (tag cost)
-// serves the stack on this machine, with a meter in front of DynamoDB Local, and writes ../COST.md.
+// Package cost measures how much the AWS stack consumes of its DynamoDB table: for each
+// operation of its interfaces, for runs and rollouts, and in the background when there is no
+// work. Its test (tag cost) serves the stack on this machine, with a meter in front of
+// DynamoDB Local, and writes ../COST.md.
 package cost

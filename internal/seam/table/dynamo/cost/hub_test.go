@@ -19,13 +19,13 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 )
 
-// hubSecret signs what the hub tells of the App's installations.
+// hubSecret signs the hub's messages about the App's installations.
 const hubSecret = "the-secret-of-the-webhook"
 
 // hub is a GitHub with an installation of the stack's App at acme.
 type hub struct {
 	*githubtest.Server
-	// app and trust are the files with the App and the server's certificate.
+	// app and trust are the files with the App and with the server's certificate.
 	app, trust string
 }
 
@@ -50,10 +50,10 @@ func (h *hub) atAcme() {
 	})
 }
 
-// url is that of the hub's repository.
+// url is the address of the hub's repository.
 func (h *hub) url() string { return h.URL + "/acme/agent" }
 
-// mirror makes the hub's repository a copy of the stack's.
+// mirror makes the hub's repository a copy of the stack's repository.
 func (h *hub) mirror(s *stack) {
 	s.t.Helper()
 	must(s.t, os.MkdirAll(filepath.Join(h.Repos, "acme"), 0o700))
@@ -62,7 +62,8 @@ func (h *hub) mirror(s *stack) {
 
 const consent = "?state={state}&code={code}&installation_id=77"
 
-// hubSteps are about how repositories are reached, and about revisions of a deployment of one.
+// hubSteps are about the ways to reach repositories, and about revisions of a deployment of
+// such a repository.
 var hubSteps = []step{
 	{operation: "CreateGitCredential", body: `{"host": "git.example.com", "user": "deploy", "token": "example"}`, keep: "integration_id=id"},
 	{operation: "ListGitCredentials"},
@@ -106,7 +107,7 @@ var hubSteps = []step{
 	{operation: "DeleteForgeInstallation", before: (*stack).install},
 }
 
-// consent has a user allow what the link asks for.
+// consent makes a user allow the request of the link.
 func (s *stack) consent() {
 	s.t.Helper()
 	at, err := url.Parse(s.kept["install_url"])
@@ -115,7 +116,7 @@ func (s *stack) consent() {
 	s.kept["code"] = s.hub.Consent(githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}})
 }
 
-// install installs the App again, and connects that by the last link.
+// install installs the App again, and connects the installation by the last link.
 func (s *stack) install() {
 	s.t.Helper()
 	s.hub.atAcme()
@@ -129,7 +130,7 @@ func (s *stack) install() {
 	s.kept["integration_id"] = installed[0].ID
 }
 
-// tryOut makes a revision that is a canary for longer than this takes.
+// tryOut makes a revision that stays a canary for longer than the test takes.
 func (s *stack) tryOut() {
 	s.t.Helper()
 	address := s.fill("/v2/deployments/{deployment_id}")
@@ -148,7 +149,8 @@ func (s *stack) deleteForNow() {
 	s.settle()
 }
 
-// promoted waits until the canary is deployed, and has no further revision be one.
+// promoted waits until the canary is deployed, and makes sure that no further revision becomes
+// a canary.
 func (s *stack) promoted() {
 	s.t.Helper()
 	s.rolledOut()
@@ -156,7 +158,7 @@ func (s *stack) promoted() {
 	s.settle()
 }
 
-// refer has the deployment use the secret.
+// refer makes the deployment use the secret.
 func (s *stack) refer() {
 	s.t.Helper()
 	reference := body{"name": "API_KEY", "secret_name": s.kept["secret_name"], "secret_key": "api-key"}
@@ -182,7 +184,8 @@ func (s *stack) connect() {
 	s.kept["push"], s.kept["app_secret"] = string(push), hubSecret
 }
 
-// signedWith are the headers of GitHub's webhooks, with the secret that was kept under a name.
+// signedWith returns the headers of GitHub's webhooks, signed with the secret that was kept
+// under a name.
 func signedWith(secret string) func(*stack, string) http.Header {
 	return func(s *stack, body string) http.Header {
 		mac := hmac.New(sha256.New, []byte(s.kept[secret]))

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// compact writes "3 x" for what comes three times in a row.
+// compact writes "3 x" for an entry that occurs three times in a row.
 func compact(list []string) []string {
 	var short []string
 	for len(list) > 0 {
@@ -31,10 +31,11 @@ func compact(list []string) []string {
 	return short
 }
 
-// x stands in a key for what differs from one item to the next.
+// x stands in a key for the part that differs from one item to the next.
 const x = "*"
 
-// noun is what an item is called, and its key. Of nouns that a query can mean, the first is named.
+// noun is the name of a kind of items, and the pattern of their keys. If a query can mean
+// several nouns, the first one is used.
 type noun struct {
 	name string
 	key  table.Key
@@ -127,17 +128,17 @@ var nouns = []noun{
 	{"leases", keys.Lease(x, time.Time{})},
 }
 
-// anything matches a part of a key that says which item it is: a shard, a number, a digest or a
-// time, or what x was made into.
+// anything matches a part of a key that identifies the item: a shard, a number, a digest or a
+// time, or the encoded form of x.
 var anything = regexp.MustCompile(`^([0-9]+|[0-9a-f]{32,}|[0-9]{4}-.*|(%2A|\*)/?)$`)
 
-// unknown begins what kindOf says of a key that it does not know.
+// unknown begins the result of kindOf for a key that it does not know.
 const unknown = "unknown "
 
-// kindOf names what is under a key. Of a query, the sort key is what those that it finds begin
-// with.
+// kindOf names the kind of the item under a key. For a query, sk is the beginning of the sort
+// keys that the query finds.
 func kindOf(pk, sk string) string {
-	switch { // what package dynamo keeps for itself
+	switch { // items that package dynamo keeps for its own use
 	case strings.HasPrefix(pk, "BODY-CLAIMS#"):
 		return "body claim"
 	case strings.Contains(pk, "#BODY#"):
@@ -151,7 +152,8 @@ func kindOf(pk, sk string) string {
 	return unknown + pk + " " + sk
 }
 
-// alikeParts tells whether a text is one that a pattern stands for, or begins like one.
+// alikeParts reports whether a text matches a pattern, or is the beginning of a text that
+// does.
 func alikeParts(pattern, text string, begins bool) bool {
 	parts, these := strings.Split(pattern, "#"), strings.Split(text, "#")
 	if len(these) > len(parts) || !begins && len(these) < len(parts) {

@@ -50,7 +50,7 @@ func read(title string, text []byte) *document {
 	return d
 }
 
-// undriven are the operations that are not measured, and why.
+// undriven are the operations that are not measured, with the reasons.
 var undriven = map[string]string{
 	"CancelRevision":       "it takes 5 reads and 15 writes, and twice that when it loses the race against the rollout that it ends, so that no line of it holds",
 	"CreatePushToken":      "it asks a registry, which a stack has only where its agents are containers; of the table it reads the deployment",
@@ -62,7 +62,7 @@ var undriven = map[string]string{
 	"StreamThreadEvents":   "it reads what StreamThread reads, and outlives its client and its thread until the time of its function is up, so that the stack does not become quiet",
 }
 
-// exceptions is how the report says so.
+// exceptions is the text about them in the report.
 func exceptions() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(undriven)) {
@@ -74,10 +74,10 @@ func exceptions() string {
 // heading begins the line over a document's table in the report.
 const heading = "### "
 
-// costFile is the report, seen from this directory.
+// costFile is the path of the report, relative to this directory.
 var costFile = filepath.Join("..", "COST.md")
 
-// listed are the operations that have a row in a report, by the title of their document.
+// listed returns the operations that have a row in a report, by the title of their document.
 func listed(report string) map[string][]string {
 	row := regexp.MustCompile(`^\| (\w+) \|`)
 	rows := map[string][]string{}
@@ -93,7 +93,8 @@ func listed(report string) map[string][]string {
 	return rows
 }
 
-// unaccounted says of which operations a list of measured ones has too little, or too much.
+// unaccounted returns the operations that are missing in a list of measured operations, or
+// should not be in it.
 func unaccounted(measured map[string][]string) []string {
 	var list []string
 	for _, d := range documents {
@@ -120,12 +121,12 @@ func unaccounted(measured map[string][]string) []string {
 	return list
 }
 
-// TestEveryOperationHasItsCost needs nothing but the files, so that an operation that is added is
-// missed at once.
+// TestEveryOperationHasItsCost needs only the files, so that a missing new operation is
+// noticed at once.
 func TestEveryOperationHasItsCost(t *testing.T) {
 	t.Parallel()
 	if *update {
-		return // TestCost checks what it writes
+		return // TestCost checks the report that it writes
 	}
 	text, err := os.ReadFile(costFile)
 	if err != nil {
@@ -153,7 +154,7 @@ func TestOperationsAreMissed(t *testing.T) {
 		}
 		b.WriteString("| Extra | 1 |\n")
 	}
-	b.WriteString("## Others\n\n| GetOK | 1 |\n") // no table of operations
+	b.WriteString("## Others\n\n| GetOK | 1 |\n") // this is no table of operations
 	want := []string{"Extra is measured, and no operation", "Extra is measured, and no operation", "GetOK is not measured"}
 	if got := unaccounted(listed(b.String())); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -25,7 +25,8 @@ var built = flag.String("built", "", "directory of a project that was built, wit
 // patience bounds every wait.
 const patience = 2 * time.Minute
 
-// local is what the tests share: DynamoDB Local, the project's directory and one for what is built.
+// local is shared by the tests: DynamoDB Local, the project's directory and a directory for
+// built files.
 var local struct {
 	endpoint  string
 	transport http.RoundTripper

@@ -20,35 +20,36 @@ type row struct {
 	// of is the document that has the operation.
 	of *document
 	trace
-	// per divides the units, to name them of one minute or one thread; 0 is 1.
+	// per divides the units, to give them for one minute or one thread. 0 means 1.
 	per float64
-	// varies says that they are not the same each time.
+	// varies says that the units are not the same each time.
 	varies bool
 }
 
-// measured is everything that the report says.
+// measured holds everything that the report says.
 type measured struct {
-	// operations are by the names of the interface documents, without who calls and without the
-	// start of a function's process.
+	// operations have the names of the interface documents. They do not include the
+	// authorizer's call and the start of a function's process.
 	operations []row
-	// others go on beside them.
+	// others are activities beside the operations.
 	others []row
-	// run and stream are parts of a run of 10 s: what it takes by itself, and what its reader adds.
+	// run and stream are parts of a run of 10 s: the run's own consumption, and the additional
+	// consumption of its reader.
 	run, stream trace
-	// large is a run like it, with an input of 6 KB.
+	// large is a similar run, with an input of 6 KB.
 	large trace
 }
 
 // tenSeconds are the settings of a run of about 10 s that streams 200 tokens.
 var tenSeconds = body{"token_delay_ms": 44, "answer_words": 200, "node_delay_ms": 400}
 
-// isCaller tells what the authorizer does, isStart what a function's first call does.
+// isCaller selects the charges of the authorizer, isStart those of a function's first call.
 func isCaller(c charge) bool { return strings.Contains(c.what, "API key") }
 func isStart(c charge) bool  { return c.what == "Query data key" }
 func isWork(c charge) bool   { return !isCaller(c) && !isStart(c) }
 
-// split cuts a trace behind the request that writes this, which is the last one of an operation;
-// what follows is of the workflow that it starts.
+// split cuts a trace behind the request whose text contains what, which is the last request of
+// an operation. The requests after it belong to the workflow that the operation starts.
 func (s *stack) split(t trace, what string) (operation, workflow trace) {
 	s.t.Helper()
 	at := slices.IndexFunc(t, func(c charge) bool { return strings.Contains(c.what, what) })
@@ -85,7 +86,7 @@ func (m *measured) operation(of *document, name string, t trace) {
 	m.operations = append(m.operations, row{of: of, name: name, trace: t.only(isWork)})
 }
 
-// byDocument are the names of the operations that were measured, by the title of their document.
+// byDocument returns the names of the measured operations, by the title of their document.
 func (m *measured) byDocument() map[string][]string {
 	names := map[string][]string{}
 	for _, o := range m.operations {
@@ -98,7 +99,7 @@ func (m *measured) other(name string, t trace) {
 	m.others = append(m.others, row{name: name, trace: t})
 }
 
-// about measures what varies.
+// about adds a measurement that varies.
 func (m *measured) about(name string, t trace, per float64) {
 	m.others = append(m.others, row{name: name, trace: t, per: per, varies: true})
 }
@@ -119,7 +120,7 @@ func (m *measured) deploy(s *stack) {
 	m.drive(s, controlPlane, deploymentSteps...)
 }
 
-// create creates a deployment, which the agent server's addresses are of from then on.
+// create creates a deployment. From then on, the agent server's addresses belong to it.
 func (s *stack) create(request body) (id, revision string) {
 	s.t.Helper()
 	var created struct {
@@ -141,7 +142,7 @@ func (s *stack) awaitDeployed(deployment, revision string) {
 	})
 }
 
-// text reads an attribute where it is kept; "" when there is no such item.
+// text reads an attribute from the table. It returns "" when there is no such item.
 func (s *stack) text(key table.Key, attribute string) string {
 	s.t.Helper()
 	item, err := s.table.Get(s.t.Context(), key)
@@ -234,7 +235,7 @@ func (m *measured) patch(s *stack) {
 	m.about("a later rollout, which stops the release before", rollout.only(isWork), 1)
 }
 
-// idle measures a run whose agent says nothing, with and without a reader.
+// idle measures a run whose agent sends nothing, with and without a reader.
 func (m *measured) idle(s *stack) {
 	const while = 30 * time.Second
 	thread := s.thread()
@@ -274,7 +275,7 @@ func (m *measured) teardown(s *stack) {
 	m.about("a teardown, for each item of a thread", erasure, float64(erased))
 }
 
-// isErasure tells what erases threads.
+// isErasure selects the charges for erasing threads.
 func isErasure(c charge) bool {
 	return !strings.Contains(c.what, "deployment") && !strings.Contains(c.what, "revision")
 }

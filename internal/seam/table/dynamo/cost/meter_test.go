@@ -21,9 +21,10 @@ import (
 	"time"
 )
 
-// units are what DynamoDB charges for, in request units.
+// units are the request units that DynamoDB charges for.
 type units struct {
-	// read is the sum of tables and indexes, write that of the table, index that of its indexes.
+	// read is the sum of the table and its indexes. write is the table's part of the writes,
+	// index that of its indexes.
 	read, write, index float64
 }
 
@@ -33,18 +34,18 @@ func (u units) plus(v units) units {
 
 func (u units) times(n float64) units { return units{u.read * n, u.write * n, u.index * n} }
 
-// charge is one request and what it consumed.
+// charge is one request and its consumption.
 type charge struct {
-	// what names the request's operation and the kinds of the items that it is about, not their
-	// ids.
+	// what names the request's operation and the kinds of the items that it concerns, not
+	// their ids.
 	what string
 	units
 	refused bool
-	// call is the trace of the function call that made the request, "" for others.
+	// call is the trace of the function call that made the request, "" for other requests.
 	call string
 }
 
-// meter is a DynamoDB that notes what each request consumes, in front of DynamoDB Local.
+// meter is a proxy in front of DynamoDB Local that notes the consumption of each request.
 type meter struct {
 	t       *testing.T
 	server  *httptest.Server
@@ -68,7 +69,7 @@ func newMeter(t *testing.T, endpoint string) *meter {
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ModifyResponse: m.note,
 		Transport:      local.transport,
-		ErrorLog:       log.New(io.Discard, "", 0), // of clients that hang up
+		ErrorLog:       log.New(io.Discard, "", 0), // errors of clients that hang up
 	}
 	m.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.pending.Add(1)
@@ -88,7 +89,7 @@ func newMeter(t *testing.T, endpoint string) *meter {
 	return m
 }
 
-// wire is what the meter reads of a request.
+// wire is the part of a request that the meter reads.
 type wire struct {
 	Key                       map[string]text
 	ConsistentRead            bool
@@ -98,7 +99,7 @@ type wire struct {
 	RequestItems              map[string]json.RawMessage
 }
 
-// target is the item that a write of a transaction is about.
+// target is the item that a write of a transaction concerns.
 type target struct {
 	TableName string
 	Key, Item map[string]text
@@ -111,13 +112,13 @@ func (w target) key() map[string]text {
 	return w.Key
 }
 
-// asked is what the meter knows of a request when its answer comes.
+// asked is the information that the meter has about a request when its answer comes.
 type asked struct {
 	wire
 
 	what  string
 	least float64
-	// table, keys and before are what a transaction finds.
+	// table, keys and before are the state that a transaction finds.
 	table  string
 	keys   []map[string]text
 	before images
@@ -125,10 +126,11 @@ type asked struct {
 
 type askedKey struct{}
 
-// text is an attribute's value, of which only texts matter here.
+// text is an attribute's value. Only texts matter here.
 type text struct{ S string }
 
-// ask adds to a request that the answer is to say what it consumed, and notes what it is about.
+// ask makes the request ask for its consumption, and notes the items that the request
+// concerns.
 func (m *meter) ask(r *http.Request) (asked, error) {
 	var a asked
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -168,7 +170,7 @@ func (m *meter) ask(r *http.Request) (asked, error) {
 	return a, err
 }
 
-// batch are the keys of a BatchGetItem.
+// batch returns the keys of a BatchGetItem.
 func (w wire) batch() []map[string]text {
 	for _, raw := range w.RequestItems {
 		var of struct{ Keys []map[string]text }
@@ -179,7 +181,7 @@ func (w wire) batch() []map[string]text {
 	return nil
 }
 
-// atLeast is what a read costs that finds nothing.
+// atLeast is the cost of a read that finds nothing.
 func (w wire) atLeast(operation string) float64 {
 	switch {
 	case operation == "BatchGetItem":
@@ -190,7 +192,7 @@ func (w wire) atLeast(operation string) float64 {
 	return 0.5
 }
 
-// about says what a request does to which kinds of items.
+// about describes what a request does to which kinds of items.
 func (w wire) about(operation string) string {
 	switch operation {
 	case "GetItem":
@@ -232,10 +234,11 @@ type capacity struct {
 	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
 }
 
-// note reads what an answer says was consumed. DynamoDB Local differs from DynamoDB: of the writes
-// of a transaction that cost the same it counts one, it doubles what a transaction writes to
-// indexes, and it counts nothing for what a query or a batch does not find. So transactions are
-// counted here, by the rules, and others put right.
+// note reads the consumption from an answer. DynamoDB Local differs from DynamoDB: of the
+// writes of a transaction that have equal costs, it counts only one; it doubles the
+// transaction's writes to indexes; and it counts nothing for items that a query or a batch
+// does not find. So transactions are counted here, by the rules, and other requests are
+// corrected.
 func (m *meter) note(answer *http.Response) error {
 	a, _ := answer.Request.Context().Value(askedKey{}).(asked)
 	if a.what == "" {
@@ -261,7 +264,7 @@ func (m *meter) note(answer *http.Response) error {
 	return nil
 }
 
-// say takes the units that an answer names.
+// say adds the units that an answer names.
 func (c *charge) say(body []byte, a asked) error {
 	var said struct{ ConsumedCapacity json.RawMessage }
 	if err := json.Unmarshal(body, &said); err != nil {
@@ -287,8 +290,8 @@ func (c *charge) say(body []byte, a asked) error {
 	return nil
 }
 
-// transaction counts the writes of a transaction. One that was refused costs as much. For a single
-// write, what DynamoDB Local says must agree.
+// transaction counts the writes of a transaction. A refused transaction costs as much. For a
+// single write, the numbers of DynamoDB Local must agree.
 func (m *meter) transaction(answer *http.Response, a asked, body []byte, c *charge) error {
 	after, err := m.look(answer.Request, a.table, a.keys)
 	if err != nil {
@@ -303,7 +306,7 @@ func (m *meter) transaction(answer *http.Response, a asked, body []byte, c *char
 	}
 	only := imageKey(a.keys[0])
 	if len(a.keys) > 1 || c.refused || (a.before[only] == nil && after[only] == nil) {
-		return nil // of a write that finds nothing and leaves nothing, DynamoDB Local forgets that it was one of a transaction
+		return nil // for a write that finds nothing and leaves nothing, DynamoDB Local forgets that it was part of a transaction
 	}
 	said := charge{}
 	if err := said.say(body, a); err != nil {
@@ -315,7 +318,7 @@ func (m *meter) transaction(answer *http.Response, a asked, body []byte, c *char
 	return nil
 }
 
-// checks tells whether a transaction only checks an item.
+// checks reports whether a transaction only checks an item.
 func checks(a asked, key map[string]text) bool {
 	return slices.ContainsFunc(a.TransactItems, func(write map[string]target) bool {
 		check, ok := write["ConditionCheck"]
@@ -328,7 +331,7 @@ func isRead(what string) bool {
 	return slices.Contains([]string{"GetItem", "poll", "Query", "BatchGetItem"}, operation)
 }
 
-// take returns what was charged since it was called last.
+// take returns the charges since it was called last.
 func (m *meter) take() trace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -337,9 +340,9 @@ func (m *meter) take() trace {
 	return taken
 }
 
-// of returns what a function call consumed since charges were taken last; its id is the answer's
-// X-Request-Id. What else went on, such as the authorizer's call before it and the workflow that it
-// starts, is of other calls.
+// of returns the consumption of a function call since charges were taken last. Its id is the
+// answer's X-Request-Id. Other activities, such as the authorizer's call before it and the
+// workflow that it starts, belong to other calls.
 func (m *meter) of(call string) trace {
 	root := strings.ReplaceAll(call, "-", "")
 	return m.take().only(func(c charge) bool { return len(root) == 32 && strings.Contains(c.call, root[:24]) && !isStart(c) })
@@ -356,7 +359,7 @@ func (t trace) units() units {
 	return sum
 }
 
-// only keeps the charges that are of a kind.
+// only keeps the charges of a kind.
 func (t trace) only(is func(charge) bool) trace {
 	return slices.DeleteFunc(slices.Clone(t), func(c charge) bool { return !is(c) })
 }

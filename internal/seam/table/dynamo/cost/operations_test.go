@@ -13,25 +13,26 @@ import (
 	"time"
 )
 
-// step measures one operation. Its texts may hold names in braces for what was kept, as the paths
-// of operations do.
+// step measures one operation. Its texts may contain names of kept values in braces, like the
+// paths of operations.
 type step struct {
 	operation string
 	// body is JSON, query begins with "?".
 	body, query string
-	// keep lists what later steps need of the answer, as "name=path", with a point before each
-	// member or place in a list.
+	// keep lists the values of the answer that later steps need, as "name=path", with a point
+	// before each member or place in a list.
 	keep string
-	// before makes what the operation is about, after waits for what it has started.
+	// before makes the resource that the operation needs, after waits for the work that it has
+	// started.
 	before, after func(s *stack)
-	// headers are those of a sender that is no client.
+	// headers are the headers of a sender that is not a client.
 	headers func(s *stack, body string) http.Header
-	// ends is the last request of an operation that goes on to read the run that it creates, which
-	// is not counted.
+	// ends is the last counted request of an operation that then reads the run that it
+	// creates. Reading the run is not counted.
 	ends string
-	// endless answers stream until the client goes.
+	// endless answers stream until the client hangs up.
 	endless bool
-	// varies says that what is consumed depends on how the machine paces it.
+	// varies says that the consumption depends on the speed of the machine.
 	varies bool
 }
 
@@ -70,7 +71,7 @@ func (m *measured) drive(s *stack, of *document, steps ...step) {
 		if step.ends != "" {
 			consumed, _ = s.split(consumed, step.ends)
 		}
-		// How often what is waited for is polled is a matter of time.
+		// The number of polls depends only on time.
 		consumed = consumed.only(func(c charge) bool { return !strings.HasPrefix(c.what, "poll ") })
 		m.operations = append(m.operations, row{of: of, name: step.operation, trace: consumed, varies: step.varies})
 		s.remember(step, content)
@@ -80,8 +81,8 @@ func (m *measured) drive(s *stack, of *document, steps ...step) {
 	}
 }
 
-// content reads an answer. Of one that has no end it is what comes at first, which is nothing when
-// nothing happens.
+// content reads an answer. For an answer that has no end, it reads the first part, and returns
+// nothing.
 func (s *stack) content(answer *http.Response, endless bool) []byte {
 	s.t.Helper()
 	if endless {
@@ -95,7 +96,7 @@ func (s *stack) content(answer *http.Response, endless bool) []byte {
 	return text
 }
 
-// fill puts what was kept into a text.
+// fill puts kept values into a text.
 func (s *stack) fill(text string) string {
 	for name, value := range s.kept {
 		text = strings.ReplaceAll(text, "{"+name+"}", value)
@@ -103,7 +104,8 @@ func (s *stack) fill(text string) string {
 	return text
 }
 
-// remember keeps what a step names of an answer: texts as they are, other values in JSON.
+// remember keeps the values that a step names from an answer: texts as they are, other values
+// in JSON.
 func (s *stack) remember(step step, content []byte) {
 	s.t.Helper()
 	for pair := range strings.FieldsSeq(step.keep) {
@@ -139,7 +141,7 @@ func member(value any, name string) any {
 	return nil
 }
 
-// operationsReport writes a table for each document, and what is not in it.
+// operationsReport writes a table for each document, and the operations that are not in it.
 func operationsReport(b *strings.Builder, rows []row) {
 	for _, d := range documents {
 		fmt.Fprintf(b, "\n%s%s\n\n| Operation | Reads | Writes | Index writes | $ per million | Requests |\n|---|---|---|---|---|---|\n", heading, d.title)

@@ -53,8 +53,8 @@ func TestCost(t *testing.T) {
 
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// tolerance is how far numbers may be from those in the file, where polling and the machine's pace
-// make them vary: on lines that say "about".
+// tolerance is how far numbers may differ from the numbers in the file, where polling and the
+// machine's speed make them vary: on lines that say "about".
 const tolerance = 0.4
 
 func compare(t *testing.T, want, got []string) {
@@ -69,7 +69,8 @@ func compare(t *testing.T, want, got []string) {
 	}
 }
 
-// alike tells whether two lines that may vary differ in their numbers only, and in those not much.
+// alike reports whether two lines that may vary differ only in their numbers, and only a
+// little.
 func alike(a, b string) bool {
 	if !strings.Contains(a, "about") || number.ReplaceAllString(a, "") != number.ReplaceAllString(b, "") {
 		return false
@@ -142,7 +143,7 @@ func (u units) rounded() units {
 	return units{round(u.read), round(u.write), round(u.index)}
 }
 
-// about is before numbers that vary.
+// about is the text before numbers that vary.
 func (r row) about() string {
 	if r.varies {
 		return "about "
@@ -150,8 +151,8 @@ func (r row) about() string {
 	return ""
 }
 
-// requests lists what an operation asks, in order. Where it varies that is the order in which each
-// is asked first.
+// requests lists the requests of an operation, in order. If the order varies, each request is
+// listed where it first occurs.
 func (r row) requests() string {
 	var list []string
 	for _, c := range r.trace {

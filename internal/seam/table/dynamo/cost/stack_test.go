@@ -20,31 +20,31 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// tableName is that of the stack's table.
+// tableName is the name of the stack's table.
 const tableName = "stack"
 
 // stack is the AWS stack on this machine, as its client sees it.
 type stack struct {
 	t     *testing.T
 	meter *meter
-	// table is what the stack keeps, read without the meter.
+	// table is the stack's table, read without the meter.
 	table *dynamo.Table
 	credentials
 	deployment, url string
-	// kept are ids and other texts of answers, by the names that paths have for them.
+	// kept are ids and other texts of answers, by their names in paths.
 	kept map[string]string
 	hub  *hub
 	log  *bytes.Buffer
 }
 
-// credentials are how to reach the stack.
+// credentials say how to reach the stack.
 type credentials struct {
 	BaseURL  string `json:"base_url"`
 	APIKey   string `json:"api_key"`
 	TenantID string `json:"tenant_id"`
 }
 
-// serve starts the stack, and returns what its start has consumed.
+// serve starts the stack, and returns the consumption of its start.
 func serve(t *testing.T) (*stack, trace) {
 	t.Helper()
 	m := newMeter(t, local.endpoint)
@@ -57,7 +57,7 @@ func serve(t *testing.T) (*stack, trace) {
 		Args: []string{
 			filepath.Join(*built, "bin", "slipway-local"), "lambda", "--root", *built, "--build", filepath.Join(*built, "build"), "--data", data, "--listen", "127.0.0.1:0",
 			"--dynamodb", m.server.URL, "--table", tableName, "--reconcile-interval", "24h",
-			"--quota", "stored_bytes=1000000000000000", // what is stored here is then not counted, which would be by chance
+			"--quota", "stored_bytes=1000000000000000", // then the stored bytes are not counted, which would vary by chance
 			"--github-app", s.hub.app, "--private-addresses", // the hub is this machine
 		},
 		Env: append(os.Environ(), "SSL_CERT_FILE="+s.hub.trust, "GIT_SSL_CAINFO="+s.hub.trust), Stdout: s.log,
@@ -128,8 +128,8 @@ func (s *stack) until(what string, holds func() bool) {
 	}
 }
 
-// settle waits until nothing goes on any more, and returns what was consumed since the last call. A
-// watched key is looked at each second at least.
+// settle waits until there is no more activity, and returns the consumption since the last
+// call. A watched key is read at least once a second.
 func (s *stack) settle() trace {
 	s.t.Helper()
 	const silence = 1200 * time.Millisecond
@@ -209,7 +209,7 @@ func (b body) interrupting() body {
 	return b
 }
 
-// fast settings make a run that takes as long as the platform does.
+// fast settings make a run that takes only the platform's own time.
 var fast = body{"token_delay_ms": 0, "node_delay_ms": 0}
 
 func must(t *testing.T, err error) {

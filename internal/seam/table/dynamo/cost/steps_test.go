@@ -9,11 +9,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// question is a run that takes as long as the platform does, up to where it may go on.
+// question is a run that takes only the platform's own time. Its text ends where further
+// members may follow.
 const question = `{"assistant_id": "agent", "input": {"messages": [{"role": "user", "content": "what's the weather in sf?"}]},
 	"config": {"configurable": {"token_delay_ms": 0, "node_delay_ms": 0}}`
 
-// runSteps are about a thread with a run that is over.
+// runSteps are about a thread with a finished run.
 var runSteps = []step{
 	{operation: "GetRun"},
 	{operation: "ListRuns"},
@@ -30,7 +31,7 @@ var runSteps = []step{
 	{operation: "DeleteRun", varies: true},
 }
 
-// agentSteps are about what a deployment serves beside runs.
+// agentSteps are about the operations of a deployment other than runs.
 var agentSteps = []step{
 	{operation: "GetOK"},
 	{operation: "GetInfo"},
@@ -88,10 +89,10 @@ func (s *stack) delayed() {
 	s.settle()
 }
 
-// rest waits until nothing goes on any more.
+// rest waits until there is no more activity.
 func (s *stack) rest() { s.settle() }
 
-// deploymentSteps read what was deployed.
+// deploymentSteps read the deployed resources.
 var deploymentSteps = []step{
 	{operation: "GetOK"},
 	{operation: "ListDeployments"},
@@ -109,7 +110,7 @@ var deploymentSteps = []step{
 	{operation: "FindDeploymentLogs", body: `{"limit": 50}`},
 }
 
-// tenancySteps are about who may do what.
+// tenancySteps are about permissions.
 var tenancySteps = []step{
 	{operation: "GetWorkspace"},
 	{operation: "PatchWorkspace", body: `{"name": "team"}`},
@@ -127,7 +128,7 @@ var tenancySteps = []step{
 	{operation: "ListAuditLog"},
 }
 
-// webhookSteps are about a webhook that nobody receives.
+// webhookSteps are about a webhook without a receiver.
 var webhookSteps = []step{
 	{operation: "CreateWebhook", body: `{"url": "https://ci.example.com/hooks", "event_types": ["revision.deployed"]}`, keep: "webhook_id=id"},
 	{operation: "ListWebhooks"},
@@ -140,12 +141,12 @@ var webhookSteps = []step{
 	{operation: "DeleteWebhook", after: (*stack).undelivered},
 }
 
-// delivery is the key of that of the steps.
+// delivery is the key of the steps' delivery.
 func (s *stack) delivery() table.Key {
 	return keys.WebhookDelivery(s.TenantID, s.kept["webhook_id"], s.kept["delivery_id"])
 }
 
-// endDelivery ends a delivery as the last of its attempts would, which is a day later.
+// endDelivery ends a delivery as its last attempt would, which is a day later.
 func (s *stack) endDelivery() {
 	s.t.Helper()
 	s.settle()
@@ -159,7 +160,7 @@ func (s *stack) undelivered() {
 	s.settle()
 }
 
-// authSteps are about tokens of users that were imported.
+// authSteps are about imported tokens of users.
 var authSteps = []step{
 	{operation: "CreateAuthProvider", body: `{"provider_id": "{provider_id}", "name": "Calendar", "client_id": "c", "client_secret": "example",
 		"auth_url": "https://accounts.example.com/authorize", "token_url": "https://accounts.example.com/token"}`},
@@ -226,7 +227,7 @@ func (s *stack) erase() {
 	s.gone()
 }
 
-// listenerSteps are about a listener that is to run one release.
+// listenerSteps are about a listener that must run one release.
 var listenerSteps = []step{
 	{operation: "CreateListener", body: `{"compute_type": "k8s", "compute_id": "cluster", "compute_config": {"k8s_namespaces": ["agents"]}}`, keep: "listener_id=id"},
 	{operation: "ListListeners"},
@@ -243,7 +244,8 @@ var listenerSteps = []step{
 	{operation: "DeleteListener", before: (*stack).idleListener},
 }
 
-// order makes a deployment that the listener is to run, and waits until it is told.
+// order makes a deployment that the listener must run, and waits until the listener is
+// informed.
 func (s *stack) order() {
 	s.t.Helper()
 	creation := s.creation("elsewhere")

@@ -16,15 +16,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// item is an item as the wire has it: values by name, each an object with its type for a name.
+// item is an item in its wire form: values by name, each an object whose only name is its
+// type.
 type item map[string]map[string]any
 
-// images are the items that a transaction touches, by key; absent ones are not in it.
+// images are the items that a transaction touches, by key. Absent items are left out.
 type images map[string]item
 
 func imageKey(of map[string]text) string { return of["pk"].S + "\x00" + of["sk"].S }
 
-// look reads items beside the meter, to see how large they are.
+// look reads items without the meter, to see their size.
 func (m *meter) look(r *http.Request, name string, keys []map[string]text) (images, error) {
 	asked, err := json.Marshal(map[string]any{"RequestItems": map[string]any{name: map[string]any{"Keys": keys, "ConsistentRead": true}}})
 	if err != nil {
@@ -63,7 +64,7 @@ func (i item) text(name string) string {
 	return text
 }
 
-// size is how large DynamoDB takes an item for.
+// size is the size that DynamoDB counts for an item.
 func (i item) size() int {
 	n := 0
 	for name, value := range i {
@@ -97,15 +98,15 @@ func sizeOf(value map[string]any) int {
 			return n
 		}
 	}
-	return 1 // a truth value, or none
+	return 1 // a boolean or null
 }
 
-// kilobytes are the units of a write; what is not there counts as one.
+// kilobytes are the units of a write. An absent item counts as one.
 func kilobytes(i item) float64 { return float64(max(1, (i.size()+1023)/1024)) }
 
-// transacted is what a write of a transaction costs, by the images before and after it: two units
-// for each KB of the larger one. An index is written afterwards and for one unit each, two when its
-// key moves, and not at all when nothing changes of what it holds of the item.
+// transacted is the cost of a write of a transaction, by the images before and after it: two
+// units for each KB of the larger one. An index is written afterwards and for one unit each,
+// two when its key moves, and not at all when the index's data of the item does not change.
 func transacted(before, after item) units {
 	u := units{write: 2 * max(kilobytes(before), kilobytes(after))}
 	for _, index := range []table.Index{table.ByList, table.ByDue} {
@@ -130,7 +131,7 @@ func transacted(before, after item) units {
 	return u
 }
 
-// reference is what the index due holds of an item.
+// reference is the data that the index due holds of an item.
 func reference(of item, pk, sk string) item {
 	held := item{}
 	for _, name := range []string{"pk", "sk", dynamo.TTLAttribute, pk, sk} {

@@ -7,7 +7,7 @@ import (
 // condition decides on a Choice's input.
 type condition func(input any, c *Context) (bool, error)
 
-// rule leads to a state when its condition holds.
+// rule leads to a state if its condition holds.
 type rule struct {
 	holds condition
 	next  string
@@ -33,7 +33,7 @@ func (s *State) parseChoice(f *fields) {
 	}
 }
 
-// Choose returns the state that the first rule that holds leads to, or the default.
+// Choose returns the state of the first rule whose condition holds, or the default.
 func (s *State) Choose(data any, c *Context) (string, error) {
 	input, err := s.Input(data, c)
 	if err != nil {
@@ -49,13 +49,15 @@ func (s *State) Choose(data any, c *Context) (string, error) {
 		}
 	}
 	if s.defaultNext == "" {
-		// The language names this States.NoChoiceMatched; the service reports it so.
+		// The language calls this error States.NoChoiceMatched. The service reports it with
+		// this text.
 		return "", runtimeError("Failed to transition out of the state. The state does not point to a next state.")
 	}
 	return s.defaultNext, nil
 }
 
-// condition takes the one operator of a rule: And, Or or Not, or a comparison with its Variable.
+// condition takes the one operator of a rule: And, Or or Not, or a comparison with its
+// Variable.
 func (f *fields) condition() condition {
 	f.text("Comment")
 	var names []string
@@ -78,7 +80,8 @@ func (f *fields) condition() condition {
 	return holds
 }
 
-// operator returns what compiles the operand of a field; nil when the field is none.
+// operator returns the function that compiles the operand of a field. It returns nil if the
+// field is not an operator.
 func (f *fields) operator(name string) func(scope, json.RawMessage) condition {
 	switch name {
 	case "And":
@@ -111,8 +114,8 @@ func (f *fields) comparison(at scope, compile comparison, operand json.RawMessag
 	return compile(at, p, operand)
 }
 
-// combinationAt asks conditions in their order until one decides: a true one for Or, a false one
-// for And.
+// combinationAt evaluates conditions in their order until one decides: a true condition for
+// Or, a false condition for And.
 func combinationAt(s scope, text json.RawMessage, decisive bool) condition {
 	var conditions []condition
 	for i, inner := range arrayAt(s, text) {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// comparison compiles the test of the value that variable selects against the operand in the
-// definition.
+// comparison compiles the test that compares the value selected by variable with the operand
+// in the definition.
 type comparison func(at scope, variable *path, operand json.RawMessage) condition
 
-// comparisons are the operators on a Variable: Is... ask for its kind; the others hold only for a
-// value of their kind.
+// comparisons are the operators on a Variable. An operator Is... tests the kind of the value.
+// The other operators hold only for a value of their kind.
 var comparisons = makeComparisons()
 
 func makeComparisons() map[string]comparison {
@@ -34,8 +34,8 @@ func makeComparisons() map[string]comparison {
 	return table
 }
 
-// addOrder adds the five comparisons of an ordered kind, each with a fixed operand and with one
-// that a path selects.
+// addOrder adds the five comparisons of an ordered kind, each with a fixed operand and with an
+// operand that a path selects.
 func addOrder[T any](table map[string]comparison, kind string, as func(any) (T, bool), order func(a, b T) int) {
 	for name, holds := range map[string]func(order int) bool{
 		"Equals":            func(o int) bool { return o == 0 },
@@ -108,7 +108,7 @@ func is(test func(any) bool) comparison {
 	}
 }
 
-// isPresent is the one operator for which the variable may select nothing.
+// isPresent is the only operator for which the variable may select no value.
 func isPresent(at scope, variable *path, operand json.RawMessage) condition {
 	want := booleanAt(at, operand)
 	return func(input any, c *Context) (bool, error) {
@@ -155,7 +155,8 @@ func asTimestamp(value any) (time.Time, bool) {
 	return t, err == nil
 }
 
-// wildcardMatch decides StringMatches: * stands for any text, \* for a star, \\ for a backslash.
+// wildcardMatch decides StringMatches: * stands for any text, \* for a star, \\ for a
+// backslash.
 func wildcardMatch(pattern, text string) bool {
 	for pattern != "" {
 		switch {

@@ -44,8 +44,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// members reads a JSON object in the order of its text. A name that stands twice is an error:
-// encoding/json would drop the first.
+// members reads a JSON object in the order of its text. A name that occurs twice is an error:
+// encoding/json would drop the first member.
 func members(text json.RawMessage) ([]member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {

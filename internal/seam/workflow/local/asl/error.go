@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// The error names that the language reserves and this package or its caller reports.
+// The error names that the language reserves and that this package or its caller reports.
 const (
-	// ErrorAll matches every error but ErrorRuntime.
+	// ErrorAll matches every error except ErrorRuntime.
 	ErrorAll = "States.ALL"
-	// ErrorTaskFailed is reported by a Task without a name of its own; in ErrorEquals it matches
-	// all that ErrorAll does but ErrorTimeout.
+	// ErrorTaskFailed is reported by a Task whose error has no name of its own. In ErrorEquals
+	// it matches everything that ErrorAll matches except ErrorTimeout.
 	ErrorTaskFailed = "States.TaskFailed"
-	// ErrorTimeout is reported by a Task or a machine that took longer than its TimeoutSeconds.
+	// ErrorTimeout is reported for a Task or a machine that took longer than its
+	// TimeoutSeconds.
 	ErrorTimeout = "States.Timeout"
-	// ErrorRuntime is reported for data that the definition does not fit. No Retry and no Catch
-	// matches it.
+	// ErrorRuntime is reported for data that the definition does not fit. No Retry and no
+	// Catch matches it.
 	ErrorRuntime = "States.Runtime"
 	// ErrorResultPathMatchFailure is reported when a result cannot be placed in the state's input.
 	ErrorResultPathMatchFailure = "States.ResultPathMatchFailure"
 )
 
-// catchable are the reserved names that ErrorEquals may hold: those that a Task can report, and the
-// two that match many.
+// catchable are the reserved names that ErrorEquals may hold: the names that a Task can
+// report, and the two names that match many errors.
 var catchable = []string{ErrorAll, ErrorTaskFailed, ErrorTimeout, ErrorResultPathMatchFailure}
 
 // Error is a failure of a state, under the name that Retry and Catch match.
@@ -37,7 +38,7 @@ func runtimeError(format string, args ...any) *Error {
 	return &Error{Name: ErrorRuntime, Cause: fmt.Sprintf(format, args...)}
 }
 
-// matches decides whether an ErrorEquals list covers an error name.
+// matches reports whether an ErrorEquals list covers an error name.
 func matches(errorEquals []string, name string) bool {
 	if name == ErrorRuntime {
 		return false

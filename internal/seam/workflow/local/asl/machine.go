@@ -12,16 +12,16 @@ import (
 type Machine struct {
 	Name    string
 	StartAt string
-	// Timeout is how long an execution may take; zero is without end.
+	// Timeout is how long an execution may take. Zero is no limit.
 	Timeout time.Duration
 	States  map[string]*State
 }
 
-// Links is what definitions refer to outside themselves.
+// Links are the names outside a definition to which it may refer.
 type Links struct {
 	// Substitutions replace ${Name} in the fields of states.
 	Substitutions map[string]string
-	// Function decides whether a Task may call the function of that name.
+	// Function reports whether a Task may call the function of that name.
 	Function func(name string) bool
 }
 
@@ -75,7 +75,7 @@ func (m *Machine) parseStates(s scope, text json.RawMessage, links Links) {
 	}
 }
 
-// checkTargets reports the names of states that do not exist.
+// checkTargets reports the names that fields refer to and that no state has.
 func (m *Machine) checkTargets(s scope) {
 	if _, ok := m.States[m.StartAt]; !ok && m.StartAt != "" {
 		s.in("StartAt").refuse("there is no state %q", m.StartAt)
@@ -89,7 +89,7 @@ func (m *Machine) checkTargets(s scope) {
 	}
 }
 
-// checkReached reports the states that no execution can come to.
+// checkReached reports the states that no execution can reach.
 func (m *Machine) checkReached(s scope) {
 	reached := map[string]bool{}
 	pending := []string{m.StartAt}
@@ -112,7 +112,8 @@ func (m *Machine) checkReached(s scope) {
 	}
 }
 
-// names returns the states' names in a fixed order, so that problems are.
+// names returns the states' names in a fixed order, so that problems are reported in a fixed
+// order.
 func (m *Machine) names() []string {
 	var names []string
 	for name := range m.States {
@@ -122,7 +123,7 @@ func (m *Machine) names() []string {
 	return names
 }
 
-// constant takes a field that has only one value that is implemented.
+// constant takes a field for which only one value is implemented.
 func (f *fields) constant(name, value string) {
 	if _, ok := f.values[name]; !ok {
 		return
@@ -132,7 +133,7 @@ func (f *fields) constant(name, value string) {
 	}
 }
 
-// seconds takes a positive number of seconds; absent is zero.
+// seconds takes a positive number of seconds. It returns zero for an absent field.
 func (f *fields) seconds(name string) time.Duration {
 	return time.Duration(f.integer(name, 1, maxSeconds, 0)) * time.Second
 }

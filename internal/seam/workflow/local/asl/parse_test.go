@@ -13,14 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// links resolve what the definitions in testdata refer to.
+// links resolve the names to which the definitions in testdata refer.
 var links = asl.Links{
 	Substitutions: map[string]string{"Function": "work", "Missing": "missing"},
 	Function:      func(name string) bool { return name == "work" },
 }
 
-// TestParseRefuses checks that each wrong or unimplemented construct is reported at its place, and
-// nothing else is.
+// TestParseRefuses checks that each wrong or unimplemented construct is reported at its place,
+// and no other construct is.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
@@ -44,7 +44,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 // TestParseRefusesText checks definitions that are not even JSON objects, or that JSON readers
-// accept by dropping something.
+// accept only because they drop something.
 func TestParseRefusesText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ definition, want string }{
@@ -117,7 +117,7 @@ func choice(t *testing.T, rule map[string]any) *asl.State {
 	return machine.States["C"]
 }
 
-// choose returns the state that is chosen, or the error's name.
+// choose returns the chosen state, or the error's name.
 func choose(t *testing.T, state *asl.State, input any) string {
 	t.Helper()
 	text, err := asl.Encode(input)

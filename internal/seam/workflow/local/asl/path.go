@@ -26,8 +26,8 @@ type Context struct {
 	RetryCount    int
 }
 
-// contextFields are the parts of the context object that are implemented. Only Execution.Input may
-// be followed by more steps.
+// contextFields are the parts of the context object that are implemented. Only after
+// Execution.Input may a path have more steps.
 var contextFields = map[string]func(*Context) any{
 	"Execution.Id":        func(c *Context) any { return c.ExecutionID },
 	"Execution.Name":      func(c *Context) any { return c.ExecutionName },
@@ -54,7 +54,7 @@ type step struct {
 	index int
 }
 
-// compilePath reads a Reference Path, or one into the context object.
+// compilePath reads a Reference Path, or a path into the context object.
 func compilePath(text string) (*path, error) {
 	rest, inContext := strings.CutPrefix(text, "$$")
 	if !inContext {
@@ -91,7 +91,7 @@ func (p *path) enterContext() error {
 
 var errNotReference = errors.New("only paths of the form $.name['name'][0] are implemented")
 
-// compileSteps reads what follows the $ of a path.
+// compileSteps reads the part of a path after the $.
 func compileSteps(rest string) ([]step, error) {
 	var steps []step
 	for rest != "" {
@@ -146,7 +146,7 @@ func indexStep(rest string) (step, string, error) {
 	return step{index: int(index)}, rest, nil
 }
 
-// find returns the selected value, and whether there is one.
+// find returns the selected value, and whether there is such a value.
 func (p *path) find(data any, c *Context) (any, bool) {
 	if p.context != nil {
 		data = p.context(c)
@@ -160,7 +160,7 @@ func (p *path) find(data any, c *Context) (any, bool) {
 	return data, true
 }
 
-// get is find for a value that must be there.
+// get is find for a value that must exist.
 func (p *path) get(data any, c *Context) (any, error) {
 	value, ok := p.find(data, c)
 	if !ok {
@@ -182,8 +182,8 @@ func (s step) enter(data any) (any, bool) {
 	return array[s.index], true
 }
 
-// with returns data with value at the end of the steps. It copies what it changes, as data may be
-// shared.
+// with returns data with value at the end of the steps. It copies the parts that it changes,
+// because data may be shared.
 func with(data any, steps []step, value any) (any, error) {
 	if len(steps) == 0 {
 		return value, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// scope is a place in a definition, at which problems are reported.
+// scope is a place in a definition. Problems are reported with their place.
 type scope struct {
 	machine, state, field string
 	substitutions         map[string]string
@@ -21,7 +21,7 @@ func (s scope) of(state string) scope {
 	return s
 }
 
-// in returns the place of a field of the present one.
+// in returns the place of a field of the present place.
 func (s scope) in(field string) scope {
 	if s.field != "" {
 		field = s.field + "." + field
@@ -68,17 +68,17 @@ func (s scope) substitute(text json.RawMessage) json.RawMessage {
 	})
 }
 
-// fields are the members of an object whose names the language fixes. Every field must be read by
-// somebody before done.
+// fields are the members of an object whose names the language fixes. Each field must be read
+// before done is called.
 type fields struct {
 	scope  scope
 	list   []member
 	values map[string]json.RawMessage
-	// substitutes is set for the fields of a state, in whose texts ${Name} is replaced.
+	// substitutes is set for the fields of a state: ${Name} is replaced in their texts.
 	substitutes bool
 }
 
-// objectAt reads the fields of an object, and reports text that is none.
+// objectAt reads the fields of an object, and reports text that is not an object.
 func objectAt(s scope, text json.RawMessage) (*fields, bool) {
 	list, err := members(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func objectAt(s scope, text json.RawMessage) (*fields, bool) {
 	return f, true
 }
 
-// take hands out a field's text, once.
+// take returns a field's text, only once.
 func (f *fields) take(name string) (json.RawMessage, bool) {
 	text, ok := f.values[name]
 	delete(f.values, name)
@@ -105,7 +105,7 @@ func (f *fields) take(name string) (json.RawMessage, bool) {
 	return text, true
 }
 
-// done reports the fields that nobody took.
+// done reports the fields that were not read.
 func (f *fields) done() {
 	for _, m := range f.list {
 		if _, left := f.values[m.name]; left {
@@ -114,7 +114,7 @@ func (f *fields) done() {
 	}
 }
 
-// text takes a string; absent is "".
+// text takes a string. It returns "" for an absent field.
 func (f *fields) text(name string) string {
 	raw, ok := f.take(name)
 	if !ok {
@@ -128,7 +128,7 @@ func (f *fields) text(name string) string {
 	return *value
 }
 
-// requiredText takes a string that must be there and not be empty.
+// requiredText takes a string that must be present and not empty.
 func (f *fields) requiredText(name string) string {
 	if _, ok := f.values[name]; !ok {
 		f.scope.in(name).refuse("missing")
@@ -141,7 +141,8 @@ func (f *fields) requiredText(name string) string {
 	return value
 }
 
-// integer takes an integer between two bounds; absent is the given one.
+// integer takes an integer between two bounds. It returns the given number for an absent
+// field.
 func (f *fields) integer(name string, least, most, absent int64) int64 {
 	raw, ok := f.take(name)
 	if !ok {
@@ -155,7 +156,7 @@ func (f *fields) integer(name string, least, most, absent int64) int64 {
 	return *value
 }
 
-// array takes a non-empty array; absent is nil.
+// array takes a non-empty array. It returns nil for an absent field.
 func (f *fields) array(name string) []json.RawMessage {
 	raw, ok := f.take(name)
 	if !ok {

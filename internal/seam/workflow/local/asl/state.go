@@ -16,13 +16,13 @@ const (
 	Fail    Type = "Fail"
 )
 
-// State is one state of a machine. Its methods compute; Data stands for a value that Decode made
-// and is never changed.
+// State is one state of a machine. Its methods only compute. Their data is a value that Decode
+// made, and is never changed.
 type State struct {
 	Name string
 	Type Type
-	// Next names the state that follows; "" when the execution ends here. A Choice has none: see
-	// Choose.
+	// Next names the next state. It is "" when the execution ends here. A Choice has no Next:
+	// see Choose.
 	Next string
 	// Task is set when Type is Task.
 	Task *TaskDetail
@@ -81,7 +81,7 @@ func parseState(name string, f *fields, links Links) *State {
 	return s
 }
 
-// parseNext takes Next or End, of which exactly one must be there.
+// parseNext takes Next or End. Exactly one of the two must be present.
 func (s *State) parseNext(f *fields) {
 	end, hasEnd := f.take("End")
 	_, hasNext := f.values["Next"]
@@ -97,14 +97,14 @@ func (s *State) parseNext(f *fields) {
 	}
 }
 
-// leadTo notes a state that a field names; "" was refused already.
+// leadTo notes a state that a field names. An empty name was refused before.
 func (s *State) leadTo(field, state string) {
 	if state != "" {
 		s.targets = append(s.targets, target{field, state})
 	}
 }
 
-// parseFlow takes the two fields that narrow what goes into a state and what comes out.
+// parseFlow takes the two fields that select parts of a state's input and of its output.
 func (s *State) parseFlow(f *fields) {
 	s.input = f.selector("InputPath")
 	s.output = f.selector("OutputPath")
@@ -130,12 +130,12 @@ func (s *State) parsePass(f *fields) {
 
 func (s *State) parseResultPath(f *fields) { s.resultPath = f.resultPath() }
 
-// Input computes what the state works on.
+// Input computes the data that the state works on.
 func (s *State) Input(data any, c *Context) (any, error) {
 	return s.input.apply(data, c)
 }
 
-// Arguments computes what a Task hands to its function, or a Pass to its output.
+// Arguments computes the data that a Task passes to its function, or a Pass to its output.
 func (s *State) Arguments(data any, c *Context) (any, error) {
 	input, err := s.Input(data, c)
 	if err != nil || s.parameters == nil {
@@ -144,7 +144,7 @@ func (s *State) Arguments(data any, c *Context) (any, error) {
 	return s.parameters.build(input, c)
 }
 
-// Output computes what a Choice, Wait or Succeed hands on.
+// Output computes the output of a Choice, Wait or Succeed.
 func (s *State) Output(data any, c *Context) (any, error) {
 	input, err := s.Input(data, c)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *State) Output(data any, c *Context) (any, error) {
 	return s.output.apply(input, c)
 }
 
-// PassOutput computes what a Pass hands on.
+// PassOutput computes the output of a Pass.
 func (s *State) PassOutput(data any, c *Context) (any, error) {
 	result, err := s.Arguments(data, c)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *State) PassOutput(data any, c *Context) (any, error) {
 	return s.place(data, result, c)
 }
 
-// TaskOutput computes what a Task hands on when its resource has answered with the result.
+// TaskOutput computes the output of a Task after its resource has answered with the result.
 func (s *State) TaskOutput(data, result any, c *Context) (any, error) {
 	if s.results != nil {
 		var err error
@@ -186,7 +186,8 @@ func (s *State) place(data, result any, c *Context) (any, error) {
 	return s.output.apply(combined, c)
 }
 
-// selector is an InputPath or OutputPath: absent is all of it, null an empty object.
+// selector is an InputPath or OutputPath: an absent one selects all of the data, null an empty
+// object.
 type selector struct {
 	path *path
 	none bool
@@ -218,7 +219,8 @@ func (s selector) apply(data any, c *Context) (any, error) {
 	}
 }
 
-// resultPath says where in a state's data its result goes: absent is in its place, null nowhere.
+// resultPath says where in a state's data its result goes: if absent, in place of the data; if
+// null, nowhere.
 type resultPath struct {
 	steps []step
 	none  bool

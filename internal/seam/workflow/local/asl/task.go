@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// lambdaInvoke is the one resource that Tasks may name.
+// lambdaInvoke is the only resource that Tasks may name.
 const lambdaInvoke = "arn:aws:states:::lambda:invoke"
 
-// TaskDetail is what only a Task has.
+// TaskDetail holds the fields that only a Task has.
 type TaskDetail struct {
 	// Function is the name of the function to call, after substitution.
 	Function string
-	// Timeout is how long one attempt may take; zero is without end.
+	// Timeout is how long one attempt may take. Zero is no limit.
 	Timeout time.Duration
-	// Retriers and Catchers are asked in their order; the first that matches decides.
+	// Retriers and Catchers are searched in their order. The first that matches decides.
 	Retriers []Retrier
 	Catchers []Catcher
 }
 
-// Retrier says how often and when a Task that failed is tried again.
+// Retrier says how often and when a failed Task is tried again.
 type Retrier struct {
 	errorEquals []string
 	interval    time.Duration
@@ -33,7 +33,7 @@ type Retrier struct {
 	jitter      bool
 }
 
-// Catcher says where an execution goes on whose Task failed for good.
+// Catcher says where an execution continues after its Task failed for good.
 type Catcher struct {
 	errorEquals []string
 	resultPath  resultPath
@@ -71,14 +71,14 @@ func (s *State) functionName(at scope, links Links) string {
 	switch {
 	case !ok:
 		at.in("FunctionName").refuse("a fixed string is required")
-	case strings.Contains(function, "${"): // refused where it was substituted
+	case strings.Contains(function, "${"): // refused when it was substituted
 	case !links.Function(function):
 		at.in("FunctionName").refuse("there is no function %q", function)
 	}
 	return function
 }
 
-// Payload computes what a Task hands to its function.
+// Payload computes the payload that a Task passes to its function.
 func (s *State) Payload(data any, c *Context) (any, error) {
 	input, err := s.Input(data, c)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *State) Payload(data any, c *Context) (any, error) {
 	return s.parameters.(objectTemplate)["Payload"].build(input, c)
 }
 
-// LambdaResult is what lambda:invoke answers when the function has returned the payload.
+// LambdaResult is the answer of lambda:invoke when the function has returned the payload.
 func LambdaResult(payload any) any {
 	return map[string]any{"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": json.Number("200")}
 }
@@ -166,8 +166,8 @@ func (s *State) parseCatchers(f *fields) []Catcher {
 	return catchers
 }
 
-// errorEquals takes the list of error names. Reserved names must be ones that can be matched,
-// States.ALL alone and last.
+// errorEquals takes the list of error names. A reserved name must be a name that can be
+// matched. States.ALL must stand alone and last.
 func (f *fields) errorEquals(last bool) []string {
 	at := f.scope.in("ErrorEquals")
 	if _, ok := f.values["ErrorEquals"]; !ok {
@@ -197,7 +197,8 @@ func checkErrorName(at scope, name string, aloneAndLast bool) {
 	}
 }
 
-// Retrier returns the place of the retrier that covers an error name; false when there is none.
+// Retrier returns the index of the retrier that covers an error name. It returns false if
+// there is no such retrier.
 func (t *TaskDetail) Retrier(name string) (int, bool) {
 	for i := range t.Retriers {
 		if matches(t.Retriers[i].errorEquals, name) {
@@ -207,7 +208,8 @@ func (t *TaskDetail) Retrier(name string) (int, bool) {
 	return 0, false
 }
 
-// Delay computes how long to wait before a retry; done is how many this retrier has made before.
+// Delay computes how long to wait before a retry. done is how many retries this retrier has
+// made before.
 func (r *Retrier) Delay(done int) time.Duration {
 	seconds := r.interval.Seconds() * math.Pow(r.backoff, float64(done))
 	if seconds > r.maxDelay.Seconds() {
@@ -219,8 +221,8 @@ func (r *Retrier) Delay(done int) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Catch finds the catcher that covers a failure and returns the state to go on in and its data;
-// false when there is none.
+// Catch finds the catcher that covers a failure and returns the next state and its data. It
+// returns false if there is no such catcher.
 func (s *State) Catch(data any, failure *Error) (next string, output any, caught bool, err error) {
 	for _, c := range s.Task.Catchers {
 		if matches(c.errorEquals, failure.Name) {

@@ -8,7 +8,7 @@ import (
 // deadline computes when a Wait is over.
 type deadline func(entered time.Time, input any, c *Context) (time.Time, error)
 
-// waitFields are the ways to say how long a Wait takes, of which a state has one.
+// waitFields are the ways to say how long a Wait takes. A state has exactly one of them.
 var waitFields = []struct {
 	name    string
 	compile func(scope, json.RawMessage) deadline

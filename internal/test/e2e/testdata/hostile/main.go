@@ -1,5 +1,6 @@
-// Command hostile is an agent that attacks the server and the other agents of its machine. A run
-// names the attacks in its configuration, and fails with what it could do that no agent may.
+// Command hostile is an agent that attacks the server and the other agents of its machine. A
+// run names the attacks in its configuration, and fails with a list of the forbidden actions
+// that succeeded.
 package main
 
 import (
@@ -34,7 +35,7 @@ type invocation struct {
 	Config    struct {
 		Configurable struct {
 			Attack string `json:"attack"`
-			// Marker is the argument of processes that are to outlive the agent.
+			// Marker is the argument of processes that try to outlive the agent.
 			Marker string `json:"marker"`
 		} `json:"configurable"`
 	} `json:"config"`
@@ -92,7 +93,7 @@ func flood(w http.ResponseWriter) {
 	}
 }
 
-// data is the server's directory, which this program's own is below.
+// data returns the server's directory, which contains this program's directory.
 func data() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -106,7 +107,8 @@ func data() string {
 	return ""
 }
 
-// kill ends, slows and reads the server and what it has started, and returns what that did.
+// kill tries to end, slow and read the server and the processes that it has started, and
+// returns the successful actions.
 func kill() (did string) {
 	server := 0
 	parents := map[int]int{}
@@ -155,8 +157,8 @@ func kill() (did string) {
 	return did
 }
 
-// tenants tells that a process belongs to this program's own tenant, which has a user that is not
-// the server's.
+// tenants reports whether a process belongs to this program's own tenant, which has another
+// user than the server.
 func tenants(pid, server int) bool {
 	owner := func(pid int) int {
 		info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
@@ -168,7 +170,7 @@ func tenants(pid, server int) bool {
 	return os.Getuid() != owner(server) && os.Getuid() == owner(pid)
 }
 
-// forking bounds the processes that one agent leaves behind.
+// forking limits the processes that one agent leaves behind.
 var forking sync.Once
 
 // fork leaves processes behind that belong to no group or environment of the server.
@@ -184,7 +186,7 @@ func fork(marker string) {
 	})
 }
 
-// fill writes to its own directory, and to the server's.
+// fill writes to its own directory, and to the server's directory.
 func fill() (did string) {
 	text := bytes.Repeat([]byte("x"), diskBytes)
 	if err := os.WriteFile(filepath.Join(os.Getenv("TMPDIR"), "filler"), text, 0o600); err != nil {
@@ -198,13 +200,13 @@ func fill() (did string) {
 	return did
 }
 
-// held are connections whose requests do not arrive.
+// held holds connections whose requests are not sent completely.
 var held struct {
 	sync.Mutex
 	all []net.Conn
 }
 
-// connect opens connections to the server and holds them, and lets go of those before.
+// connect opens connections to the server and holds them, and closes the previous connections.
 func connect(server string) {
 	address, err := url.Parse(server)
 	if err != nil {

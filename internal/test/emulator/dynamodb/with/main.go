@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 )
 
-// startLimit is how long it may take to start; the first time it is fetched.
+// startLimit is how long it may take to start; the first time, it is fetched.
 const startLimit = 3 * time.Minute
 
 func main() {

@@ -1,5 +1,5 @@
-// Command agent is the agents that the tests of package docker run in containers: those of package
-// computetest and some that only a container can be.
+// Command agent is the agents that the tests of package docker run in containers: the agents
+// of package computetest and further ones that only a container can run.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func main() {
 	switch kind := os.Getenv("AGENT"); kind {
-	case "stranger": // listens, and knows nothing of the contract
+	case "stranger": // listens, but does not know the contract
 		check(http.ListenAndServe(":8080", http.NotFoundHandler()))
 	case "hog": // wants more memory than it may have
 		var all [][]byte
@@ -27,15 +27,15 @@ func main() {
 		}
 	case "write": // an init container: leaves a file and ends
 		check(os.WriteFile(os.Getenv("FILE"), []byte(os.Getenv("TEXT")), 0o644))
-	case "fail": // an init container that does not
+	case "fail": // an init container that fails
 		fmt.Println("there is nothing to migrate")
 		os.Exit(3)
-	case "beside": // a sidecar: tells, at a port of the agent's own loopback interface, what a file holds
+	case "beside": // a sidecar: serves the content of a file at a port of the agent's own loopback interface
 		check(http.ListenAndServe("127.0.0.1:9090", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			text, err := os.ReadFile(os.Getenv("FILE"))
 			fmt.Fprintf(w, "%s %v", text, err)
 		})))
-	case "fetch": // an agent that is healthy when its sidecar answers, and prints what it says
+	case "fetch": // an agent that is healthy when its sidecar answers, and prints the sidecar's answer
 		http.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 			answer, err := http.Get("http://127.0.0.1:9090")
 			if err != nil {
