@@ -366,7 +366,8 @@ func (v *Values) Snapshot() *Values {
 
 // Plain returns the part of an update that means the same to every graph: messages, values of
 // channels that the state does not have, and values that replace a value that is neither a list
-// nor an object. Only the graph knows how it folds other values. Plain returns anything but an object unchanged.
+// nor an object. Only the graph knows how it folds other values. Plain returns anything but an
+// object unchanged.
 func (v *Values) Plain(update json.RawMessage) json.RawMessage {
 	object, err := decodeObject(update)
 	if err != nil {

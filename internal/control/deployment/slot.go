@@ -184,6 +184,10 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 // overduePage is how many overdue deployments are in memory at a time.
 const overduePage = 25
 
+// Stuck begins the errors of Overdue, one for each deployment that could not be served. An alarm
+// of the AWS stack counts the log lines that contain Stuck (template.yaml).
+const Stuck = "rescue deployment"
+
 // Overdue calls serve for the deployments whose rollout or teardown took longer than its
 // lease, or that have a release which should have been removed by then. It works like a
 // table.Pass: an error with one deployment does not keep the other deployments from being
@@ -204,7 +208,7 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 			err = serve(ctx, d)
 		}
 		if err != nil {
-			return fmt.Errorf("deployment %s: %w", parts.Deployment, err)
+			return fmt.Errorf("%s %s: %w", Stuck, parts.Deployment, err)
 		}
 		return nil
 	})

@@ -3,12 +3,15 @@
 // build/remote are its clients; package agenthost/wire has the types that both sides share.
 //
 //	POST   /releases                                   apply a release
-//	GET    /releases/{workspace}/{deployment}/{revision}?wait=  its status, as soon as it is final
-//	DELETE /releases/{workspace}/{deployment}/{revision}        remove it
-//	GET    /releases/{workspace}/{deployment}/{revision}/relapse?wait=  why it is unreliable by now,
-//	                                                                    as soon as this is known
-//	POST   /ends                                       the agents that have ended, except those that
-//	                                                   the caller has reported
+//	GET    /releases/{workspace}/{deployment}/{revision}?wait=
+//	                                                   its status, as soon as it is final
+//	DELETE /releases/{workspace}/{deployment}/{revision}
+//	                                                   remove it
+//	GET    /releases/{workspace}/{deployment}/{revision}/relapse?wait=
+//	                                                   why it is unreliable by now, as soon as
+//	                                                   this is known
+//	POST   /ends                                       the agents that have ended, except agents
+//	                                                   that the caller has reported
 //	POST   /builds                                     start a build
 //	GET    /builds/{revision}?wait=                    its result, as soon as it exists
 //	DELETE /builds/{revision}                          cancel and erase it

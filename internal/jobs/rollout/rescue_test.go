@@ -221,7 +221,7 @@ func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
 	if err := m.table.Transact(t.Context(), spoil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil || !strings.Contains(err.Error(), made[0].Deployment) {
+	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil || !strings.Contains(err.Error(), made[0].Deployment) || !strings.Contains(err.Error(), deployment.Stuck) {
 		t.Errorf("got %v, want the deployment that cannot be read", err)
 	}
 	s.settle(t, made[1].Ref)

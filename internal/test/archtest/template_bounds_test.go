@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -120,5 +121,15 @@ func TestNoHostIsOfOnePartition(t *testing.T) {
 	}
 	if found := serviceHost.FindAll(text, -1); len(found) > 0 {
 		t.Errorf("write AWS::URLSuffix: %q", found)
+	}
+}
+
+// TestTheAlarmForStuckRevisionsFindsThem checks that the log filter of the alarm is a text that
+// the program logs.
+func TestTheAlarmForStuckRevisionsFindsThem(t *testing.T) {
+	t.Parallel()
+	pattern := resourceNamed(t, stack(t, nil), "StuckRevisions").Properties["FilterPattern"]
+	if want := `"` + deployment.Stuck + `"`; pattern != want {
+		t.Errorf("the filter is %v, want %s", pattern, want)
 	}
 }
