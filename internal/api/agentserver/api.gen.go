@@ -570,10 +570,10 @@ type Assistant struct {
 type AssistantCount struct {
 	GraphID *string `json:"graph_id,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Name Part of their name.
+	// Name A part of the name.
 	Name *string `json:"name,omitempty"`
 }
 
@@ -581,7 +581,7 @@ type AssistantCount struct {
 type AssistantCreate struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 
-	// Config `tags`, `recursion_limit` and `configurable`; a run's own go before it.
+	// Config `tags`, `recursion_limit` and `configurable`. Values of a run take precedence.
 	Config      json.RawMessage `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
@@ -591,7 +591,7 @@ type AssistantCreate struct {
 	Name        *string         `json:"name,omitempty"`
 }
 
-// AssistantFound An Assistant, or the members of it that were asked for.
+// AssistantFound An Assistant, or the members of it that the request asks for.
 type AssistantFound struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 	GraphID     *string `json:"graph_id,omitempty"`
@@ -604,7 +604,7 @@ type AssistantLatest struct {
 
 // AssistantPatch defines model for AssistantPatch.
 type AssistantPatch struct {
-	// Config `tags`, `recursion_limit` and `configurable`; a run's own go before it.
+	// Config `tags`, `recursion_limit` and `configurable`. Values of a run take precedence.
 	Config      json.RawMessage `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
@@ -620,17 +620,17 @@ type AssistantSearch struct {
 	GraphID *string `json:"graph_id,omitempty"`
 	Limit   *int    `json:"limit,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Name Part of their name.
+	// Name A part of the name.
 	Name   *string `json:"name,omitempty"`
 	Offset *int    `json:"offset,omitempty"`
 
-	// Select The members to show; all unless given.
+	// Select The members to show. The default is all members.
 	Select []string `json:"select,omitempty"`
 
-	// SortBy Every order looks at all assistants of the deployment, of which there are 1,000 at most beside the default ones.
+	// SortBy Every order reads all assistants of the deployment, which are at most 1,000 in addition to the default assistants.
 	SortBy    *AssistantSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder       `json:"sort_order,omitempty"`
 }
@@ -642,7 +642,7 @@ type AssistantSortBy string
 type AssistantVersionList struct {
 	Limit *int `json:"limit,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Offset   *int            `json:"offset,omitempty"`
 }
@@ -663,7 +663,7 @@ type Checkpoint struct {
 
 // Command defines model for Command.
 type Command struct {
-	// ID The answer has the same.
+	// ID The answer has the same id.
 	ID int64 `json:"id"`
 
 	// Method The name of the command.
@@ -676,7 +676,7 @@ type CommandAnswer struct {
 	Error CommandAnswerError `json:"error,omitempty"`
 	ID    int64              `json:"id"`
 
-	// Message Why there is no result.
+	// Message The reason why there is no result.
 	Message string            `json:"message,omitempty"`
 	Meta    *CommandMeta      `json:"meta,omitempty"`
 	Result  json.RawMessage   `json:"result,omitempty"`
@@ -691,7 +691,7 @@ type CommandAnswerType string
 
 // CommandMeta defines model for CommandMeta.
 type CommandMeta struct {
-	// AppliedThroughSeq The number of the last event before what the command has begun, or of the last event that there is.
+	// AppliedThroughSeq The number of the last event before the run that the command has begun or, if it has begun no run, of the thread's last event.
 	AppliedThroughSeq *int64  `json:"applied_through_seq,omitempty"`
 	ThreadID          *string `json:"thread_id,omitempty"`
 }
@@ -707,7 +707,7 @@ type Cron struct {
 	NextRunDate    *string         `json:"next_run_date"`
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed"`
 
-	// Payload What each run is created with.
+	// Payload The parameters with which each run is created.
 	Payload   json.RawMessage `json:"payload"`
 	Schedule  string          `json:"schedule"`
 	ThreadID  *string         `json:"thread_id"`
@@ -720,7 +720,7 @@ type Cron struct {
 type CronCount struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	ThreadID *string         `json:"thread_id,omitempty"`
 }
@@ -729,7 +729,7 @@ type CronCount struct {
 type CronCreate struct {
 	AssistantID string `json:"assistant_id"`
 
-	// CheckpointDuring Older form of `durability`, which goes before it: true means `async`, false `exit`.
+	// CheckpointDuring Older form of `durability`, which takes precedence: true means `async`, false `exit`.
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	CheckpointDuring *bool           `json:"checkpoint_during,omitempty"`
 	Config           json.RawMessage `json:"config,omitempty"`
@@ -737,7 +737,7 @@ type CronCreate struct {
 	Durability       *Durability     `json:"durability,omitempty"`
 	Enabled          *bool           `json:"enabled,omitempty"`
 
-	// EndTime When it fires no more. A time without a zone is in `timezone`.
+	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`.
 	EndTime json.RawMessage `json:"end_time,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 
@@ -749,23 +749,23 @@ type CronCreate struct {
 	Metadata          json.RawMessage    `json:"metadata,omitempty"`
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 
-	// OnRunCompleted Whether the thread of a run on none is deleted when it ends; `delete` unless given.
+	// OnRunCompleted Whether the thread of a run is deleted when the run ends, if the cron has no thread. The default is `delete`.
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
 
-	// Schedule Minute, hour, day of the month, month, day of the week.
+	// Schedule Minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 	Schedule string `json:"schedule"`
 
-	// StreamMode Which events to keep and stream. `values` unless given.
+	// StreamMode The events to keep and stream. The default is `values`.
 	StreamMode      web.OneOrMany[StreamMode] `json:"stream_mode,omitempty"`
 	StreamResumable *bool                     `json:"stream_resumable,omitempty"`
 	StreamSubgraphs *bool                     `json:"stream_subgraphs,omitempty"`
 
-	// Timezone A name of the IANA database; UTC unless given.
+	// Timezone A name of the IANA database. The default is UTC.
 	Timezone *string `json:"timezone,omitempty"`
 	Webhook  *string `json:"webhook,omitempty"`
 }
 
-// CronFound A Cron, or the members of it that were asked for.
+// CronFound A Cron, or the members of it that the request asks for.
 type CronFound struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 	CronID      *string `json:"cron_id,omitempty"`
@@ -778,7 +778,7 @@ type CronPatch struct {
 	Durability *Durability     `json:"durability,omitempty"`
 	Enabled    *bool           `json:"enabled,omitempty"`
 
-	// EndTime When it fires no more. A time without a zone is in `timezone`. Null takes it away; when absent it stays.
+	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`. Null removes the time; if absent, it stays.
 	EndTime json.RawMessage `json:"end_time,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 
@@ -790,16 +790,16 @@ type CronPatch struct {
 	Metadata          json.RawMessage    `json:"metadata,omitempty"`
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 
-	// OnRunCompleted Whether the thread of a run on none is deleted when it ends; `delete` unless given.
+	// OnRunCompleted Whether the thread of a run is deleted when the run ends, if the cron has no thread. The default is `delete`.
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
 	Schedule       *string         `json:"schedule,omitempty"`
 
-	// StreamMode Which events to keep and stream. `values` unless given.
+	// StreamMode The events to keep and stream. The default is `values`.
 	StreamMode      web.OneOrMany[StreamMode] `json:"stream_mode,omitempty"`
 	StreamResumable *bool                     `json:"stream_resumable,omitempty"`
 	StreamSubgraphs *bool                     `json:"stream_subgraphs,omitempty"`
 
-	// Timezone A name of the IANA database; UTC unless given.
+	// Timezone A name of the IANA database. The default is UTC.
 	Timezone *string `json:"timezone,omitempty"`
 	Webhook  *string `json:"webhook,omitempty"`
 }
@@ -810,14 +810,14 @@ type CronSearch struct {
 	Enabled     *bool   `json:"enabled,omitempty"`
 	Limit       *int    `json:"limit,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Offset   *int            `json:"offset,omitempty"`
 
-	// Select The members to show; all unless given.
+	// Select The members to show. The default is all members.
 	Select []string `json:"select,omitempty"`
 
-	// SortBy Every order looks at all crons of the deployment, of which there are 1,000 at most.
+	// SortBy Every order reads all crons of the deployment; the quota `crons_per_deployment` limits them.
 	SortBy    *CronSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder  `json:"sort_order,omitempty"`
 	ThreadID  *string     `json:"thread_id,omitempty"`
@@ -840,17 +840,17 @@ type EventSubscription struct {
 	// Channels Any of `values`, `updates`, `messages`, `tools`, `lifecycle`, `input`, `checkpoints`, `tasks`, `custom` and `custom:NAME`.
 	Channels []string `json:"channels"`
 
-	// Depth How far below a namespace events may be.
+	// Depth How many levels below a namespace an event may be.
 	Depth *int `json:"depth,omitempty"`
 
-	// Namespaces Only events of these subgraphs and of those within them; all unless given.
+	// Namespaces Send only events of these subgraphs and of the subgraphs within them. The default is all events.
 	Namespaces [][]string `json:"namespaces,omitempty"`
 
 	// Since The `seq` of the last event that arrived.
 	Since *int64 `json:"since,omitempty"`
 }
 
-// Figure A number, or a distribution, which has `count`, `sum` and how many were no larger than each bound.
+// Figure A number, or a distribution, which has `count`, `sum` and, for each bound, the number of values that are not larger.
 type Figure struct {
 	Buckets map[string]int    `json:"buckets,omitempty"`
 	Count   *int              `json:"count,omitempty"`
@@ -885,7 +885,7 @@ type IfNotExists string
 type Interrupt struct {
 	ID string `json:"id"`
 
-	// ResponseSchema The JSON schema of the answer that the graph expects. Absent where it names none.
+	// ResponseSchema The JSON schema of the answer that the graph expects. Absent if the graph names no schema.
 	ResponseSchema json.RawMessage `json:"response_schema,omitempty"`
 	Value          json.RawMessage `json:"value"`
 }
@@ -917,11 +917,11 @@ type PruneStrategy string
 type Run struct {
 	AssistantID string `json:"assistant_id"`
 
-	// CancelReason Why the run was ended before it had come to its end, in words; null where it was not.
+	// CancelReason The reason, in words, why the run was ended before it was complete; null if it was not ended early.
 	CancelReason *string `json:"cancel_reason"`
 	CreatedAt    string  `json:"created_at"`
 
-	// Kwargs What the run was created with.
+	// Kwargs The parameters with which the run was created.
 	Kwargs            json.RawMessage   `json:"kwargs"`
 	Metadata          json.RawMessage   `json:"metadata"`
 	MultitaskStrategy MultitaskStrategy `json:"multitask_strategy"`
@@ -933,39 +933,39 @@ type Run struct {
 
 // RunCreate defines model for RunCreate.
 type RunCreate struct {
-	// AfterSeconds Start no sooner than this.
+	// AfterSeconds Start the run after this number of seconds, or later.
 	AfterSeconds *float64 `json:"after_seconds,omitempty"`
 
 	// AssistantID An assistant's id, or the name of a graph.
 	AssistantID string `json:"assistant_id"`
 
-	// Checkpoint The checkpoint to start from; the newest unless given.
+	// Checkpoint The checkpoint to start from. The default is the newest checkpoint.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 
-	// CheckpointDuring Older form of `durability`, which goes before it: true means `async`, false `exit`.
+	// CheckpointDuring Older form of `durability`, which takes precedence: true means `async`, false `exit`.
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	CheckpointDuring *bool `json:"checkpoint_during,omitempty"`
 
-	// CheckpointID Short for a `checkpoint` with this id only.
+	// CheckpointID A short form of a `checkpoint` with only this id.
 	CheckpointID *string `json:"checkpoint_id,omitempty"`
 
-	// Command `update`, `resume` and `goto` for a graph that stands at a pause.
+	// Command `update`, `resume` and `goto` for a graph that has paused.
 	Command json.RawMessage `json:"command,omitempty"`
 
-	// Config `tags`, `recursion_limit` and `configurable` of the graph. Among `configurable` the graph also finds `assistant_id`, `graph_id`, `thread_id`, `run_id`, who asked, and the request's `User-Agent` and `X-` headers by their names in lower case, but for credentials and what proxies add.
+	// Config `tags`, `recursion_limit` and `configurable` of the graph. In `configurable`, the graph also finds `assistant_id`, `graph_id`, `thread_id`, `run_id`, the user of the request, and the request's `User-Agent` and `X-` headers (the configuration file can choose others) by their names in lower case, except credentials and headers that proxies add.
 	Config  json.RawMessage `json:"config,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
 
-	// Durability When checkpoints are written. `async` unless given.
+	// Durability When checkpoints are written. The default is `async`.
 	Durability *Durability `json:"durability,omitempty"`
 
-	// FeedbackKeys Accepted; there are no `feedback` events, as this server collects no feedback.
+	// FeedbackKeys Accepted; there are no `feedback` events, because this server collects no feedback.
 	FeedbackKeys []string `json:"feedback_keys,omitempty"`
 
-	// IfNotExists What to do when there is no such thread. `reject` unless given.
+	// IfNotExists The action if the thread does not exist. The default is `reject`.
 	IfNotExists *IfNotExists `json:"if_not_exists,omitempty"`
 
-	// Input What the graph gets; absent or null goes on from the newest checkpoint.
+	// Input The input of the graph. If it is absent or null, the run goes on from the newest checkpoint.
 	Input json.RawMessage `json:"input,omitempty"`
 
 	// InterruptAfter Names of nodes, or `*` for all.
@@ -975,29 +975,30 @@ type RunCreate struct {
 	InterruptBefore NodeSelection   `json:"interrupt_before,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 
-	// MultitaskStrategy What to do with the thread's unfinished runs. `enqueue` unless given.
+	// MultitaskStrategy The treatment of the thread's unfinished runs. The default is `enqueue`.
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 
-	// OnCompletion What becomes of the thread of a run that has one of its own. `delete` unless given.
+	// OnCompletion The action on the thread at the end of a run that has a thread of its own. The default is `delete`.
 	OnCompletion *OnCompletion `json:"on_completion,omitempty"`
 
-	// OnDisconnect What becomes of the run when the connection that waits for it is lost. `continue` unless given.
+	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`.
 	OnDisconnect *OnDisconnect `json:"on_disconnect,omitempty"`
 
-	// StreamMode Which events to keep and stream. `values` unless given.
+	// StreamMode The events to keep and stream. The default is `values`.
 	StreamMode web.OneOrMany[StreamMode] `json:"stream_mode,omitempty"`
 
 	// StreamResumable Accepted; every stream can be resumed.
 	StreamResumable *bool `json:"stream_resumable,omitempty"`
 
-	// StreamSubgraphs Stream events of subgraphs too.
+	// StreamSubgraphs Also stream events of subgraphs.
 	StreamSubgraphs *bool `json:"stream_subgraphs,omitempty"`
 
-	// StrictResume Refuse (409) a `command` whose `resume` answers an interrupt that the thread does not wait on. `resume` names interrupts
-	// by the members of an object; without this an unknown one is a part of the answer. `strict_resume` of `/info` announces it.
+	// StrictResume Refuse (409) a `command` whose `resume` answers an interrupt that the thread does not wait on. The members of the object
+	// `resume` name the interrupts; without `strict_resume`, an unknown name is a part of the answer. `/info` shows the flag
+	// `strict_resume`.
 	StrictResume *bool `json:"strict_resume,omitempty"`
 
-	// Webhook Called with the run once it has ended.
+	// Webhook The address that the server calls with the run when the run has ended.
 	Webhook *string `json:"webhook,omitempty"`
 }
 
@@ -1026,7 +1027,7 @@ type SortOrder string
 
 // StateUpdate defines model for StateUpdate.
 type StateUpdate struct {
-	// AsNode The node that the change is made as; the graph finds it unless given.
+	// AsNode The node as which the change is made. Without it, the graph finds the node.
 	AsNode  *string         `json:"as_node,omitempty"`
 	Command json.RawMessage `json:"command,omitempty"`
 
@@ -1105,14 +1106,14 @@ type StoreSearch struct {
 	RefreshTTL *bool   `json:"refresh_ttl,omitempty"`
 }
 
-// StreamMode `values` is the state after each step, `updates` what each node changed, `messages` the messages as they grow, `messages-tuple` the pieces of them, `custom` and
-// `events` what the agent sends under those names, `tools` what its tools tell of themselves. `lifecycle` is accepted and has no events of its own: every stream tells when
+// StreamMode `values` is the state after each step, `updates` the changes of each node, `messages` the messages as they grow, `messages-tuple` the pieces of the messages, `custom` and
+// `events` the data that the agent sends under these names, `tools` the reports of its tools. `lifecycle` is accepted and has no events of its own: every stream shows when
 // an attempt of the run begins, and why the run failed.
-// `checkpoints` is each checkpoint as the thread's state at it, with `config` and `parent_config`. `tasks` is each node: `{id, name, input, triggers, interrupts}` when it
-// begins, `{id, name, error, result, interrupts}` when it has ended. `debug` is those two once more, as `{step, timestamp, type, payload}` with the type `checkpoint`,
+// `checkpoints` is the thread's state at each checkpoint, with `config` and `parent_config`. `tasks` is each node: `{id, name, input, triggers, interrupts}` when it
+// begins, `{id, name, error, result, interrupts}` when it has ended. `debug` shows both modes again, as `{step, timestamp, type, payload}` with the type `checkpoint`,
 // `task` or `task_result`.
-// An agent that keeps checkpoints of its own, or sends events of these three modes, shows its steps itself. Of others the server shows them: what it keeps as
-// checkpoints, and each node when it has ended, with what it worked on.
+// An agent that keeps checkpoints of its own, or sends events of these three modes, shows its steps itself. For other agents the server shows the steps: the checkpoints
+// that the server keeps, and each node when it has ended, with the node's input.
 type StreamMode string
 
 // SubgraphSchemas defines model for SubgraphSchemas.
@@ -1134,10 +1135,10 @@ type Thread struct {
 	Config    json.RawMessage `json:"config"`
 	CreatedAt string          `json:"created_at"`
 
-	// Error Why the newest run failed.
+	// Error The reason why the newest run failed or was cancelled.
 	Error json.RawMessage `json:"error"`
 
-	// Interrupts What the graph asks a person, by task id.
+	// Interrupts The questions that the graph asks a person, by task id.
 	Interrupts     map[string][]Interrupt `json:"interrupts"`
 	Metadata       json.RawMessage        `json:"metadata"`
 	StateUpdatedAt *string                `json:"state_updated_at"`
@@ -1152,31 +1153,31 @@ type Thread struct {
 
 // ThreadCount defines model for ThreadCount.
 type ThreadCount struct {
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Status   *ThreadStatus   `json:"status,omitempty"`
 
-	// Values What their values have; read from each thread that passes the rest.
+	// Values Members that the values have. They are read from each thread that passes the other filters.
 	Values json.RawMessage `json:"values,omitempty"`
 }
 
 // ThreadCreate defines model for ThreadCreate.
 type ThreadCreate struct {
-	// IfExists What to do when there is a thread with this id. `raise` unless given.
+	// IfExists The action if a thread with this id exists. The default is `raise`.
 	IfExists *IfExists       `json:"if_exists,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Supersteps Changes of the empty state to begin with; each makes a checkpoint. They are stored together or not at all, which bounds what they may be.
+	// Supersteps The first changes, from the empty state. Each makes a checkpoint. They are stored together or not at all, which limits their number and size.
 	Supersteps []Superstep `json:"supersteps,omitempty"`
 
-	// ThreadID The id to give the thread; a new one unless given.
+	// ThreadID The id of the thread. The default is a new id.
 	ThreadID *string `json:"thread_id,omitempty"`
 
-	// TTL The time to live, in minutes when it is a number.
+	// TTL The time to live. A number is a time in minutes.
 	TTL json.RawMessage `json:"ttl,omitempty"`
 }
 
-// ThreadFound A Thread, or the members of it that were asked for.
+// ThreadFound A Thread, or the members of it that the request asks for.
 type ThreadFound struct {
 	Extracted map[string]interface{} `json:"extracted,omitempty"`
 	Status    *ThreadStatus          `json:"status,omitempty"`
@@ -1185,17 +1186,17 @@ type ThreadFound struct {
 
 // ThreadHistoryFind defines model for ThreadHistoryFind.
 type ThreadHistoryFind struct {
-	// Before Only states before this: the id of a checkpoint, a checkpoint, or one as `configurable`.
+	// Before Return only states before this checkpoint: its id, the checkpoint, or the checkpoint as `configurable`.
 	Before json.RawMessage `json:"before,omitempty"`
 
-	// Checkpoint Only this state, or those of its namespace.
+	// Checkpoint Return only this state, or the states of its namespace.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Limit      *int        `json:"limit,omitempty"`
 
-	// Metadata Only states whose metadata has these members.
+	// Metadata Return only states whose metadata has these members.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Select Only these members of each state; all unless given.
+	// Select Show only these members of each state. The default is all members.
 	Select ThreadStateSelection `json:"select,omitempty"`
 }
 
@@ -1204,44 +1205,44 @@ type ThreadPatch struct {
 	// Metadata Members to set.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// TTL The time to live, in minutes when it is a number.
+	// TTL The time to live. A number is a time in minutes.
 	TTL json.RawMessage `json:"ttl,omitempty"`
 }
 
 // ThreadPrune defines model for ThreadPrune.
 type ThreadPrune struct {
-	// Strategy `delete` unless given.
+	// Strategy The default is `delete`.
 	Strategy  *PruneStrategy `json:"strategy,omitempty"`
 	ThreadIds []string       `json:"thread_ids"`
 }
 
 // ThreadSearch defines model for ThreadSearch.
 type ThreadSearch struct {
-	// Extract Paths into the thread, such as `values.messages[-1].content`, by the name to show each under in `extracted`.
+	// Extract Paths into the thread, such as `values.messages[-1].content`, each by the name of its value in `extracted`.
 	Extract map[string]string `json:"extract,omitempty"`
 	Ids     []string          `json:"ids,omitempty"`
 	Limit   *int              `json:"limit,omitempty"`
 
-	// Metadata What their metadata has.
+	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Offset   *int            `json:"offset,omitempty"`
 
-	// Select The members to show; all unless given.
+	// Select The members to show. The default is all members.
 	Select []string `json:"select,omitempty"`
 
-	// SortBy An order other than `created_at` looks at all threads: it is refused where there are more than 100,000, unless `ids` are given, and reaches no further than `offset` and `limit` of 9,999 together.
+	// SortBy An order other than `created_at` reads all threads. Unless `ids` are given, it is refused if there are more than 100,000 threads, or if `offset` plus `limit` is more than 9,999.
 	SortBy    *ThreadSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder    `json:"sort_order,omitempty"`
 	Status    *ThreadStatus `json:"status,omitempty"`
 
-	// Values What their values have; read from each thread that passes the rest.
+	// Values Members that the values have. They are read from each thread that passes the other filters.
 	Values json.RawMessage `json:"values,omitempty"`
 }
 
 // ThreadSortBy defines model for ThreadSortBy.
 type ThreadSortBy string
 
-// ThreadState It has all members, unless `select` names some.
+// ThreadState A state has all members, unless `select` names some.
 type ThreadState struct {
 	Checkpoint *Checkpoint     `json:"checkpoint"`
 	CreatedAt  *string         `json:"created_at"`
@@ -1257,30 +1258,30 @@ type ThreadState struct {
 	Values json.RawMessage `json:"values"`
 }
 
-// ThreadStateField A member of a state, or `values.` and the name of one of its values; a value that is not there is left out.
+// ThreadStateField A member of a state, or `values.` and the name of one of its values. A value that does not exist is omitted.
 type ThreadStateField = string
 
 // ThreadStateFind defines model for ThreadStateFind.
 type ThreadStateFind struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
 
-	// Select Only these members of each state; all unless given.
+	// Select Show only these members of each state. The default is all members.
 	Select    ThreadStateSelection `json:"select,omitempty"`
 	Subgraphs *bool                `json:"subgraphs,omitempty"`
 }
 
-// ThreadStateSelection Only these members of each state; all unless given.
+// ThreadStateSelection Show only these members of each state. The default is all members.
 type ThreadStateSelection = []string
 
 // ThreadStateUpdate defines model for ThreadStateUpdate.
 type ThreadStateUpdate struct {
-	// AsNode The node that the change is made as; the graph finds it unless given.
+	// AsNode The node as which the change is made. Without it, the graph finds the node.
 	AsNode *string `json:"as_node,omitempty"`
 
-	// Checkpoint The checkpoint to change; the newest unless given.
+	// Checkpoint The checkpoint to change. The default is the newest checkpoint.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 
-	// CheckpointID Short for a `checkpoint` with this id only.
+	// CheckpointID A short form of a `checkpoint` with only this id.
 	CheckpointID *string `json:"checkpoint_id,omitempty"`
 
 	// Values An update of the state; null only makes a checkpoint.
@@ -1301,7 +1302,7 @@ type ThreadStreamMode string
 
 // ThreadTTL defines model for ThreadTTL.
 type ThreadTTL struct {
-	// Strategy What happens when the time is over. `delete` unless given.
+	// Strategy What happens when the time is over. The default is `delete`.
 	Strategy *PruneStrategy `json:"strategy,omitempty"`
 
 	// TTL Minutes since the thread last changed.
@@ -1323,13 +1324,13 @@ type ThreadTask struct {
 	Interrupts []Interrupt `json:"interrupts"`
 	Name       string      `json:"name"`
 
-	// Path Where in the graph the task comes from, as the agent says it; a list. Absent where it says nothing of it.
+	// Path A list that says where in the graph the task comes from. It is absent if the agent does not report it.
 	Path json.RawMessage `json:"path,omitempty"`
 
-	// Result What the task has returned; null until it has.
+	// Result The value that the task has returned; null before it returns.
 	Result json.RawMessage `json:"result"`
 
-	// State The state of the subgraph that the task runs, when asked for.
+	// State The state of the subgraph that the task runs, if the request asks for it.
 	State json.RawMessage `json:"state"`
 }
 
@@ -1373,31 +1374,31 @@ type StatelessRunCreate = RunCreate
 
 // DeleteAssistantParams defines parameters for DeleteAssistant.
 type DeleteAssistantParams struct {
-	// DeleteThreads Delete the threads whose metadata names the assistant, too.
+	// DeleteThreads Also delete the threads whose metadata names the assistant.
 	DeleteThreads *bool `form:"delete_threads,omitempty" json:"delete_threads,omitempty"`
 }
 
 // GetAssistantGraphParams defines parameters for GetAssistantGraph.
 type GetAssistantGraphParams struct {
-	// Xray `true`, or how deep, to show the insides of subgraphs; shown where the agent describes them.
+	// Xray `true`, or a depth, asks for the insides of subgraphs. They are shown if the agent describes them.
 	Xray *string `form:"xray,omitempty" json:"xray,omitempty"`
 }
 
 // ListAssistantSubgraphsParams defines parameters for ListAssistantSubgraphs.
 type ListAssistantSubgraphsParams struct {
-	// Recurse Show the subgraphs of subgraphs, too.
+	// Recurse Also show the subgraphs of subgraphs.
 	Recurse *bool `form:"recurse,omitempty" json:"recurse,omitempty"`
 }
 
 // GetAssistantSubgraphParams defines parameters for GetAssistantSubgraph.
 type GetAssistantSubgraphParams struct {
-	// Recurse Show the subgraphs of subgraphs, too.
+	// Recurse Also show the subgraphs of subgraphs.
 	Recurse *bool `form:"recurse,omitempty" json:"recurse,omitempty"`
 }
 
 // GetMetricsParams defines parameters for GetMetrics.
 type GetMetricsParams struct {
-	// Format As Prometheus reads them, or as JSON.
+	// Format The text format of Prometheus, or JSON.
 	Format *GetMetricsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
 
@@ -1406,7 +1407,7 @@ type GetMetricsParamsFormat string
 
 // GetOKParams defines parameters for GetOK.
 type GetOKParams struct {
-	// CheckDB The database is read in any case.
+	// CheckDB The server reads the database in any case.
 	CheckDB *bool `form:"check_db,omitempty" json:"check_db,omitempty"`
 }
 
@@ -1415,19 +1416,19 @@ type CreateStatelessRunsJSONBody = []RunCreate
 
 // CancelRunsParams defines parameters for CancelRuns.
 type CancelRunsParams struct {
-	// Action `interrupt` keeps the run and what it did; `rollback` removes both.
+	// Action `interrupt` keeps the run and its changes; `rollback` removes both.
 	Action *Action `form:"action,omitempty" json:"action,omitempty"`
 }
 
 // TakeUpStatelessRunParams defines parameters for TakeUpStatelessRun.
 type TakeUpStatelessRunParams struct {
-	// StreamMode Only events of these modes; all of the run's modes unless given. May be repeated.
+	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
 	// CancelOnDisconnect Cancel the run when this connection is lost.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
-	// LastEventID The id of the last event that arrived; only later ones are sent. `-1` asks for all.
+	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -1435,16 +1436,16 @@ type TakeUpStatelessRunParams struct {
 type GetItemParams struct {
 	Key string `form:"key" json:"key"`
 
-	// Namespace The labels of the namespace, with periods between them, or as values of their own.
+	// Namespace The labels of the namespace, separated by periods, or each in a parameter of its own.
 	Namespace []string `form:"namespace" json:"namespace"`
 
-	// RefreshTTL Let the item live on as if it had been written now.
+	// RefreshTTL Restart the item's time to live as if it had been written now.
 	RefreshTTL *bool `form:"refresh_ttl,omitempty" json:"refresh_ttl,omitempty"`
 }
 
 // GetThreadParams defines parameters for GetThread.
 type GetThreadParams struct {
-	// Include `ttl` shows the thread's time to live. May be repeated, or hold a list with commas.
+	// Include `ttl` shows the thread's time to live. May be repeated, or hold a list separated by commas.
 	Include []string `form:"include,omitempty" json:"include,omitempty"`
 }
 
@@ -1456,37 +1457,37 @@ type PatchThreadParams struct {
 
 // GetThreadHistoryParams defines parameters for GetThreadHistory.
 type GetThreadHistoryParams struct {
-	// Limit The most states to return.
+	// Limit The largest number of states to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Before The id of a checkpoint, or a checkpoint as JSON; only those before it are returned.
+	// Before The id of a checkpoint, or a checkpoint as JSON. Only states before it are returned.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
-	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
+	// Select Show only these members of each state, each named like a `ThreadStateField`. May be repeated; empty values are ignored.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
-	// Limit The most runs to return.
+	// Limit The largest number of runs to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset How many runs to pass over.
+	// Offset The number of runs to skip.
 	Offset *int `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Status Only runs in this status.
+	// Status Return only runs with this status.
 	Status *RunStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// Select Only these members of each run. May be repeated.
+	// Select Show only these members of each run. May be repeated.
 	Select []RunField `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // CancelRunParams defines parameters for CancelRun.
 type CancelRunParams struct {
-	// Wait Answer when what the run leaves behind is settled.
+	// Wait Answer when the data that the run leaves behind is settled.
 	Wait *bool `form:"wait,omitempty" json:"wait,omitempty"`
 
-	// Action `interrupt` keeps the run and what it did; `rollback` removes both.
+	// Action `interrupt` keeps the run and its changes; `rollback` removes both.
 	Action *Action `form:"action,omitempty" json:"action,omitempty"`
 }
 
@@ -1498,13 +1499,13 @@ type JoinRunParams struct {
 
 // StreamRunParams defines parameters for StreamRun.
 type StreamRunParams struct {
-	// StreamMode Only events of these modes; all of the run's modes unless given. May be repeated.
+	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
 	// CancelOnDisconnect Cancel the run when this connection is lost.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
-	// LastEventID The id of the last event that arrived; only later ones are sent. `-1` asks for all.
+	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -1513,7 +1514,7 @@ type GetThreadStateParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
 
-	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
+	// Select Show only these members of each state, each named like a `ThreadStateField`. May be repeated; empty values are ignored.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
@@ -1522,19 +1523,19 @@ type GetThreadStateAtParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
 
-	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
+	// Select Show only these members of each state, each named like a `ThreadStateField`. May be repeated; empty values are ignored.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // StreamThreadParams defines parameters for StreamThread.
 type StreamThreadParams struct {
-	// StreamModes Which events to send; `run_modes` unless given. May be repeated.
+	// StreamModes The events to send. The default is `run_modes`. May be repeated.
 	StreamModes []ThreadStreamMode `form:"stream_modes,omitempty" json:"stream_modes,omitempty"`
 
 	// StreamMode Another name of `stream_modes`.
 	StreamMode []ThreadStreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
-	// LastEventID The id of the last event that arrived; only later ones are sent. `-` asks for all.
+	// LastEventID The id of the last event that arrived. Only later events are sent. `-` or `-1` asks for all events.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -1654,13 +1655,13 @@ type ServerInterface interface {
 	// GetAssistant Read an assistant.
 	// (GET /assistants/{assistant_id})
 	GetAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
-	// PatchAssistant Change an assistant, which makes a new version.
+	// PatchAssistant Change an assistant. The change makes a new version.
 	// (PATCH /assistants/{assistant_id})
 	PatchAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
 	// GetAssistantGraph Show an assistant's graph.
 	// (GET /assistants/{assistant_id}/graph)
 	GetAssistantGraph(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params GetAssistantGraphParams)
-	// SetLatestAssistantVersion Make a version of an assistant the one that runs take.
+	// SetLatestAssistantVersion Set the version of an assistant that runs use.
 	// (POST /assistants/{assistant_id}/latest)
 	SetLatestAssistantVersion(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
 	// GetAssistantSchemas Show the JSON schemas of an assistant's graph.
@@ -1675,13 +1676,13 @@ type ServerInterface interface {
 	// ListAssistantVersions List the versions of an assistant, newest first.
 	// (POST /assistants/{assistant_id}/versions)
 	ListAssistantVersions(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
-	// GetInfo Say which server this is.
+	// GetInfo Show the version and features of the server.
 	// (GET /info)
 	GetInfo(w http.ResponseWriter, r *http.Request)
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams)
-	// GetOK Say whether an agent of the deployment serves.
+	// GetOK Report whether an agent of the deployment serves.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request, params GetOKParams)
 	// CreateStatelessRun Create a run on a thread of its own and return at once.
@@ -1690,7 +1691,7 @@ type ServerInterface interface {
 	// CreateStatelessRuns Create runs, each on a thread of its own, and return at once.
 	// (POST /runs/batch)
 	CreateStatelessRuns(w http.ResponseWriter, r *http.Request)
-	// CancelRuns End runs that have not ended: those of a status on all threads, or some of a thread.
+	// CancelRuns End runs that have not ended: all runs with a status on all threads, or some runs of one thread.
 	// (POST /runs/cancel)
 	CancelRuns(w http.ResponseWriter, r *http.Request, params CancelRunsParams)
 	// CreateCron Run an assistant again and again, each time on a new thread.
@@ -1702,7 +1703,7 @@ type ServerInterface interface {
 	// SearchCrons Search crons.
 	// (POST /runs/crons/search)
 	SearchCrons(w http.ResponseWriter, r *http.Request)
-	// DeleteCron Delete a cron; runs that it has begun go on.
+	// DeleteCron Delete a cron. Runs that it has begun go on.
 	// (DELETE /runs/crons/{cron_id})
 	DeleteCron(w http.ResponseWriter, r *http.Request, cronID CronID)
 	// GetCron Read a cron.
@@ -1717,7 +1718,7 @@ type ServerInterface interface {
 	// CreateStatelessRunWait Create a run on a thread of its own and return its final values.
 	// (POST /runs/wait)
 	CreateStatelessRunWait(w http.ResponseWriter, r *http.Request)
-	// TakeUpStatelessRun Take up the answer of a run on a thread of its own.
+	// TakeUpStatelessRun Continue the answer of a run on a thread of its own.
 	// (GET /runs/{run_id}/{part})
 	TakeUpStatelessRun(w http.ResponseWriter, r *http.Request, runID RunID, part string, params TakeUpStatelessRunParams)
 	// DeleteItem Delete an item.
@@ -1741,13 +1742,13 @@ type ServerInterface interface {
 	// CountThreads Count threads.
 	// (POST /threads/count)
 	CountThreads(w http.ResponseWriter, r *http.Request)
-	// PruneThreads Delete threads, or all but their newest states.
+	// PruneThreads Delete threads, or all of their states except the newest.
 	// (POST /threads/prune)
 	PruneThreads(w http.ResponseWriter, r *http.Request)
 	// SearchThreads Search threads.
 	// (POST /threads/search)
 	SearchThreads(w http.ResponseWriter, r *http.Request)
-	// DeleteThread Delete a thread, with its runs; one in flight is cancelled.
+	// DeleteThread Delete a thread and its runs. A run in flight is cancelled.
 	// (DELETE /threads/{thread_id})
 	DeleteThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// GetThread Read a thread.
@@ -1759,13 +1760,13 @@ type ServerInterface interface {
 	// SendCommand Send a command of the thread-centric streaming protocol.
 	// (POST /threads/{thread_id}/commands)
 	SendCommand(w http.ResponseWriter, r *http.Request, threadID ThreadID)
-	// CopyThread Make a thread with the state and history of another.
+	// CopyThread Make a thread with the state and history of another thread.
 	// (POST /threads/{thread_id}/copy)
 	CopyThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// GetThreadHistory List a thread's states, newest first.
 	// (GET /threads/{thread_id}/history)
 	GetThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadHistoryParams)
-	// FindThreadHistory List a thread's states, newest first, as a body says.
+	// FindThreadHistory List a thread's states, newest first, with parameters in the body.
 	// (POST /threads/{thread_id}/history)
 	FindThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// ListRuns List a thread's runs, newest first.
@@ -1783,25 +1784,25 @@ type ServerInterface interface {
 	// CreateRunWait Create a run and return its final values.
 	// (POST /threads/{thread_id}/runs/wait)
 	CreateRunWait(w http.ResponseWriter, r *http.Request, threadID ThreadID)
-	// DeleteRun Delete a run that has ended, with its events. What it did to the state stays.
+	// DeleteRun Delete a run that has ended, with its events. Its changes of the state stay.
 	// (DELETE /threads/{thread_id}/runs/{run_id})
 	DeleteRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
-	// CancelRun End a run that has not ended. The next queued one begins. A run that had not started leaves its input out of the state.
+	// CancelRun End a run that has not ended. The next queued run begins. The state does not get the input of a run that had not started.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params CancelRunParams)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params JoinRunParams)
-	// StreamRun Stream a run's events, from where the client left off.
+	// StreamRun Stream a run's events, from the beginning or after the client's last event.
 	// (GET /threads/{thread_id}/runs/{run_id}/stream)
 	StreamRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params StreamRunParams)
 	// GetThreadState Read a thread's newest state.
 	// (GET /threads/{thread_id}/state)
 	GetThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadStateParams)
-	// UpdateThreadState Change a thread's state as if a node had.
+	// UpdateThreadState Change a thread's state as if a node had changed it.
 	// (POST /threads/{thread_id}/state)
 	UpdateThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// FindThreadState Read a thread's state at a checkpoint.
@@ -1810,7 +1811,7 @@ type ServerInterface interface {
 	// GetThreadStateAt Read a thread's state at a checkpoint, given by its id.
 	// (GET /threads/{thread_id}/state/{checkpoint_id})
 	GetThreadStateAt(w http.ResponseWriter, r *http.Request, threadID ThreadID, checkpointID string, params GetThreadStateAtParams)
-	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
+	// StreamThread Stream the events of all runs of a thread, from now on or after the client's last event.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params StreamThreadParams)
 	// OpenThreadSocket Open a WebSocket for commands and events of a thread.
@@ -5614,13 +5615,13 @@ type StrictServerInterface interface {
 	// GetAssistant Read an assistant.
 	// (GET /assistants/{assistant_id})
 	GetAssistant(ctx context.Context, request GetAssistantRequestObject) (GetAssistantResponseObject, error)
-	// PatchAssistant Change an assistant, which makes a new version.
+	// PatchAssistant Change an assistant. The change makes a new version.
 	// (PATCH /assistants/{assistant_id})
 	PatchAssistant(ctx context.Context, request PatchAssistantRequestObject) (PatchAssistantResponseObject, error)
 	// GetAssistantGraph Show an assistant's graph.
 	// (GET /assistants/{assistant_id}/graph)
 	GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error)
-	// SetLatestAssistantVersion Make a version of an assistant the one that runs take.
+	// SetLatestAssistantVersion Set the version of an assistant that runs use.
 	// (POST /assistants/{assistant_id}/latest)
 	SetLatestAssistantVersion(ctx context.Context, request SetLatestAssistantVersionRequestObject) (SetLatestAssistantVersionResponseObject, error)
 	// GetAssistantSchemas Show the JSON schemas of an assistant's graph.
@@ -5635,13 +5636,13 @@ type StrictServerInterface interface {
 	// ListAssistantVersions List the versions of an assistant, newest first.
 	// (POST /assistants/{assistant_id}/versions)
 	ListAssistantVersions(ctx context.Context, request ListAssistantVersionsRequestObject) (ListAssistantVersionsResponseObject, error)
-	// GetInfo Say which server this is.
+	// GetInfo Show the version and features of the server.
 	// (GET /info)
 	GetInfo(ctx context.Context, request GetInfoRequestObject) (GetInfoResponseObject, error)
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
-	// GetOK Say whether an agent of the deployment serves.
+	// GetOK Report whether an agent of the deployment serves.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
 	// CreateStatelessRun Create a run on a thread of its own and return at once.
@@ -5650,7 +5651,7 @@ type StrictServerInterface interface {
 	// CreateStatelessRuns Create runs, each on a thread of its own, and return at once.
 	// (POST /runs/batch)
 	CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error)
-	// CancelRuns End runs that have not ended: those of a status on all threads, or some of a thread.
+	// CancelRuns End runs that have not ended: all runs with a status on all threads, or some runs of one thread.
 	// (POST /runs/cancel)
 	CancelRuns(ctx context.Context, request CancelRunsRequestObject) (CancelRunsResponseObject, error)
 	// CreateCron Run an assistant again and again, each time on a new thread.
@@ -5662,7 +5663,7 @@ type StrictServerInterface interface {
 	// SearchCrons Search crons.
 	// (POST /runs/crons/search)
 	SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error)
-	// DeleteCron Delete a cron; runs that it has begun go on.
+	// DeleteCron Delete a cron. Runs that it has begun go on.
 	// (DELETE /runs/crons/{cron_id})
 	DeleteCron(ctx context.Context, request DeleteCronRequestObject) (DeleteCronResponseObject, error)
 	// GetCron Read a cron.
@@ -5677,7 +5678,7 @@ type StrictServerInterface interface {
 	// CreateStatelessRunWait Create a run on a thread of its own and return its final values.
 	// (POST /runs/wait)
 	CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error)
-	// TakeUpStatelessRun Take up the answer of a run on a thread of its own.
+	// TakeUpStatelessRun Continue the answer of a run on a thread of its own.
 	// (GET /runs/{run_id}/{part})
 	TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error)
 	// DeleteItem Delete an item.
@@ -5701,13 +5702,13 @@ type StrictServerInterface interface {
 	// CountThreads Count threads.
 	// (POST /threads/count)
 	CountThreads(ctx context.Context, request CountThreadsRequestObject) (CountThreadsResponseObject, error)
-	// PruneThreads Delete threads, or all but their newest states.
+	// PruneThreads Delete threads, or all of their states except the newest.
 	// (POST /threads/prune)
 	PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error)
 	// SearchThreads Search threads.
 	// (POST /threads/search)
 	SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error)
-	// DeleteThread Delete a thread, with its runs; one in flight is cancelled.
+	// DeleteThread Delete a thread and its runs. A run in flight is cancelled.
 	// (DELETE /threads/{thread_id})
 	DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error)
 	// GetThread Read a thread.
@@ -5719,13 +5720,13 @@ type StrictServerInterface interface {
 	// SendCommand Send a command of the thread-centric streaming protocol.
 	// (POST /threads/{thread_id}/commands)
 	SendCommand(ctx context.Context, request SendCommandRequestObject) (SendCommandResponseObject, error)
-	// CopyThread Make a thread with the state and history of another.
+	// CopyThread Make a thread with the state and history of another thread.
 	// (POST /threads/{thread_id}/copy)
 	CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error)
 	// GetThreadHistory List a thread's states, newest first.
 	// (GET /threads/{thread_id}/history)
 	GetThreadHistory(ctx context.Context, request GetThreadHistoryRequestObject) (GetThreadHistoryResponseObject, error)
-	// FindThreadHistory List a thread's states, newest first, as a body says.
+	// FindThreadHistory List a thread's states, newest first, with parameters in the body.
 	// (POST /threads/{thread_id}/history)
 	FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error)
 	// ListRuns List a thread's runs, newest first.
@@ -5743,25 +5744,25 @@ type StrictServerInterface interface {
 	// CreateRunWait Create a run and return its final values.
 	// (POST /threads/{thread_id}/runs/wait)
 	CreateRunWait(ctx context.Context, request CreateRunWaitRequestObject) (CreateRunWaitResponseObject, error)
-	// DeleteRun Delete a run that has ended, with its events. What it did to the state stays.
+	// DeleteRun Delete a run that has ended, with its events. Its changes of the state stay.
 	// (DELETE /threads/{thread_id}/runs/{run_id})
 	DeleteRun(ctx context.Context, request DeleteRunRequestObject) (DeleteRunResponseObject, error)
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error)
-	// CancelRun End a run that has not ended. The next queued one begins. A run that had not started leaves its input out of the state.
+	// CancelRun End a run that has not ended. The next queued run begins. The state does not get the input of a run that had not started.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error)
-	// StreamRun Stream a run's events, from where the client left off.
+	// StreamRun Stream a run's events, from the beginning or after the client's last event.
 	// (GET /threads/{thread_id}/runs/{run_id}/stream)
 	StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error)
 	// GetThreadState Read a thread's newest state.
 	// (GET /threads/{thread_id}/state)
 	GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error)
-	// UpdateThreadState Change a thread's state as if a node had.
+	// UpdateThreadState Change a thread's state as if a node had changed it.
 	// (POST /threads/{thread_id}/state)
 	UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error)
 	// FindThreadState Read a thread's state at a checkpoint.
@@ -5770,7 +5771,7 @@ type StrictServerInterface interface {
 	// GetThreadStateAt Read a thread's state at a checkpoint, given by its id.
 	// (GET /threads/{thread_id}/state/{checkpoint_id})
 	GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error)
-	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
+	// StreamThread Stream the events of all runs of a thread, from now on or after the client's last event.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error)
 	// OpenThreadSocket Open a WebSocket for commands and events of a thread.

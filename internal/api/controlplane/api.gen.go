@@ -342,7 +342,7 @@ func (e Source) Valid() bool {
 type APIKey struct {
 	CreatedAt string `json:"created_at"`
 
-	// ExpiresAt When the key is good no longer.
+	// ExpiresAt When the key expires.
 	ExpiresAt *string `json:"expires_at"`
 	ID        string  `json:"id"`
 
@@ -350,22 +350,22 @@ type APIKey struct {
 	LastUsedAt *string `json:"last_used_at"`
 	Name       string  `json:"name"`
 
-	// Prefix How the key begins, by which people recognize it.
+	// Prefix The beginning of the key, by which people recognize it.
 	Prefix string `json:"prefix"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
 // APIKeyCreateRequest defines model for APIKeyCreateRequest.
 type APIKeyCreateRequest struct {
-	// ExpiresInSeconds After what time the key is good no longer; never when it is absent.
+	// ExpiresInSeconds The time after which the key expires; without it, the key never expires.
 	ExpiresInSeconds *int `json:"expires_in_seconds,omitempty"`
 
-	// Name What the key is for.
+	// Name The purpose of the key.
 	Name *string `json:"name,omitempty"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
@@ -381,7 +381,7 @@ type APIKeyCreated struct {
 	Name       string  `json:"name"`
 	Prefix     string  `json:"prefix"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
@@ -390,7 +390,7 @@ type APIKeysList struct {
 	Resources []APIKey `json:"resources"`
 }
 
-// AgentConnection An agent's leave to use a token that was not made for it.
+// AgentConnection Permission of an agent to use a token that was not made for it.
 type AgentConnection struct {
 	AgentID   string `json:"agent_id"`
 	CreatedAt string `json:"created_at"`
@@ -409,7 +409,7 @@ type AgentConnection struct {
 type AgentConnectionCreateRequest struct {
 	OauthTokenID string `json:"oauth_token_id"`
 
-	// UserID The token's owner; the caller when it is left out.
+	// UserID The owner of the token; the caller if it is left out.
 	UserID *string `json:"user_id,omitempty"`
 }
 
@@ -425,19 +425,19 @@ type Amount = *int
 type AuditEntry struct {
 	Action string `json:"action"`
 
-	// Detail More, for a person.
+	// Detail Further details, for people.
 	Detail *string `json:"detail"`
 	ID     string  `json:"id"`
 
-	// KeyID The API key it was done with.
+	// KeyID The API key of the caller.
 	KeyID     *string      `json:"key_id"`
 	Outcome   AuditOutcome `json:"outcome"`
 	RequestID *string      `json:"request_id"`
 
-	// Resource The id of what it was done to.
+	// Resource The id of the resource that the action changed.
 	Resource string `json:"resource"`
 
-	// Subject Who it was that had another credential.
+	// Subject The caller, if it used a credential other than an API key.
 	Subject *string `json:"subject"`
 	Time    string  `json:"time"`
 }
@@ -452,7 +452,7 @@ type AuditLog struct {
 // AuditOutcome defines model for AuditOutcome.
 type AuditOutcome string
 
-// AuthClientMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+// AuthClientMethod How the client authenticates at `token_url`; `client_secret_post` if it is left out.
 type AuthClientMethod = *string
 
 // AuthFinishRequest defines model for AuthFinishRequest.
@@ -481,14 +481,14 @@ type AuthProvider struct {
 	// IsDynamicClient Whether the client was registered by the service itself.
 	IsDynamicClient bool `json:"is_dynamic_client"`
 
-	// McpServerURL The MCP server that it was found behind.
+	// McpServerURL The MCP server through which the provider was found.
 	McpServerURL *string `json:"mcp_server_url"`
 	Name         string  `json:"name"`
 
 	// OrganizationID The workspace.
 	OrganizationID string `json:"organization_id"`
 
-	// ProviderID By which it is addressed.
+	// ProviderID The id that requests use to name the provider.
 	ProviderID              string  `json:"provider_id"`
 	ProviderType            *string `json:"provider_type"`
 	RevocationURL           *string `json:"revocation_url"`
@@ -500,7 +500,7 @@ type AuthProvider struct {
 
 // AuthProviderCreateRequest defines model for AuthProviderCreateRequest.
 type AuthProviderCreateRequest struct {
-	// AuthURL Where the user consents.
+	// AuthURL The address where the user consents.
 	AuthURL  string `json:"auth_url"`
 	ClientID string `json:"client_id"`
 
@@ -510,17 +510,17 @@ type AuthProviderCreateRequest struct {
 	Name                string         `json:"name"`
 	ProviderID          AuthProviderID `json:"provider_id"`
 
-	// ProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
-	// user's own, and scopes are asked for there.
+	// ProviderType Names a provider with behavior of its own. `slack` gives the token of the app's bot. If `auth_url` has the parameter `user_scope`, even if only
+	// `user_scope=`, it gives the user's own token, and asks for the scopes in that parameter.
 	ProviderType AuthProviderType `json:"provider_type,omitempty"`
 
-	// RevocationURL Where tokens are revoked (RFC 7009).
+	// RevocationURL The address that revokes tokens (RFC 7009).
 	RevocationURL *string `json:"revocation_url,omitempty"`
 
-	// TokenEndpointAuthMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+	// TokenEndpointAuthMethod How the client authenticates at `token_url`; `client_secret_post` if it is left out.
 	TokenEndpointAuthMethod AuthClientMethod `json:"token_endpoint_auth_method,omitempty"`
 
-	// TokenURL Where codes and refresh tokens become tokens.
+	// TokenURL The address that exchanges codes and refresh tokens for tokens.
 	TokenURL string `json:"token_url"`
 	UsesPkce *bool  `json:"uses_pkce,omitempty"`
 }
@@ -545,21 +545,21 @@ type AuthProviderPatchRequest struct {
 	CodeChallengeMethod *string `json:"code_challenge_method,omitempty"`
 	Name                *string `json:"name,omitempty"`
 
-	// ProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
-	// user's own, and scopes are asked for there.
+	// ProviderType Names a provider with behavior of its own. `slack` gives the token of the app's bot. If `auth_url` has the parameter `user_scope`, even if only
+	// `user_scope=`, it gives the user's own token, and asks for the scopes in that parameter.
 	ProviderType AuthProviderType `json:"provider_type,omitempty"`
 
 	// RevocationURL Empty text removes it.
 	RevocationURL *string `json:"revocation_url,omitempty"`
 
-	// TokenEndpointAuthMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+	// TokenEndpointAuthMethod How the client authenticates at `token_url`; `client_secret_post` if it is left out.
 	TokenEndpointAuthMethod AuthClientMethod `json:"token_endpoint_auth_method,omitempty"`
 	TokenURL                *string          `json:"token_url,omitempty"`
 	UsesPkce                *bool            `json:"uses_pkce,omitempty"`
 }
 
-// AuthProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
-// user's own, and scopes are asked for there.
+// AuthProviderType Names a provider with behavior of its own. `slack` gives the token of the app's bot. If `auth_url` has the parameter `user_scope`, even if only
+// `user_scope=`, it gives the user's own token, and asks for the scopes in that parameter.
 type AuthProviderType = *string
 
 // AuthTokenImportRequest defines model for AuthTokenImportRequest.
@@ -576,7 +576,7 @@ type AuthTokenImportRequest struct {
 	RefreshToken         *string         `json:"refresh_token,omitempty"`
 	Scopes               []string        `json:"scopes,omitempty"`
 
-	// UserID Whose token it is; the caller's own when it is left out.
+	// UserID The owner of the token; the caller if it is left out.
 	UserID *string `json:"user_id,omitempty"`
 }
 
@@ -619,7 +619,7 @@ type AuthTokenSummary struct {
 
 // AuthTokensDeleted defines model for AuthTokensDeleted.
 type AuthTokensDeleted struct {
-	// Deleted How many there were.
+	// Deleted How many tokens there were.
 	Deleted int    `json:"deleted"`
 	Message string `json:"message"`
 }
@@ -629,8 +629,8 @@ type AuthWaitResponse struct {
 	Error            *string `json:"error"`
 	ErrorDescription *string `json:"error_description"`
 
-	// Status `completed`: there is a token. `timeout`: the user has not decided. `pending`: neither has the time passed; ask again. `not_found`: nothing
-	// will come under this id; when the user or the provider refused, `error` says so.
+	// Status `completed`: there is a token. `timeout`: the user has not decided in time. `pending`: the user has not decided, and the time is not over; ask
+	// again. `not_found`: there will be no token for this id; if the user or the provider refused, `error` says so.
 	Status string  `json:"status"`
 	Token  *string `json:"token"`
 	UserID *string `json:"user_id"`
@@ -638,37 +638,37 @@ type AuthWaitResponse struct {
 
 // AuthenticateRequest defines model for AuthenticateRequest.
 type AuthenticateRequest struct {
-	// AgentID The agent that the token is for. Without a user, it uses what is connected to it.
+	// AgentID The agent that the token is for. Without a user, the agent uses the tokens that are connected to it.
 	AgentID *string `json:"agent_id,omitempty"`
 
-	// ForceNew Ask for consent whatever tokens there are.
+	// ForceNew Ask for consent, whatever tokens exist.
 	ForceNew *bool `json:"force_new,omitempty"`
 
-	// IsDefault Whether what comes of it is taken from then on.
+	// IsDefault Whether the resulting token becomes the default token.
 	IsDefault *bool `json:"is_default,omitempty"`
 
-	// LsUserID The same; `user_id` goes first.
+	// LsUserID The same; `user_id` takes precedence.
 	LsUserID *string `json:"ls_user_id,omitempty"`
 
 	// Provider The `provider_id`.
 	Provider string   `json:"provider"`
 	Scopes   []string `json:"scopes"`
 
-	// TokenID One of the tokens; the default one when it is left out.
+	// TokenID One of the tokens; the default token if it is left out.
 	TokenID *string `json:"token_id,omitempty"`
 
-	// UserID Whose token it is; the caller's own when there is neither this nor an `agent_id`.
+	// UserID The owner of the token; the caller if there is neither this nor an `agent_id`.
 	UserID *string `json:"user_id,omitempty"`
 }
 
 // AuthenticateResponse defines model for AuthenticateResponse.
 type AuthenticateResponse struct {
-	// AuthID To wait for.
+	// AuthID The id to wait for.
 	AuthID    *string         `json:"auth_id"`
 	ExpiresAt *string         `json:"expires_at"`
 	Metadata  json.RawMessage `json:"metadata"`
 
-	// Status `completed`: there is a token. `pending`: the user must visit `url`. `token_expired`: so too, to mend the token that was named.
+	// Status `completed`: there is a token. `pending`: the user must visit `url`. `token_expired`: the user must visit `url` to renew the named token.
 	// `connection_required`: no token is connected to the agent.
 	Status  string  `json:"status"`
 	Token   *string `json:"token"`
@@ -679,7 +679,8 @@ type AuthenticateResponse struct {
 
 // ComputeConfig defines model for ComputeConfig.
 type ComputeConfig struct {
-	// K8SNamespaces Where in the cluster the listener may run deployments, 100 at most. Listeners of one cluster, as those of several workspaces, should have none in common.
+	// K8SNamespaces The namespaces in which the listener may run deployments, 100 at most. Listeners of one cluster, also of different workspaces, should have no
+	// namespace in common.
 	K8SNamespaces *[]string `json:"k8s_namespaces"`
 }
 
@@ -700,7 +701,7 @@ type Container struct {
 	// RestartPolicy For sidecars.
 	RestartPolicy *string `json:"restartPolicy,omitempty"`
 
-	// SecurityContext Handed to Kubernetes as it is.
+	// SecurityContext Passed to Kubernetes unchanged.
 	SecurityContext FreeForm      `json:"securityContext,omitempty"`
 	VolumeMounts    []VolumeMount `json:"volumeMounts,omitempty"`
 	WorkingDir      *string       `json:"workingDir,omitempty"`
@@ -719,57 +720,57 @@ type Deployment struct {
 	// ActiveRevisionID The revision that serves requests.
 	ActiveRevisionID *string `json:"active_revision_id"`
 
-	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true. At a listener: when that reports it failed.
+	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
-	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
-	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
-	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
-	// listener runs can have none.
+	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other
+	// threads meanwhile. A thread stays with its revision until the canary ends. There is no canary unless the value is above 0. There is also no canary
+	// if no revision serves, if the serving revision has failed, or if the revision was made by `redeploy` or `rollback`. If the serving revision is only
+	// starting, because it is scaled or restarted, the canary waits for it; if that revision is not healthy `readiness_timeout_seconds` (600 if that is
+	// not set) after the new revision is DEPLOYING, the new revision is promoted at once. A deployment that a listener runs can have no canary.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
-	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
-	// one serves all threads again.
+	// CanarySeconds How long a canary lasts; 300 if it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the
+	// active revision serves all threads again.
 	CanarySeconds *int `json:"canary_seconds,omitempty"`
 
-	// ComputeTier The size of each replica; it is not shown when the `deployment_type` or the `resource_spec` says it.
+	// ComputeTier The size of each replica; it is not shown if the `deployment_type` or the `resource_spec` states the size.
 	ComputeTier *string `json:"compute_tier,omitempty"`
 	CreatedAt   string  `json:"created_at"`
 
-	// DatabaseTier The size of its database; not shown when it has none of its own.
+	// DatabaseTier The size of its database; not shown if it has no database of its own.
 	DatabaseTier *string `json:"database_tier,omitempty"`
 
-	// DisplayName What people call it, where that is not `name`. Can be changed.
+	// DisplayName The name that people use for it, if this is not `name`. Can be changed.
 	DisplayName  *string `json:"display_name,omitempty"`
 	ID           string  `json:"id"`
 	ImageVersion *string `json:"image_version"`
 
-	// LatestRevisionID The newest revision, whatever became of it; null before the first.
+	// LatestRevisionID The newest revision, whatever its status; null before the first revision.
 	LatestRevisionID *string `json:"latest_revision_id"`
 
 	// Name Cannot be changed. The tracing project has the same name.
 	Name string `json:"name"`
 
-	// PurgeAt Until when a deployment that is `AWAITING_DELETE` can be undeleted; left out where it cannot be, or is not deleted.
+	// PurgeAt The time until which a deployment that is `AWAITING_DELETE` can be undeleted; left out if it cannot be undeleted, or is not deleted.
 	PurgeAt *string `json:"purge_at,omitempty"`
 
-	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
-	// own limit counts.
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. If it is not set, the
+	// server's own limit applies.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
-	// SecretReferences Left out when there are none.
+	// SecretReferences Left out if there are no references.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 	Secrets          []Secret          `json:"secrets"`
 
-	// Source Where a deployment's code comes from. Cannot be changed.
+	// Source The origin of a deployment's code. Cannot be changed.
 	Source Source `json:"source"`
 
-	// SourceConfig What concerns the deployment as a whole.
+	// SourceConfig The settings of the deployment as a whole.
 	SourceConfig SourceConfig `json:"source_config"`
 
-	// SourceRevisionConfig What a revision is built from.
+	// SourceRevisionConfig The sources or the image from which a revision is built.
 	SourceRevisionConfig SourceRevisionConfig `json:"source_revision_config"`
 	Status               DeploymentStatus     `json:"status"`
 
@@ -780,43 +781,43 @@ type Deployment struct {
 
 // DeploymentCreateRequest defines model for DeploymentCreateRequest.
 type DeploymentCreateRequest struct {
-	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true. At a listener: when that reports it failed.
+	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
-	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
-	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
-	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
-	// listener runs can have none.
+	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other
+	// threads meanwhile. A thread stays with its revision until the canary ends. There is no canary unless the value is above 0. There is also no canary
+	// if no revision serves, if the serving revision has failed, or if the revision was made by `redeploy` or `rollback`. If the serving revision is only
+	// starting, because it is scaled or restarted, the canary waits for it; if that revision is not healthy `readiness_timeout_seconds` (600 if that is
+	// not set) after the new revision is DEPLOYING, the new revision is promoted at once. A deployment that a listener runs can have no canary.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
-	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
-	// one serves all threads again.
+	// CanarySeconds How long a canary lasts; 300 if it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the
+	// active revision serves all threads again.
 	CanarySeconds *int `json:"canary_seconds,omitempty"`
 
-	// DisplayName What people call it, where that is not `name`.
+	// DisplayName The name that people use for it, if this is not `name`.
 	DisplayName *string        `json:"display_name,omitempty"`
 	Name        DeploymentName `json:"name"`
 
-	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
-	// own limit counts.
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. If it is not set, the
+	// server's own limit applies.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
-	// SecretReferences Variables whose values are kept in secrets of the workspace, of which at most 20 are named, or in Secrets of the cluster where a listener runs the
-	// deployment. The agent gets the values that there are when it is started.
+	// SecretReferences Variables whose values are kept in secrets of the workspace (the variables may name at most 20 secrets), or in Secrets of the cluster if a listener
+	// runs the deployment. The agent gets the values that exist when it is started.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 
 	// Secrets At most 61440 bytes together, names and values as JSON.
 	Secrets []Secret `json:"secrets"`
 
-	// Source Where a deployment's code comes from. Cannot be changed.
+	// Source The origin of a deployment's code. Cannot be changed.
 	Source Source `json:"source"`
 
-	// SourceConfig What concerns the deployment as a whole. Which members may be set depends on `source`.
+	// SourceConfig The settings of the deployment as a whole. The allowed members depend on `source`.
 	SourceConfig SourceConfigRequest `json:"source_config"`
 
-	// SourceRevisionConfig What a revision is built from. A value makes a new revision. Which members may be set depends on `source`.
+	// SourceRevisionConfig The sources or the image from which a revision is built. A value makes a new revision. The allowed members depend on `source`.
 	SourceRevisionConfig SourceRevisionConfigRequest `json:"source_revision_config"`
 }
 
@@ -827,52 +828,53 @@ type DeploymentName = string
 type DeploymentNotRestarted struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Detail Why not.
+	// Detail The reason.
 	Detail string `json:"detail"`
 }
 
 // DeploymentPatchRequest defines model for DeploymentPatchRequest.
 type DeploymentPatchRequest struct {
-	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true. At a listener: when that reports it failed.
+	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
-	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
-	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
-	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
-	// listener runs can have none. Changing it makes no revision; it counts for canaries that begin afterwards.
+	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other
+	// threads meanwhile. A thread stays with its revision until the canary ends. There is no canary unless the value is above 0. There is also no canary
+	// if no revision serves, if the serving revision has failed, or if the revision was made by `redeploy` or `rollback`. If the serving revision is only
+	// starting, because it is scaled or restarted, the canary waits for it; if that revision is not healthy `readiness_timeout_seconds` (600 if that is
+	// not set) after the new revision is DEPLOYING, the new revision is promoted at once. A deployment that a listener runs can have no canary. Changing
+	// it makes no revision; the new value applies to canaries that begin afterwards.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
-	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
-	// one serves all threads again. Changing it makes no revision; it counts for a canary that goes on, too.
+	// CanarySeconds How long a canary lasts; 300 if it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the
+	// active revision serves all threads again. Changing it makes no revision; the new value also applies to a running canary.
 	CanarySeconds *int `json:"canary_seconds,omitempty"`
 
-	// DisplayName What people call it, where that is not `name`. Changing it makes no revision.
+	// DisplayName The name that people use for it, if this is not `name`. Changing it makes no revision.
 	DisplayName *string `json:"display_name,omitempty"`
 
-	// Name Accepted when it is the name that the deployment has.
+	// Name Accepted if it is the deployment's name.
 	Name *string `json:"name,omitempty"`
 
-	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
-	// own limit counts. Changing it makes no revision; it counts for what is started afterwards.
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. If it is not set, the
+	// server's own limit applies. Changing it makes no revision; the new value applies to agents that are started afterwards.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
-	// RevisionSource Where the revision comes from, which is the source that the deployment has.
+	// RevisionSource The source of the revision. It must be the deployment's source.
 	RevisionSource *Source `json:"revision_source,omitempty"`
 
-	// SecretReferences Replaces all of them, which makes a revision; an empty list removes them.
+	// SecretReferences Replaces all references, which makes a revision; an empty list removes them.
 	SecretReferences *[]SecretReference `json:"secret_references,omitempty"`
 
 	// Secrets Replaces all secrets, which take at most 61440 bytes together, names and values as JSON; an empty list removes them.
 	Secrets *[]Secret `json:"secrets,omitempty"`
 
-	// Source Accepted when it is the source that the deployment has.
+	// Source Accepted if it is the deployment's source.
 	Source               *Source                      `json:"source,omitempty"`
 	SourceConfig         *SourceConfigRequest         `json:"source_config,omitempty"`
 	SourceRevisionConfig *SourceRevisionConfigRequest `json:"source_revision_config,omitempty"`
 
-	// TrackedPackages What the client says the sources need of the framework's packages. It is shown with the revision, and makes none by itself.
+	// TrackedPackages The packages of the framework that the sources need, as the client states them. They are shown with the revision; by themselves they make no revision.
 	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
@@ -881,19 +883,19 @@ type DeploymentRestart struct {
 	DeploymentID string `json:"deployment_id"`
 	ID           string `json:"id"`
 
-	// RevisionID The revision whose agents are started anew, which is the active one; the one in flight where none is.
+	// RevisionID The revision whose agents are started anew: the active revision, or the revision in flight if none is active.
 	RevisionID string `json:"revision_id"`
 }
 
 // DeploymentStatus defines model for DeploymentStatus.
 type DeploymentStatus string
 
-// DeploymentType Those with `zero` may go down to no replica where requests start one; elsewhere they keep one.
+// DeploymentType The types with `zero` may go down to no replica on servers where a request starts a replica; on other servers they keep one replica.
 type DeploymentType string
 
 // DeploymentsDeleted defines model for DeploymentsDeleted.
 type DeploymentsDeleted struct {
-	// DeploymentIds Those that are being removed.
+	// DeploymentIds The deployments that are being removed.
 	DeploymentIds []string               `json:"deployment_ids"`
 	Failed        []DeploymentNotDeleted `json:"failed"`
 }
@@ -902,16 +904,16 @@ type DeploymentsDeleted struct {
 type DeploymentNotDeleted struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Detail The same, as a sentence for people.
+	// Detail The reason, as a sentence for people.
 	Detail string `json:"detail"`
 
-	// Reason Why, as a constant for programs, for example `not_found`.
+	// Reason The reason, as a constant for programs, for example `not_found`.
 	Reason string `json:"reason"`
 }
 
 // DeploymentsList defines model for DeploymentsList.
 type DeploymentsList struct {
-	// Cursor The `cursor` of the next page, null at the end.
+	// Cursor The `cursor` of the next page; null at the end.
 	Cursor *string `json:"cursor"`
 
 	// Offset The `offset` of the next page.
@@ -924,7 +926,7 @@ type EnvVar struct {
 	Name  string  `json:"name"`
 	Value *string `json:"value,omitempty"`
 
-	// ValueFrom Handed to Kubernetes as it is.
+	// ValueFrom Passed to Kubernetes unchanged.
 	ValueFrom FreeForm `json:"valueFrom,omitempty"`
 }
 
@@ -934,13 +936,12 @@ type Event struct {
 	ID        string    `json:"id"`
 	Timestamp string    `json:"timestamp"`
 
-	// Type What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on,
-	// where there are any.
-	// `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
-	// `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
-	// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
-	// has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
-	// two are events of the workspace, and of no deployment.
+	// Type The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
+	// earlier agents, if there are any, still serve. `revision.` and a status: a revision reached that status. `revision.canary`: a revision, which is
+	// DEPLOYING, begins to serve a share of the threads. `agent.crashed`: the serving agent had been healthy and has ended, or cannot be started again; the
+	// reason and its last output are in the data. The agent is started again, and there are no events about it until `agent.recovered`: the agent is healthy
+	// and has not ended for five minutes. `listener.offline`: a listener that has called before did not call for five minutes; `listener.online` follows when
+	// it calls again. These two are events of the workspace, and of no deployment.
 	Type EventType `json:"type"`
 }
 
@@ -953,45 +954,44 @@ type EventData struct {
 	DeploymentID   *string `json:"deployment_id"`
 	DeploymentName *string `json:"deployment_name"`
 
-	// ListenerID The listener, for events of one.
+	// ListenerID The listener, for events of a listener.
 	ListenerID *string `json:"listener_id"`
 
-	// RevisionID The revision, for events of one.
+	// RevisionID The revision, for events of a revision.
 	RevisionID *string `json:"revision_id"`
 
-	// Status The status that it came to.
+	// Status The status that the revision reached.
 	Status        *string `json:"status"`
 	StatusMessage *string `json:"status_message"`
 	StatusReason  *string `json:"status_reason"`
 }
 
-// EventType What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on,
-// where there are any.
-// `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
-// `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
-// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
-// has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
-// two are events of the workspace, and of no deployment.
+// EventType The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
+// earlier agents, if there are any, still serve. `revision.` and a status: a revision reached that status. `revision.canary`: a revision, which is
+// DEPLOYING, begins to serve a share of the threads. `agent.crashed`: the serving agent had been healthy and has ended, or cannot be started again; the
+// reason and its last output are in the data. The agent is started again, and there are no events about it until `agent.recovered`: the agent is healthy
+// and has not ended for five minutes. `listener.offline`: a listener that has called before did not call for five minutes; `listener.online` follows when
+// it calls again. These two are events of the workspace, and of no deployment.
 type EventType = string
 
 // EventsList defines model for EventsList.
 type EventsList struct {
-	// Cursor The position after the page; null when there is no event yet.
+	// Cursor The position after the page; null if there is no event yet.
 	Cursor    *string `json:"cursor"`
 	Resources []Event `json:"resources"`
 }
 
-// FreeForm Handed to Kubernetes as it is.
+// FreeForm Passed to Kubernetes unchanged.
 type FreeForm = json.RawMessage
 
-// GitCredential What https URLs of a git host are cloned with.
+// GitCredential Credentials for clones from https URLs of a git host.
 type GitCredential struct {
 	CreatedAt string `json:"created_at"`
 
-	// Host In lower case, with its port unless that is https's own.
+	// Host In lower case, with its port unless that is the default port of https.
 	Host string `json:"host"`
 
-	// ID What `integration_id` takes.
+	// ID The value for `integration_id`.
 	ID        string `json:"id"`
 	UpdatedAt string `json:"updated_at"`
 	User      string `json:"user"`
@@ -1010,7 +1010,7 @@ type GitCredentialCreateRequest struct {
 type GitCredentialPage struct {
 	Items []GitCredential `json:"items"`
 
-	// NextCursor The `cursor` of the next page; null after the last.
+	// NextCursor The `cursor` of the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
 }
 
@@ -1023,13 +1023,13 @@ type GitCredentialPatchRequest struct {
 
 // GithubIntegration The workspace's use of an installation of the GitHub App.
 type GithubIntegration struct {
-	// ID What `integration_id` takes.
+	// ID The value for `integration_id`.
 	ID string `json:"id"`
 
-	// InstallationID GitHub's id of it.
+	// InstallationID GitHub's id of the installation.
 	InstallationID int64 `json:"installation_id"`
 
-	// Name The account that it is installed at.
+	// Name The account at which the App is installed.
 	Name string `json:"name"`
 }
 
@@ -1037,7 +1037,7 @@ type GithubIntegration struct {
 type GithubIntegrationPage struct {
 	Items []GithubIntegration `json:"items"`
 
-	// NextCursor The `cursor` of the next page; null after the last.
+	// NextCursor The `cursor` of the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
 }
 
@@ -1045,15 +1045,15 @@ type GithubIntegrationPage struct {
 type GithubRepository struct {
 	DefaultBranch string `json:"default_branch"`
 
-	// HostIntegrationID The integration that reaches it.
+	// HostIntegrationID The integration that reaches the repository.
 	HostIntegrationID string `json:"host_integration_id"`
 
-	// ID GitHub's id of it.
+	// ID GitHub's id of the repository.
 	ID    int64  `json:"id"`
 	Name  string `json:"name"`
 	Owner string `json:"owner"`
 
-	// URL What `repo_url` takes.
+	// URL The value for `repo_url`.
 	URL string `json:"url"`
 }
 
@@ -1061,47 +1061,47 @@ type GithubRepository struct {
 type GithubRepositoryPage struct {
 	Items []GithubRepository `json:"items"`
 
-	// NextCursor The `cursor` of the next page; null after the last.
+	// NextCursor The `cursor` of the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
 }
 
 // InstallationLink defines model for InstallationLink.
 type InstallationLink struct {
-	// InstallURL Where a person installs the App.
+	// InstallURL The address at which a person installs the App.
 	InstallURL string `json:"install_url"`
 
-	// OauthReuseURL Always null; `install_url` connects installations that there are
+	// OauthReuseURL Always null; `install_url` also connects existing installations.
 	OauthReuseURL *string `json:"oauth_reuse_url"`
 }
 
-// Listener Who runs deployments in a cluster of the user's.
+// Listener A program that runs deployments in a user's own cluster.
 type Listener struct {
 	ComputeConfig ComputeConfig `json:"compute_config"`
 
-	// ComputeID What the user calls the cluster. Cannot be changed.
+	// ComputeID The name that the user gives the cluster. Cannot be changed.
 	ComputeID   string      `json:"compute_id"`
 	ComputeType ComputeType `json:"compute_type"`
 	CreatedAt   string      `json:"created_at"`
 	ID          string      `json:"id"`
 
-	// LastSeenAt When a process last spoke for the listener; null when none ever did.
+	// LastSeenAt When a process last spoke for the listener; null if no process ever did.
 	LastSeenAt *string `json:"last_seen_at"`
 
 	// Online Whether a process holds the listener's session.
 	Online    bool   `json:"online"`
 	UpdatedAt string `json:"updated_at"`
 
-	// Version That of the listener's program, as a user or the listener itself gave it last.
+	// Version The version of the listener's program, as a user or the listener itself last gave it.
 	Version *string `json:"version"`
 }
 
-// ListenerCheck One finding.
+// ListenerCheck The result of one check.
 type ListenerCheck struct {
-	// Code `HAS_CALLED`, `IS_ONLINE`, `HAS_NAMESPACES`, `DEPLOYMENTS_FIT`, `ORDERS_ARE_FETCHED`, `ORDERS_ARE_CARRIED_OUT` or `RELEASES_ARE_HEALTHY`; there may be more
-	// some day.
+	// Code `HAS_CALLED`, `IS_ONLINE`, `HAS_NAMESPACES`, `DEPLOYMENTS_FIT`, `ORDERS_ARE_FETCHED`, `ORDERS_ARE_CARRIED_OUT` or `RELEASES_ARE_HEALTHY`; later
+	// versions may add codes.
 	Code string `json:"code"`
 
-	// Message How it is, and when it is not ok what to do.
+	// Message What the check found and, if it is not ok, what to do.
 	Message string `json:"message"`
 	Ok      bool   `json:"ok"`
 }
@@ -1115,13 +1115,13 @@ type ListenerClaim struct {
 
 // ListenerClaimRequest defines model for ListenerClaimRequest.
 type ListenerClaimRequest struct {
-	// Holder What the process calls itself, another name each time that it starts.
+	// Holder The name that the process gives itself, a new name each time that it starts.
 	Holder ListenerHolder `json:"holder"`
 
-	// Version That of the listener's program; null or empty leaves it as it is.
+	// Version The version of the listener's program; null or empty leaves it unchanged.
 	Version *ListenerVersion `json:"version,omitempty"`
 
-	// Wait How long to wait for work, in seconds; 0 looks once.
+	// Wait How long to wait for work, in seconds. With 0 the server looks once and does not wait.
 	Wait *int `json:"wait,omitempty"`
 }
 
@@ -1139,16 +1139,16 @@ type ListenerCreateRequest struct {
 	Version       *string       `json:"version,omitempty"`
 }
 
-// ListenerDiagnostics How a listener does its part.
+// ListenerDiagnostics How a listener does its work.
 type ListenerDiagnostics struct {
 	CheckedAt string          `json:"checked_at"`
 	Checks    []ListenerCheck `json:"checks"`
 
-	// Failures The releases that the listener has reported as failed, that of the newest revision first.
+	// Failures The releases that the listener has reported as failed, the newest revision first.
 	Failures      []ListenerFailure `json:"failures"`
 	K8SNamespaces []string          `json:"k8s_namespaces"`
 
-	// LastSeenAt When a process last spoke for the listener; null when none ever did.
+	// LastSeenAt When a process last spoke for the listener; null if no process ever did.
 	LastSeenAt *string `json:"last_seen_at"`
 	ListenerID string  `json:"listener_id"`
 
@@ -1158,13 +1158,13 @@ type ListenerDiagnostics struct {
 	// Online Whether a process holds the listener's session.
 	Online bool `json:"online"`
 
-	// Orders What waits for the listener, or is with it, the oldest first.
+	// Orders The orders that wait for the listener, or that it has received, the oldest order first.
 	Orders []ListenerOrder `json:"orders"`
 
-	// Session That of the process which speaks for the listener, or did last; null when there was none, or its process has ended it.
+	// Session The session of the process that speaks for the listener, or did last; null if there was no session, or the process has ended it.
 	Session *ListenerSession `json:"session"`
 
-	// Version That of the listener's program, as a user or the listener itself gave it last.
+	// Version The version of the listener's program, as a user or the listener itself last gave it.
 	Version *string `json:"version"`
 }
 
@@ -1172,7 +1172,7 @@ type ListenerDiagnostics struct {
 type ListenerFailure struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Message The listener's words, with the agent's last output perhaps.
+	// Message The listener's message, perhaps with the agent's last output.
 	Message    string `json:"message"`
 	Namespace  string `json:"namespace"`
 	Reason     string `json:"reason"`
@@ -1185,11 +1185,11 @@ type ListenerHeartbeat struct {
 	// Session One process's hold on a listener.
 	Session ListenerSession `json:"session"`
 
-	// Version That of the listener's program; null or empty leaves it as it is.
+	// Version The version of the listener's program; null or empty leaves it unchanged.
 	Version *ListenerVersion `json:"version,omitempty"`
 }
 
-// ListenerHolder What the process calls itself, another name each time that it starts.
+// ListenerHolder The name that the process gives itself, a new name each time that it starts.
 type ListenerHolder = string
 
 // ListenerLeave defines model for ListenerLeave.
@@ -1208,7 +1208,7 @@ type ListenerMisplaced struct {
 type ListenerOrder struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Fetched Whether a session has been given it.
+	// Fetched Whether a session has received the order.
 	Fetched    bool              `json:"fetched"`
 	Order      string            `json:"order"`
 	OrderedAt  string            `json:"ordered_at"`
@@ -1223,7 +1223,7 @@ type ListenerOrderVerb string
 type ListenerOutput struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Lines Whole lines without their ends, the oldest first.
+	// Lines Whole lines without their line ends, the oldest line first.
 	Lines      []string `json:"lines"`
 	RevisionID string   `json:"revision_id"`
 
@@ -1245,13 +1245,13 @@ type ListenerRelease struct {
 	Env   map[string]string `json:"env"`
 	Image string            `json:"image"`
 
-	// ReadinessTimeoutSeconds How long it may take to become healthy, from the order on, before the deployment gives it up; left out where the server's own limit counts.
+	// ReadinessTimeoutSeconds How long the release may take to become healthy, counted from the order, before the deployment gives it up; left out if the server's own limit applies.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
-	// ResourceSpec The deployment's, with the limits that it leaves out; null when it has none.
+	// ResourceSpec The deployment's `resource_spec`, completed with the limits that it leaves out; null if it has no `resource_spec`.
 	ResourceSpec *json.RawMessage `json:"resource_spec"`
 
-	// SecretReferences The deployment's; left out when there are none.
+	// SecretReferences The deployment's references; left out if there are no references.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 }
 
@@ -1262,7 +1262,7 @@ type ListenerReleases struct {
 
 // ListenerReleasesRequest defines model for ListenerReleasesRequest.
 type ListenerReleasesRequest struct {
-	// After The last revision of the page before; null at first.
+	// After The last revision of the previous page; null at first.
 	After *string `json:"after,omitempty"`
 
 	// Session One process's hold on a listener.
@@ -1273,12 +1273,12 @@ type ListenerReleasesRequest struct {
 type ListenerReport struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Message A sentence for people, with the agent's last output perhaps. The last 16 KiB are kept. `failed` needs one.
+	// Message A sentence for people, perhaps with the agent's last output. The last 16 KiB are kept. Required for `failed`.
 	Message *string `json:"message,omitempty"`
 	Number  int64   `json:"number"`
 	Order   string  `json:"order"`
 
-	// Reason A constant, such as `IMAGE_UNAVAILABLE`. `failed` needs one.
+	// Reason A constant, for example `IMAGE_UNAVAILABLE`. Required for `failed`.
 	Reason     *string `json:"reason,omitempty"`
 	RevisionID string  `json:"revision_id"`
 
@@ -1286,7 +1286,7 @@ type ListenerReport struct {
 	Session ListenerSession     `json:"session"`
 	State   ListenerReportState `json:"state"`
 
-	// URL Where the control plane reaches the agent, without a query. `healthy` needs one.
+	// URL The URL at which the control plane reaches the agent, without a query. Required for `healthy`.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -1295,31 +1295,31 @@ type ListenerReportState string
 
 // ListenerSession One process's hold on a listener.
 type ListenerSession struct {
-	// Epoch One more than that of the session before.
+	// Epoch One more than the epoch of the previous session.
 	Epoch int64 `json:"epoch"`
 
-	// ExpiresAt When it is over unless it is renewed. The server's clock counts; requests need not have it.
+	// ExpiresAt When the session is over unless it is renewed, by the server's clock. Requests need not have this member.
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
-	// Holder What the process calls itself, another name each time that it starts.
+	// Holder The name that the process gives itself, a new name each time that it starts.
 	Holder ListenerHolder `json:"holder"`
 }
 
-// ListenerVersion That of the listener's program; null or empty leaves it as it is.
+// ListenerVersion The version of the listener's program; null or empty leaves it unchanged.
 type ListenerVersion = string
 
 // ListenerWork One order.
 type ListenerWork struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Labels For whatever is made for the release.
+	// Labels The labels for all objects that are made for the release.
 	Labels    map[string]string `json:"labels"`
 	Namespace string            `json:"namespace"`
 
-	// Order Those of a revision sort as text; a greater one supersedes a smaller one.
+	// Order Orders of a revision sort as text; a greater order supersedes a smaller order.
 	Order string `json:"order"`
 
-	// Release What is to run; null for `remove`.
+	// Release The release to run; null for `remove`.
 	Release    *ListenerRelease `json:"release"`
 	RevisionID string           `json:"revision_id"`
 	Verb       ListenerWorkVerb `json:"verb"`
@@ -1330,7 +1330,7 @@ type ListenerWorkVerb string
 
 // ListenersList defines model for ListenersList.
 type ListenersList struct {
-	// Cursor The `cursor` of the next page, null at the end.
+	// Cursor The `cursor` of the next page; null at the end.
 	Cursor *string `json:"cursor"`
 
 	// Offset The `offset` of the next page.
@@ -1346,10 +1346,10 @@ type LocalObjectReference struct {
 
 // LogEntry defines model for LogEntry.
 type LogEntry struct {
-	// ID Names the line in its log.
+	// ID Identifies the line in its log.
 	ID string `json:"id"`
 
-	// Level What the program said of a line; INFO when it said nothing.
+	// Level The level that the program gave to a line; INFO if the program gave no level.
 	Level     LogLevel `json:"level"`
 	Message   string   `json:"message"`
 	Timestamp string   `json:"timestamp"`
@@ -1359,14 +1359,14 @@ type LogEntry struct {
 type LogItems struct {
 	Items []LogEntry `json:"items"`
 
-	// NextCursor The `cursor` of the next page, null at the end.
+	// NextCursor The `cursor` of the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
 }
 
 // LogKind defines model for LogKind.
 type LogKind string
 
-// LogLevel What the program said of a line; INFO when it said nothing.
+// LogLevel The level that the program gave to a line; INFO if the program gave no level.
 type LogLevel string
 
 // LogOrder defines model for LogOrder.
@@ -1376,31 +1376,31 @@ type LogOrder string
 type LogPage struct {
 	Logs []LogEntry `json:"logs"`
 
-	// NextOffset The `offset` of the next page, null at the end.
+	// NextOffset The `offset` of the next page; null at the end.
 	NextOffset *string `json:"next_offset"`
 }
 
 // LogRequest defines model for LogRequest.
 type LogRequest struct {
-	// EndTime Only lines until then.
+	// EndTime Only lines of this time or earlier.
 	EndTime *string `json:"end_time,omitempty"`
 
-	// Level Only lines of this level, or of a more serious one.
+	// Level Only lines of this level or of a more serious level.
 	Level *LogLevel `json:"level,omitempty"`
 
-	// Limit The most lines to return, 50 unless told otherwise.
+	// Limit The largest number of lines to return, 50 by default.
 	Limit *int `json:"limit,omitempty"`
 
-	// Offset The `next_offset` of a page before, or the `id` of a line to go on behind.
+	// Offset The `next_offset` of a previous page, or the `id` of the line after which to continue.
 	Offset *string `json:"offset,omitempty"`
 
-	// Order Whether the oldest lines come first, as they do unless told otherwise, or the newest.
+	// Order Whether the oldest lines (the default) or the newest lines come first.
 	Order *LogOrder `json:"order,omitempty"`
 
-	// Query Only lines that hold this text; capitals make no difference.
+	// Query Only lines that contain this text. Case does not matter.
 	Query *string `json:"query,omitempty"`
 
-	// StartTime Only lines from then on.
+	// StartTime Only lines of this time or later.
 	StartTime *string `json:"start_time,omitempty"`
 }
 
@@ -1412,23 +1412,23 @@ type Member struct {
 	CreatedAt string `json:"created_at"`
 	ID        string `json:"id"`
 
-	// Issuer Whose subject it is.
+	// Issuer The issuer of the subject.
 	Issuer *string `json:"issuer"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role      Role   `json:"role"`
 	UpdatedAt string `json:"updated_at"`
 
-	// User An email address in small letters
+	// User An email address in lower case, or a subject.
 	User string `json:"user"`
 }
 
 // MemberCreateRequest defines model for MemberCreateRequest.
 type MemberCreateRequest struct {
-	// Issuer The issuer (`iss`) of a subject. With an email address there is none.
+	// Issuer The issuer (`iss`) of a subject. Left out with an email address.
 	Issuer *string `json:"issuer,omitempty"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 
 	// User An email address, or the subject (`sub`) of the person's tokens.
@@ -1437,7 +1437,7 @@ type MemberCreateRequest struct {
 
 // MemberPatchRequest defines model for MemberPatchRequest.
 type MemberPatchRequest struct {
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
@@ -1453,7 +1453,7 @@ type Message struct {
 
 // OK defines model for OK.
 type OK struct {
-	// Detail Why `ok` is false. Reads and deletions go on then; what adds data is answered with 507.
+	// Detail Why `ok` is false. Then reads and deletions still work; requests that add data are answered with 507.
 	Detail *string `json:"detail,omitempty"`
 	Ok     bool    `json:"ok"`
 }
@@ -1468,7 +1468,7 @@ type PushHook struct {
 type PushToken struct {
 	ExpiresAt string `json:"expires_at"`
 
-	// RegistryURL The host to log in to, without a scheme.
+	// RegistryURL The host for the login, without a scheme.
 	RegistryURL string `json:"registry_url"`
 
 	// RepositoryURL The name of the image without a tag, and without a scheme.
@@ -1481,18 +1481,18 @@ type PushToken struct {
 
 // PushTokenRequest defines model for PushTokenRequest.
 type PushTokenRequest struct {
-	// SupportsRegistryUsername What clients send that log in with `username` and push to `repository_url` as it is, as all have to. It changes nothing.
+	// SupportsRegistryUsername Clients send this if they log in with `username` and push to `repository_url` unchanged, as all clients must. It has no effect.
 	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
 }
 
-// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one, on AWS there are many. `stored_bytes` is an estimate of what threads and items of stores take, within about 1 % of the limit. `file_bytes` is what uploaded sources, builds and pushed images take on the disk of a server of one machine.
+// Quota A limit of a workspace. A request that finds the limit used up is refused with the quota's name: 403 for stored data and resources, 429 with `Retry-After` for rates and counts of the moment. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one process, on AWS there are many. `stored_bytes` is an estimate of the size of threads and items of stores, within about 1 % of the limit. `file_bytes` is the size of uploaded sources, builds and pushed images on the disk of a server of one machine.
 type Quota struct {
 	Limit int64 `json:"limit"`
 
-	// Name Such as `deployments`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
+	// Name For example `deployments`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
 	Name string `json:"name"`
 
-	// Used Null where it is no figure of the whole workspace.
+	// Used Null if no figure for the whole workspace exists.
 	Used *int64 `json:"used"`
 }
 
@@ -1505,7 +1505,7 @@ type ResourceRequirements struct {
 	Requests StringMap `json:"requests,omitempty"`
 }
 
-// ResourceSpec What the deployment runs on. A limit is twice its request, and a queue value is that of the server, unless set.
+// ResourceSpec The resources of the deployment. Unless set, a limit is twice its request, and a queue value is the value of the server.
 type ResourceSpec struct {
 	Annotations StringMap `json:"annotations,omitempty"`
 
@@ -1534,7 +1534,7 @@ type ResourceSpec struct {
 	ExecutorMemoryMb      Amount                 `json:"executor_memory_mb,omitempty"`
 	ImagePullSecrets      []LocalObjectReference `json:"image_pull_secrets,omitempty"`
 
-	// InitContainers Run to completion, one after the other, before the main container.
+	// InitContainers Run to completion, one after another, before the main container.
 	InitContainers []Container `json:"init_containers,omitempty"`
 	Labels         StringMap   `json:"labels,omitempty"`
 	MaxScale       Replicas    `json:"max_scale,omitempty"`
@@ -1572,80 +1572,81 @@ type ResourceSpec struct {
 	Volumes      []Volume      `json:"volumes,omitempty"`
 }
 
-// ResourceTier For compute, of each replica: `SERVERLESS_S`, `_M` and `_L` are 1, 2 and 4 vCPU with 2, 5 and 9 GiB, `DEDICATED_S`, `_M` and `_L` 3, 5 and 10 vCPU with 6, 12 and
-// 24 GiB. How many replicas there may be is said by the `deployment_type`. For the database, 1, 2 and 4 vCPU with 4, 8 and 16 GiB.
+// ResourceTier For compute, of each replica: `SERVERLESS_S`, `_M` and `_L` are 1, 2 and 4 vCPU with 2, 5 and 9 GiB, `DEDICATED_S`, `_M` and `_L` 3, 5 and 10 vCPU with
+// 6, 12 and 24 GiB. The `deployment_type` limits the number of replicas. For the database, 1, 2 and 4 vCPU with 4, 8 and 16 GiB.
 type ResourceTier = string
 
 // ResourceTiersRequest defines model for ResourceTiersRequest.
 type ResourceTiersRequest struct {
-	// ComputeTier A serverless one takes the database tier away, as the database is shared then.
+	// ComputeTier A serverless tier removes the database tier, because the database is shared then.
 	ComputeTier *ResourceTier `json:"compute_tier,omitempty"`
 
-	// DatabaseTier A dedicated one, for deployments whose compute tier is. It is kept and shown; where one table has the data of all deployments, nothing follows from it.
+	// DatabaseTier A dedicated tier, for deployments whose compute tier is dedicated. It is stored and shown. On a server where one table has the data of all
+	// deployments, it has no effect.
 	DatabaseTier *ResourceTier `json:"database_tier,omitempty"`
 }
 
 // Revision defines model for Revision.
 type Revision struct {
-	// Build What the build was made with, as long as the revision is there; a revision that was made from a built one has that one's. Null before, and of images that
-	// somebody else has built.
+	// Build The inputs and results of the build, as long as the revision exists; a revision that was made from a built revision has the values of that build.
+	// Null before the build, and for images that another party has built.
 	Build     *RevisionBuild `json:"build"`
 	CreatedAt string         `json:"created_at"`
 	ID        string         `json:"id"`
 
-	// PhaseTimestamps When the revision came to each status that it had; `CANARY` is when its canary began.
+	// PhaseTimestamps When the revision reached each status that it had; `CANARY` is when its canary began.
 	PhaseTimestamps map[string]string `json:"phase_timestamps"`
 
-	// Source Where a deployment's code comes from. Cannot be changed.
+	// Source The origin of a deployment's code. Cannot be changed.
 	Source Source `json:"source"`
 
-	// SourceRevisionConfig What a revision is built from.
+	// SourceRevisionConfig The sources or the image from which a revision is built.
 	SourceRevisionConfig SourceRevisionConfig `json:"source_revision_config"`
 
-	// Status `DEPLOYED` is success; a value with `FAILED` in it is a failure.
+	// Status `DEPLOYED` is success; a value that contains `FAILED` is a failure.
 	Status RevisionStatus `json:"status"`
 
-	// StatusMessage The same, as a sentence for people.
+	// StatusMessage The reason for the status, as a sentence for people.
 	StatusMessage *string `json:"status_message"`
 
-	// StatusReason Why the status is what it is, as a constant for programs.
+	// StatusReason The reason for the status, as a constant for programs.
 	StatusReason *string `json:"status_reason"`
 	UpdatedAt    string  `json:"updated_at"`
 }
 
-// RevisionBuild What a build was made with. Where two builds of one commit behave differently, this says what else has changed.
+// RevisionBuild The inputs and results of a build. If two builds of one commit behave differently, this shows what else has changed.
 type RevisionBuild struct {
 	// BaseImage The image that the agent's image was made from.
 	BaseImage *string `json:"base_image"`
 
-	// Builder The version of the server's program that built.
+	// Builder The version of the server's program that made the build.
 	Builder *string `json:"builder"`
 
 	// CommitSha The commit.
 	CommitSha *string `json:"commit_sha"`
 
-	// DependenciesDigest The digest of the versions that dependencies were resolved to, or of the lock file that has them.
+	// DependenciesDigest The digest of the resolved versions of the dependencies, or of the lock file that has the versions.
 	DependenciesDigest *string `json:"dependencies_digest"`
 
 	// Image The image that was made.
 	Image *string `json:"image"`
 
-	// Language `python` or `node`; null where the repository is started by a command of its own.
+	// Language `python` or `node`; null if the repository is started by a command of its own.
 	Language *string `json:"language"`
 
-	// LanguageVersion The version of the language, as far as it is fixed: that of an image may be `3.13` only.
+	// LanguageVersion The version of the language, as far as it is fixed: the version of an image may be just `3.13`.
 	LanguageVersion *string `json:"language_version"`
 
-	// SourceDigest The digest of the tarball that was uploaded, where there is no repository.
+	// SourceDigest The digest of the tarball that was uploaded, if there is no repository.
 	SourceDigest *string `json:"source_digest"`
 }
 
-// RevisionExplanation Why a revision failed, and what to change.
+// RevisionExplanation The cause of a revision's failure, and the remedy.
 type RevisionExplanation struct {
-	// ActiveRevisionID The revision that serves meanwhile, null when no revision serves.
+	// ActiveRevisionID The revision that serves meanwhile; null if no revision serves.
 	ActiveRevisionID *string `json:"active_revision_id"`
 
-	// Cause What went wrong
+	// Cause What went wrong, in one sentence.
 	Cause string `json:"cause"`
 
 	// Evidence The lines of the message or of the log that show the cause.
@@ -1654,28 +1655,28 @@ type RevisionExplanation struct {
 	// Log The last lines, 40 at most, of the log of the phase that failed.
 	Log []string `json:"log"`
 
-	// PhaseTimestamps When the revision came to each status that it had.
+	// PhaseTimestamps When the revision reached each status that it had.
 	PhaseTimestamps map[string]string `json:"phase_timestamps"`
 
-	// Remedy What to change, null when that is not known.
+	// Remedy What to change; null if that is not known.
 	Remedy *string `json:"remedy"`
 
 	// RevisionID The revision.
 	RevisionID string `json:"revision_id"`
 
-	// Status `DEPLOYED` is success; a value with `FAILED` in it is a failure.
+	// Status `DEPLOYED` is success; a value that contains `FAILED` is a failure.
 	Status RevisionStatus `json:"status"`
 
 	// StatusReason The reason of the revision.
 	StatusReason *string `json:"status_reason"`
 }
 
-// RevisionStatus `DEPLOYED` is success; a value with `FAILED` in it is a failure.
+// RevisionStatus `DEPLOYED` is success; a value that contains `FAILED` is a failure.
 type RevisionStatus string
 
 // RevisionsList defines model for RevisionsList.
 type RevisionsList struct {
-	// Cursor The `cursor` of the next page, null at the end.
+	// Cursor The `cursor` of the next page; null at the end.
 	Cursor *string `json:"cursor"`
 
 	// Offset The `offset` of the next page.
@@ -1683,7 +1684,7 @@ type RevisionsList struct {
 	Resources []Revision `json:"resources"`
 }
 
-// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 type Role string
 
 // Secret An environment variable of the deployment's container.
@@ -1692,23 +1693,23 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
-// SecretReference An environment variable of the deployment's container whose value is in a secret of the workspace (`/v2/secrets`), or, where a listener runs the deployment, in
-// a Kubernetes Secret of its namespace.
+// SecretReference An environment variable of the deployment's container whose value is in a secret of the workspace (`/v2/secrets`), or, if a listener runs the
+// deployment, in a Kubernetes Secret of its namespace.
 type SecretReference struct {
-	// Name The variable's. It is not that of one of the `secrets`.
+	// Name The name of the variable. It must not be the name of one of the `secrets`.
 	Name string `json:"name"`
 
 	// SecretKey The key of the value in the secret.
 	SecretKey string `json:"secret_key"`
 
-	// SecretName The secret's, a DNS subdomain.
+	// SecretName The name of the secret, a DNS subdomain.
 	SecretName string `json:"secret_name"`
 }
 
-// Source Where a deployment's code comes from. Cannot be changed.
+// Source The origin of a deployment's code. Cannot be changed.
 type Source string
 
-// SourceConfig What concerns the deployment as a whole.
+// SourceConfig The settings of the deployment as a whole.
 type SourceConfig struct {
 	BuildCommand *string `json:"build_command"`
 	BuildOnPush  *bool   `json:"build_on_push"`
@@ -1724,7 +1725,7 @@ type SourceConfig struct {
 	ResourceSpec   json.RawMessage `json:"resource_spec"`
 }
 
-// SourceConfigRequest What concerns the deployment as a whole. Which members may be set depends on `source`.
+// SourceConfigRequest The settings of the deployment as a whole. The allowed members depend on `source`.
 type SourceConfigRequest struct {
 	// BuildCommand For `github` and `internal_source`. Replaces the detected build command of a JavaScript repository; runs beside the configuration file.
 	BuildCommand *string `json:"build_command,omitempty"`
@@ -1732,10 +1733,10 @@ type SourceConfigRequest struct {
 	// BuildOnPush Make a revision on each push to `repo_ref`, for `github`. Must not be true for a tag.
 	BuildOnPush *bool `json:"build_on_push,omitempty"`
 
-	// CustomURL For `external_docker`, where empty text takes it away; set by the server for all others.
+	// CustomURL For `external_docker`, where empty text removes it. For all other sources the server sets it.
 	CustomURL *string `json:"custom_url,omitempty"`
 
-	// DeploymentType For all but `external_docker`. Cannot be changed.
+	// DeploymentType For all sources except `external_docker`. Cannot be changed.
 	DeploymentType *DeploymentType `json:"deployment_type,omitempty"`
 
 	// InstallCommand For `github` and `internal_source`. Replaces the detected install command of a JavaScript repository; runs at its root.
@@ -1753,11 +1754,11 @@ type SourceConfigRequest struct {
 	// RepoURL URL of the git repository, for `github`. Cannot be changed.
 	RepoURL *string `json:"repo_url,omitempty"`
 
-	// ResourceSpec For `external_docker`. A value makes a new revision and replaces the one before.
+	// ResourceSpec For `external_docker`. A value makes a new revision and replaces the previous value.
 	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
 }
 
-// SourceRevisionConfig What a revision is built from.
+// SourceRevisionConfig The sources or the image from which a revision is built.
 type SourceRevisionConfig struct {
 	FrameworkConfigPath *string `json:"framework_config_path"`
 	ImageURI            *string `json:"image_uri"`
@@ -1769,7 +1770,7 @@ type SourceRevisionConfig struct {
 	TrackedPackages   []string `json:"tracked_packages"`
 }
 
-// SourceRevisionConfigRequest What a revision is built from. A value makes a new revision. Which members may be set depends on `source`.
+// SourceRevisionConfigRequest The sources or the image from which a revision is built. A value makes a new revision. The allowed members depend on `source`.
 type SourceRevisionConfigRequest struct {
 	// FrameworkConfigPath Path of the framework configuration file in the repository or the tarball, for `github` and `internal_source`.
 	FrameworkConfigPath *string `json:"framework_config_path,omitempty"`
@@ -1789,7 +1790,7 @@ type StringMap = map[string]string
 
 // TokenEvent defines model for TokenEvent.
 type TokenEvent struct {
-	// AgentID Whom it was made for
+	// AgentID The agent for which the token was made, to which it was connected or from which it was taken.
 	AgentID   *string `json:"agent_id"`
 	CreatedAt string  `json:"created_at"`
 
@@ -1804,11 +1805,11 @@ type TokenEvent struct {
 	TokenID *string `json:"token_id"`
 }
 
-// TracingProject Where the traces of a deployment's agent belong.
+// TracingProject The project to which the traces of a deployment's agent belong.
 type TracingProject struct {
 	CreatedAt string `json:"created_at"`
 
-	// DeploymentID The deployment; null when it was deleted.
+	// DeploymentID The deployment; null if it was deleted.
 	DeploymentID *string `json:"deployment_id"`
 	ID           string  `json:"id"`
 
@@ -1825,22 +1826,22 @@ type TrustRule struct {
 	Issuer    string            `json:"issuer"`
 	Name      string            `json:"name"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
 // TrustRuleCreateRequest defines model for TrustRuleCreateRequest.
 type TrustRuleCreateRequest struct {
-	// Claims Up to 20 claims and their values; numbers and truth values as text.
+	// Claims Up to 20 claims and their values; numbers and booleans as text.
 	Claims map[string]string `json:"claims"`
 
 	// Issuer The issuer (`iss`) of the tokens.
 	Issuer string `json:"issuer"`
 
-	// Name For people.
+	// Name A name for people.
 	Name *string `json:"name,omitempty"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
@@ -1858,37 +1859,37 @@ type UploadURL struct {
 
 // UploadURLRequest defines model for UploadURLRequest.
 type UploadURLRequest struct {
-	// SupportsUploadHeaders That the client sends the `upload_headers`, as it has to in any case.
+	// SupportsUploadHeaders Says that the client sends the `upload_headers`. Every client must send them.
 	SupportsUploadHeaders *bool `json:"supports_upload_headers,omitempty"`
 }
 
 // Volume defines model for Volume.
 type Volume struct {
-	// ConfigMap Handed to Kubernetes as it is.
+	// ConfigMap Passed to Kubernetes unchanged.
 	ConfigMap FreeForm `json:"configMap,omitempty"`
 
-	// Csi Handed to Kubernetes as it is.
+	// Csi Passed to Kubernetes unchanged.
 	Csi FreeForm `json:"csi,omitempty"`
 
-	// DownwardAPI Handed to Kubernetes as it is.
+	// DownwardAPI Passed to Kubernetes unchanged.
 	DownwardAPI FreeForm `json:"downwardAPI,omitempty"`
 
-	// EmptyDir Handed to Kubernetes as it is.
+	// EmptyDir Passed to Kubernetes unchanged.
 	EmptyDir FreeForm `json:"emptyDir,omitempty"`
 
 	// Name Unique within the pod.
 	Name string `json:"name"`
 
-	// Nfs Handed to Kubernetes as it is.
+	// Nfs Passed to Kubernetes unchanged.
 	Nfs FreeForm `json:"nfs,omitempty"`
 
-	// PersistentVolumeClaim Handed to Kubernetes as it is.
+	// PersistentVolumeClaim Passed to Kubernetes unchanged.
 	PersistentVolumeClaim FreeForm `json:"persistentVolumeClaim,omitempty"`
 
-	// Projected Handed to Kubernetes as it is.
+	// Projected Passed to Kubernetes unchanged.
 	Projected FreeForm `json:"projected,omitempty"`
 
-	// Secret Handed to Kubernetes as it is.
+	// Secret Passed to Kubernetes unchanged.
 	Secret FreeForm `json:"secret,omitempty"`
 }
 
@@ -1905,25 +1906,25 @@ type VolumeMount struct {
 	SubPathExpr *string `json:"subPathExpr,omitempty"`
 }
 
-// Webhook An address that is told of events, as Standard Webhooks (standardwebhooks.com) says: by POST of the event, with the headers `webhook-id`,
-// `webhook-timestamp` and `webhook-signature`. An answer of 2xx within 15 seconds is success. Otherwise the message is sent again 5 s, 5 min,
-// 30 min, 2 h, 5 h, 10 h and 10 h later. After an answer of 410, and after five days without a success, the webhook is disabled.
+// Webhook An address to which the server sends events, as Standard Webhooks (standardwebhooks.com) defines: by POST of the event, with the headers `webhook-id`,
+// `webhook-timestamp` and `webhook-signature`. An answer of 2xx within 15 seconds is success. Otherwise the message is sent again 5 s, 5 min, 30 min, 2 h,
+// 5 h, 10 h and 10 h later. After an answer of 410, and after five days without a success, the webhook is disabled.
 type Webhook struct {
 	CreatedAt   string `json:"created_at"`
 	Description string `json:"description"`
 
-	// DisabledReason Why the server has disabled it, `GONE` or `FAILING`.
+	// DisabledReason Why the server has disabled the webhook: `GONE` or `FAILING`.
 	DisabledReason *string `json:"disabled_reason"`
 	Enabled        bool    `json:"enabled"`
 
-	// EventTypes The types of events that it is told of; none stands for all.
+	// EventTypes The types of events to send; an empty list means all types.
 	EventTypes []EventType `json:"event_types"`
 
-	// FailingSince Since when nothing has got through.
+	// FailingSince The time since which no message has been delivered.
 	FailingSince *string `json:"failing_since"`
 	ID           string  `json:"id"`
 
-	// Secret What signs, `whsec_` and base64. It is shown when the webhook is created and when its secret is replaced.
+	// Secret The key that signs the messages: `whsec_` and base64. It is shown when the webhook is created and when its secret is replaced.
 	Secret    *string `json:"secret,omitempty"`
 	UpdatedAt string  `json:"updated_at"`
 	URL       string  `json:"url"`
@@ -1941,29 +1942,29 @@ type WebhookCreateRequest struct {
 
 // WebhookDeliveriesList defines model for WebhookDeliveriesList.
 type WebhookDeliveriesList struct {
-	// Cursor The `cursor` of the next page, null at the end.
+	// Cursor The `cursor` of the next page; null at the end.
 	Cursor    *string           `json:"cursor"`
 	Resources []WebhookDelivery `json:"resources"`
 }
 
 // WebhookDelivery defines model for WebhookDelivery.
 type WebhookDelivery struct {
-	// Attempts How often it was sent since it was created or replayed.
+	// Attempts How often the message was sent since it was created or replayed.
 	Attempts  int    `json:"attempts"`
 	CreatedAt string `json:"created_at"`
 
 	// EventType The type of the event, or `webhook.test`.
 	EventType string `json:"event_type"`
 
-	// Failure Why the last attempt was no success.
+	// Failure Why the last attempt failed.
 	Failure *string `json:"failure"`
 	ID      string  `json:"id"`
 
-	// MessageID The `webhook-id` that it is sent with.
+	// MessageID The `webhook-id` with which the message is sent.
 	MessageID     string  `json:"message_id"`
 	NextAttemptAt *string `json:"next_attempt_at"`
 
-	// Payload What is sent.
+	// Payload The body of the message.
 	Payload json.RawMessage `json:"payload"`
 
 	// ResponseStatus The status of the last answer.
@@ -1990,19 +1991,19 @@ type Workspace struct {
 	CreatedAt string `json:"created_at"`
 	ID        string `json:"id"`
 
-	// Name No other workspace's.
+	// Name No other workspace has this name.
 	Name string `json:"name"`
 
-	// Quotas How much the workspace may have, and how much it has.
+	// Quotas The limits of the workspace, and how much of each limit it uses.
 	Quotas []Quota `json:"quotas"`
 
-	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	// Role An admin may do everything. An editor may not delete, nor change who has access and with which role. A viewer may read, but no secrets.
 	Role Role `json:"role"`
 }
 
 // WorkspacePatchRequest defines model for WorkspacePatchRequest.
 type WorkspacePatchRequest struct {
-	// Name No id, and no other workspace's name.
+	// Name Must not be an id, or the name of another workspace.
 	Name string `json:"name"`
 }
 
@@ -2010,19 +2011,19 @@ type WorkspacePatchRequest struct {
 type WorkspaceSecret struct {
 	CreatedAt string `json:"created_at"`
 
-	// DeploymentIds The deployments that refer to it, where one secret is read.
+	// DeploymentIds The deployments that refer to the secret; only in the answer that reads one secret.
 	DeploymentIds *[]string `json:"deployment_ids,omitempty"`
 
-	// FailedRestarts The deployments whose restart could not begin. Left out when there are none.
+	// FailedRestarts The deployments whose restart could not begin. Left out if there are no such deployments.
 	FailedRestarts []DeploymentNotRestarted `json:"failed_restarts,omitempty"`
 
 	// Keys The keys of its values, sorted.
 	Keys []string `json:"keys"`
 
-	// Name A DNS subdomain, as the names of Kubernetes Secrets are.
+	// Name A DNS subdomain, like the names of Kubernetes Secrets.
 	Name WorkspaceSecretName `json:"name"`
 
-	// RestartedDeploymentIds The deployments whose agents are started anew, where it was changed.
+	// RestartedDeploymentIds The deployments whose agents are started anew; only in the answer to a change.
 	RestartedDeploymentIds *[]string `json:"restarted_deployment_ids,omitempty"`
 	UpdatedAt              string    `json:"updated_at"`
 }
@@ -2032,25 +2033,26 @@ type WorkspaceSecretCreateRequest struct {
 	// Data The values by their keys, which are letters, digits, `-`, `_` and `.`, at most 253.
 	Data map[string]string `json:"data"`
 
-	// Name A DNS subdomain, as the names of Kubernetes Secrets are.
+	// Name A DNS subdomain, like the names of Kubernetes Secrets.
 	Name WorkspaceSecretName `json:"name"`
 }
 
-// WorkspaceSecretName A DNS subdomain, as the names of Kubernetes Secrets are.
+// WorkspaceSecretName A DNS subdomain, like the names of Kubernetes Secrets.
 type WorkspaceSecretName = string
 
 // WorkspaceSecretPatchRequest defines model for WorkspaceSecretPatchRequest.
 type WorkspaceSecretPatchRequest struct {
-	// Data The values to set by their keys, null for those to take away.
+	// Data The values to set by their keys; null removes a key.
 	Data map[string]*string `json:"data"`
 
-	// Restart Which agents are started anew: those that have a value which changed, with true those that have a value which `data` names, and with false none.
+	// Restart Which agents are started anew: by default, agents that have a value which changed; with true, agents that have a value which `data` names; with
+	// false, no agents.
 	Restart *bool `json:"restart,omitempty"`
 }
 
 // WorkspaceSecretsList defines model for WorkspaceSecretsList.
 type WorkspaceSecretsList struct {
-	// Cursor The `cursor` of the next page, null at the end.
+	// Cursor The `cursor` of the next page; null at the end.
 	Cursor *string `json:"cursor"`
 
 	// Offset The `offset` of the next page.
@@ -2142,7 +2144,7 @@ type RevisionID = string
 // RuleID defines model for rule_id.
 type RuleID = string
 
-// SecretName A DNS subdomain, as the names of Kubernetes Secrets are.
+// SecretName A DNS subdomain, like the names of Kubernetes Secrets.
 type SecretName = WorkspaceSecretName
 
 // TokenID defines model for token_id.
@@ -2168,22 +2170,22 @@ type ReceiveGithubWebhookParams struct {
 
 // ListAuditLogParams defines parameters for ListAuditLog.
 type ListAuditLogParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `cursor` of the page before, of the same filters.
+	// Cursor The `cursor` of the previous page, with the same filters.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Action What was done, as `create_deployment`.
+	// Action The action, for example `create_deployment`.
 	Action *string `form:"action,omitempty" json:"action,omitempty"`
 
-	// Resource The id of what it was done to.
+	// Resource The id of the resource that the action changed.
 	Resource *string `form:"resource,omitempty" json:"resource,omitempty"`
 
-	// KeyID The API key it was done with.
+	// KeyID The API key of the caller.
 	KeyID *string `form:"key_id,omitempty" json:"key_id,omitempty"`
 
-	// Subject Who it was that had another credential.
+	// Subject The caller, if it used a credential other than an API key.
 	Subject *string       `form:"subject,omitempty" json:"subject,omitempty"`
 	Outcome *AuditOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
 
@@ -2201,7 +2203,7 @@ type AuthCallbackParams struct {
 	Error            *string `form:"error,omitempty" json:"error,omitempty"`
 	ErrorDescription *string `form:"error_description,omitempty" json:"error_description,omitempty"`
 
-	// Iss Who answers (RFC 9207).
+	// Iss The issuer that answers (RFC 9207).
 	Iss *string `form:"iss,omitempty" json:"iss,omitempty"`
 }
 
@@ -2217,21 +2219,21 @@ type AuthSetupParams struct {
 
 // ListTokenEventsParams defines parameters for ListTokenEvents.
 type ListTokenEventsParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 
-	// ProviderID Only of this OAuth provider.
+	// ProviderID Only items of this OAuth provider.
 	ProviderID *ProviderFilter `form:"provider_id,omitempty" json:"provider_id,omitempty"`
 
-	// Limit The most events to return.
+	// Limit The largest number of events to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // DeleteAuthTokensParams defines parameters for DeleteAuthTokens.
 type DeleteAuthTokensParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 
 	// ProviderID The OAuth provider.
@@ -2240,47 +2242,47 @@ type DeleteAuthTokensParams struct {
 
 // ListAuthTokensParams defines parameters for ListAuthTokens.
 type ListAuthTokensParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 
-	// ProviderID Only of this OAuth provider.
+	// ProviderID Only items of this OAuth provider.
 	ProviderID *ProviderFilter `form:"provider_id,omitempty" json:"provider_id,omitempty"`
 
-	// AgentID Only those that were made for this agent.
+	// AgentID Only tokens that were made for this agent.
 	AgentID *AgentFilter `form:"agent_id,omitempty" json:"agent_id,omitempty"`
 }
 
 // CheckAuthTokenParams defines parameters for CheckAuthToken.
 type CheckAuthTokenParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 
 	// ProviderID The OAuth provider.
 	ProviderID ProviderQuery `form:"provider_id" json:"provider_id"`
 
-	// AgentID Only those that were made for this agent.
+	// AgentID Only tokens that were made for this agent.
 	AgentID *AgentFilter `form:"agent_id,omitempty" json:"agent_id,omitempty"`
 }
 
 // DeleteAuthTokenParams defines parameters for DeleteAuthToken.
 type DeleteAuthTokenParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 }
 
 // PatchAuthTokenParams defines parameters for PatchAuthToken.
 type PatchAuthTokenParams struct {
-	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
-	// themselves alone.
+	// UserID The user whose tokens the request means; the caller if this is left out. API keys, and the bearer tokens of admins, may name any user; other callers may
+	// name only themselves.
 	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
 }
 
 // WaitForAuthParams defines parameters for WaitForAuth.
 type WaitForAuthParams struct {
-	// Timeout How long to wait at most, in seconds; 0 looks once.
+	// Timeout The longest time to wait, in seconds. With 0 the server looks once and does not wait.
 	Timeout *int `form:"timeout,omitempty" json:"timeout,omitempty"`
 }
 
@@ -2290,19 +2292,19 @@ type ListDeploymentLogsParams struct {
 	RevisionID   *string  `form:"revision_id,omitempty" json:"revision_id,omitempty"`
 	LogType      *LogType `form:"log_type,omitempty" json:"log_type,omitempty"`
 
-	// SortOrder Whether the oldest lines come first, or the newest, as they do unless told otherwise.
+	// SortOrder Whether the oldest lines or the newest lines (the default) come first.
 	SortOrder *LogOrder `form:"sort_order,omitempty" json:"sort_order,omitempty"`
 
-	// PageSize The most lines to return.
+	// PageSize The largest number of lines to return.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, or the `id` of a line to go on behind.
+	// Cursor The `next_cursor` of the previous page, or the `id` of the line after which to continue.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Query Only lines that hold this text; capitals make no difference.
+	// Query Only lines that contain this text. Case does not matter.
 	Query *LogQuery `form:"query,omitempty" json:"query,omitempty"`
 
-	// Level Only lines of this level, or of a more serious one.
+	// Level Only lines of this level or of a more serious level.
 	Level *LogLevel `form:"level,omitempty" json:"level,omitempty"`
 
 	// RunID Only lines that name this run.
@@ -2316,54 +2318,54 @@ type DeleteDeploymentsParams struct {
 	// DeleteTracingProject Delete the tracing project too.
 	DeleteTracingProject *DeleteTracingProject `form:"delete_tracing_project,omitempty" json:"delete_tracing_project,omitempty"`
 
-	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
-	// the caller.
+	// Force Erase a deployment that was deleted before, without waiting until the resources on which it runs are gone. The caller must remove the resources that are
+	// left.
 	Force *Force `form:"force,omitempty" json:"force,omitempty"`
 
-	// RecoveryWindowSeconds For how long the deployment can be undeleted. 0 is not at all.
+	// RecoveryWindowSeconds The time during which the deployment can be undeleted, in seconds. With 0 it cannot be undeleted.
 	RecoveryWindowSeconds *RecoveryWindowSeconds `form:"recovery_window_seconds,omitempty" json:"recovery_window_seconds,omitempty"`
 }
 
 // ListDeploymentsParams defines parameters for ListDeployments.
 type ListDeploymentsParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset How many items to pass over; the `offset` of the page before.
+	// Offset The number of items to skip: the `offset` of the previous page.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
-	// `offset` is ignored.
+	// Cursor The `cursor` of the previous page. Unlike an `offset`, it does not drift when items are created or deleted meanwhile. With a `cursor`, the `offset` is
+	// ignored.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Name The whole name.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
-	// NameContains A part of the name; capitals make no difference.
+	// NameContains A part of the name. Case does not matter.
 	NameContains *string `form:"name_contains,omitempty" json:"name_contains,omitempty"`
 
-	// Status One status, or several with commas between them.
+	// Status One status, or several statuses, separated by commas.
 	Status         *string         `form:"status,omitempty" json:"status,omitempty"`
 	ImageVersion   *string         `form:"image_version,omitempty" json:"image_version,omitempty"`
 	DeploymentType *DeploymentType `form:"deployment_type,omitempty" json:"deployment_type,omitempty"`
 	DeploymentIds  []string        `form:"deployment_ids,omitempty" json:"deployment_ids,omitempty"`
 
-	// AgentID Deployments belong to no agent of a registry, so that none has this one.
+	// AgentID Deployments belong to no agent of a registry, so no deployment matches.
 	AgentID *string `form:"agent_id,omitempty" json:"agent_id,omitempty"`
 
-	// AgentEnvironment As `agent_id`.
+	// AgentEnvironment The same as `agent_id`.
 	AgentEnvironment *string `form:"agent_environment,omitempty" json:"agent_environment,omitempty"`
 
-	// TagValueIds Deployments have no tags, so that none has one of these.
+	// TagValueIds Deployments have no tags, so no deployment matches.
 	TagValueIds []string `form:"tag_value_ids,omitempty" json:"tag_value_ids,omitempty"`
 
-	// RemoteReconciled Whether a listener runs it.
+	// RemoteReconciled Only items that a listener runs (true), or only items that no listener runs (false).
 	RemoteReconciled *RemoteReconciled `form:"remote_reconciled,omitempty" json:"remote_reconciled,omitempty"`
 }
 
 // CreateDeploymentParams defines parameters for CreateDeployment.
 type CreateDeploymentParams struct {
-	// ValidateOnly Only check the request, and answer what would be.
+	// ValidateOnly Only check the request, and answer with the result that it would have.
 	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
@@ -2372,35 +2374,35 @@ type DeleteDeploymentParams struct {
 	// DeleteTracingProject Delete the tracing project too.
 	DeleteTracingProject *DeleteTracingProject `form:"delete_tracing_project,omitempty" json:"delete_tracing_project,omitempty"`
 
-	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
-	// the caller.
+	// Force Erase a deployment that was deleted before, without waiting until the resources on which it runs are gone. The caller must remove the resources that are
+	// left.
 	Force *Force `form:"force,omitempty" json:"force,omitempty"`
 
-	// RecoveryWindowSeconds For how long the deployment can be undeleted. 0 is not at all.
+	// RecoveryWindowSeconds The time during which the deployment can be undeleted, in seconds. With 0 it cannot be undeleted.
 	RecoveryWindowSeconds *RecoveryWindowSeconds `form:"recovery_window_seconds,omitempty" json:"recovery_window_seconds,omitempty"`
 }
 
 // PatchDeploymentParams defines parameters for PatchDeployment.
 type PatchDeploymentParams struct {
-	// ValidateOnly Only check the request, and answer what would be.
+	// ValidateOnly Only check the request, and answer with the result that it would have.
 	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
 // PatchDeploymentTierParams defines parameters for PatchDeploymentTier.
 type PatchDeploymentTierParams struct {
-	// ValidateOnly Only check the request, and answer what would be.
+	// ValidateOnly Only check the request, and answer with the result that it would have.
 	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
 // ListDeploymentEventsParams defines parameters for ListDeploymentEvents.
 type ListDeploymentEventsParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor A position; only later events are returned. `Last-Event-ID` goes before it.
+	// Cursor A position; only later events are returned. `Last-Event-ID` takes precedence over it.
 	Cursor *EventCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// From Where to begin without a position, at the oldest event that is kept or at what happens from now on.
+	// From Where to begin without a position: at the oldest event that is kept, or with new events.
 	From *EventFrom `form:"from,omitempty" json:"from,omitempty"`
 
 	// LastEventID The position after the last event that arrived; only later events are sent.
@@ -2409,78 +2411,78 @@ type ListDeploymentEventsParams struct {
 
 // PatchDeploymentResourceTiersParams defines parameters for PatchDeploymentResourceTiers.
 type PatchDeploymentResourceTiersParams struct {
-	// ValidateOnly Only check the request, and answer what would be.
+	// ValidateOnly Only check the request, and answer with the result that it would have.
 	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
 type ListRevisionsParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset How many items to pass over; the `offset` of the page before.
+	// Offset The number of items to skip: the `offset` of the previous page.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
-	// `offset` is ignored.
+	// Cursor The `cursor` of the previous page. Unlike an `offset`, it does not drift when items are created or deleted meanwhile. With a `cursor`, the `offset` is
+	// ignored.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Status One status, or several with commas between them.
+	// Status One status, or several statuses, separated by commas.
 	Status *string `form:"status,omitempty" json:"status,omitempty"`
 
-	// RemoteReconciled Whether a listener runs it.
+	// RemoteReconciled Only items that a listener runs (true), or only items that no listener runs (false).
 	RemoteReconciled *RemoteReconciled `form:"remote_reconciled,omitempty" json:"remote_reconciled,omitempty"`
 }
 
 // GetRevisionParams defines parameters for GetRevision.
 type GetRevisionParams struct {
-	// Wait Wait for the end of the revision, for up to so many seconds; a server may answer earlier, after 25 s for example. The
-	// answer is the revision as it is then.
+	// Wait Wait for the end of the revision for up to this number of seconds. A server may answer earlier, for example after 25 s. The answer is the state of
+	// the revision at that moment.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // ListRevisionLogsParams defines parameters for ListRevisionLogs.
 type ListRevisionLogsParams struct {
-	// Type Whether the output of the build is meant, or that of the agent.
+	// Type Selects the output of the build or of the agent.
 	Type LogKind `form:"type" json:"type"`
 
-	// StartTime Only lines from then on.
+	// StartTime Only lines of this time or later.
 	StartTime *string `form:"start_time,omitempty" json:"start_time,omitempty"`
 
-	// EndTime Only lines until then.
+	// EndTime Only lines of this time or earlier.
 	EndTime *string `form:"end_time,omitempty" json:"end_time,omitempty"`
 
-	// Order Whether the oldest lines come first, as they do unless told otherwise, or the newest.
+	// Order Whether the oldest lines (the default) or the newest lines come first.
 	Order *LogOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Limit The most lines to return.
+	// Limit The largest number of lines to return.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset The `next_offset` of the page before, or the `id` of a line to go on behind.
+	// Offset The `next_offset` of the previous page, or the `id` of the line after which to continue.
 	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Query Only lines that hold this text; capitals make no difference.
+	// Query Only lines that contain this text. Case does not matter.
 	Query *LogQuery `form:"query,omitempty" json:"query,omitempty"`
 
-	// Level Only lines of this level, or of a more serious one.
+	// Level Only lines of this level or of a more serious level.
 	Level *LogLevel `form:"level,omitempty" json:"level,omitempty"`
 
 	// RunID Only lines that name this run.
 	RunID *LogRun `form:"run_id,omitempty" json:"run_id,omitempty"`
 
-	// LastEventID The `id` of the last line that arrived; a stream goes on behind it.
+	// LastEventID The `id` of the last line that arrived; a stream continues after it.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor A position; only later events are returned. `Last-Event-ID` goes before it.
+	// Cursor A position; only later events are returned. `Last-Event-ID` takes precedence over it.
 	Cursor *EventCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// From Where to begin without a position, at the oldest event that is kept or at what happens from now on.
+	// From Where to begin without a position: at the oldest event that is kept, or with new events.
 	From *EventFrom `form:"from,omitempty" json:"from,omitempty"`
 
 	// LastEventID The position after the last event that arrived; only later events are sent.
@@ -2489,28 +2491,28 @@ type ListEventsParams struct {
 
 // ListForgeInstallationsParams defines parameters for ListForgeInstallations.
 type ListForgeInstallationsParams struct {
-	// PageSize The most items to return.
+	// PageSize The largest number of items to return.
 	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListForgeInstallationRepositoriesParams defines parameters for ListForgeInstallationRepositories.
 type ListForgeInstallationRepositoriesParams struct {
-	// PageSize The most items to return.
+	// PageSize The largest number of items to return.
 	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListGitCredentialsParams defines parameters for ListGitCredentials.
 type ListGitCredentialsParams struct {
-	// PageSize The most items to return.
+	// PageSize The largest number of items to return.
 	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -2523,11 +2525,11 @@ type ReceivePushHookParams struct {
 	XHubSignature256 *string `json:"X-Hub-Signature-256,omitempty"`
 	XGitlabEvent     *string `json:"X-Gitlab-Event,omitempty"`
 
-	// XGitlabToken The secret itself, in place of a signature.
+	// XGitlabToken The secret itself, instead of a signature.
 	XGitlabToken     *string `json:"X-Gitlab-Token,omitempty"`
 	XGitlabEventUUID *string `json:"X-Gitlab-Event-UUID,omitempty"`
 
-	// IdempotencyKey GitLab's id of the delivery, from version 17.4. It is the same when the event is sent again.
+	// IdempotencyKey GitLab's id of the delivery, from version 17.4. It is the same if the event is sent again.
 	IdempotencyKey *GitlabDelivery `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2547,60 +2549,60 @@ type ConfirmInstallationParams struct {
 	Code           *string `form:"code,omitempty" json:"code,omitempty"`
 	InstallationID *int64  `form:"installation_id,omitempty" json:"installation_id,omitempty"`
 
-	// SecFetchSite Browsers say whose page has sent it.
+	// SecFetchSite Browsers state here which page has sent the request.
 	SecFetchSite *string `json:"Sec-Fetch-Site,omitempty"`
 }
 
 // ListInstallationsParams defines parameters for ListInstallations.
 type ListInstallationsParams struct {
-	// PageSize The most items to return.
+	// PageSize The largest number of items to return.
 	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListInstallationRepositoriesParams defines parameters for ListInstallationRepositories.
 type ListInstallationRepositoriesParams struct {
-	// PageSize The most items to return.
+	// PageSize The largest number of items to return.
 	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the previous page.
 	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListListenersParams defines parameters for ListListeners.
 type ListListenersParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset How many items to pass over; the `offset` of the page before.
+	// Offset The number of items to skip: the `offset` of the previous page.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
-	// `offset` is ignored.
+	// Cursor The `cursor` of the previous page. Unlike an `offset`, it does not drift when items are created or deleted meanwhile. With a `cursor`, the `offset` is
+	// ignored.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListSecretsParams defines parameters for ListSecrets.
 type ListSecretsParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Offset How many items to pass over; the `offset` of the page before.
+	// Offset The number of items to skip: the `offset` of the previous page.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
 
-	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
-	// `offset` is ignored.
+	// Cursor The `cursor` of the previous page. Unlike an `offset`, it does not drift when items are created or deleted meanwhile. With a `cursor`, the `offset` is
+	// ignored.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
-	// Limit The most items to return.
+	// Limit The largest number of items to return.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `cursor` of the page before.
+	// Cursor The `cursor` of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -2717,10 +2719,10 @@ type CreateTrustRuleJSONRequestBody = TrustRuleCreateRequest
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
-	// GetMetrics Show the figures of the workspace's own requests, as Prometheus reads them.
+	// GetMetrics Show the metrics of the workspace's own requests, in the format of Prometheus.
 	// (GET /metrics)
 	GetMetrics(w http.ResponseWriter, r *http.Request)
-	// GetOK Say whether the server takes requests.
+	// GetOK Report whether the server takes requests.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request)
 	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
@@ -2732,22 +2734,22 @@ type ServerInterface interface {
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(w http.ResponseWriter, r *http.Request)
-	// ReceiveGithubWebhook Take an event of the GitHub App.
+	// ReceiveGithubWebhook Receive an event of the GitHub App.
 	// (POST /v1/integrations/github/webhook)
 	ReceiveGithubWebhook(w http.ResponseWriter, r *http.Request, params ReceiveGithubWebhookParams)
 	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
 	// (GET /v1/integrations/github/{integration_id}/repos)
 	ListGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
-	// FindDeploymentLogs Read what the agent of the revision that serves printed, or that of the newest while none does.
+	// FindDeploymentLogs Read the output of the agent of the serving revision, or of the newest revision while no revision serves.
 	// (POST /v1/projects/{deployment_id}/deploy_logs)
 	FindDeploymentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
-	// FindBuildLogs Read what a revision's build printed.
+	// FindBuildLogs Read the output of a revision's build.
 	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs)
 	FindBuildLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
-	// FindAgentLogs Read what a revision's agent printed.
+	// FindAgentLogs Read the output of a revision's agent.
 	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs)
 	FindAgentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
-	// ListAPIKeys List the workspace's API keys, the oldest first.
+	// ListAPIKeys List the workspace's API keys, the oldest key first.
 	// (GET /v2/api-keys)
 	ListAPIKeys(w http.ResponseWriter, r *http.Request)
 	// CreateAPIKey Make an API key.
@@ -2756,25 +2758,25 @@ type ServerInterface interface {
 	// RevokeAPIKey Revoke an API key.
 	// (DELETE /v2/api-keys/{key_id})
 	RevokeAPIKey(w http.ResponseWriter, r *http.Request, keyID KeyID)
-	// ListAuditLog List who changed what in the workspace, newest first.
+	// ListAuditLog List the changes in the workspace and the callers that made them, newest first.
 	// (GET /v2/audit-log)
 	ListAuditLog(w http.ResponseWriter, r *http.Request, params ListAuditLogParams)
-	// ListAgentConnections List the tokens that an agent may use beside those that were made for it.
+	// ListAgentConnections List the tokens that an agent may use besides the tokens that were made for it.
 	// (GET /v2/auth/agents/{agent_id}/connections)
 	ListAgentConnections(w http.ResponseWriter, r *http.Request, agentID AgentID)
-	// CreateAgentConnection Let an agent use a token. Only its owner can.
+	// CreateAgentConnection Let an agent use a token. Only the owner of the token can do this.
 	// (POST /v2/auth/agents/{agent_id}/connections)
 	CreateAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID)
 	// DeleteAgentConnection Take a token from an agent.
 	// (DELETE /v2/auth/agents/{agent_id}/connections/{connection_id})
 	DeleteAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID, connectionID string)
-	// Authenticate Get a token that may do what is asked for, or the address where the user consents.
+	// Authenticate Get a token with the requested scopes, or the address where the user consents.
 	// (POST /v2/auth/authenticate)
 	Authenticate(w http.ResponseWriter, r *http.Request)
-	// AuthCallback Where a provider sends the user's browser back to.
+	// AuthCallback Receive the user's browser back from a provider.
 	// (GET /v2/auth/callback/{provider_id})
 	AuthCallback(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthCallbackParams)
-	// FinishAuth Hand in what a provider sent to a page of the client's own.
+	// FinishAuth Hand in the data that a provider sent to a page of the client's own.
 	// (POST /v2/auth/callback/{provider_id})
 	FinishAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID)
 	// ListAuthProviders List the OAuth providers, by `provider_id`.
@@ -2795,40 +2797,40 @@ type ServerInterface interface {
 	// PatchAuthProvider Change an OAuth provider.
 	// (PATCH /v2/auth/providers/{provider_id})
 	PatchAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID)
-	// AuthSetup Where a provider sends the browser of a user who has installed an app or changed its installation.
+	// AuthSetup Receive the browser of a user who has installed an app or changed its installation.
 	// (GET /v2/auth/setup/{provider_id})
 	AuthSetup(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthSetupParams)
-	// ListTokenEvents List what happened to a user's tokens, newest first.
+	// ListTokenEvents List the events of a user's tokens, newest first.
 	// (GET /v2/auth/token-events)
 	ListTokenEvents(w http.ResponseWriter, r *http.Request, params ListTokenEventsParams)
-	// DeleteAuthTokens Delete all tokens that a user has of a provider, each as if by itself.
+	// DeleteAuthTokens Delete all tokens that a user has of a provider, each token separately.
 	// (DELETE /v2/auth/tokens)
 	DeleteAuthTokens(w http.ResponseWriter, r *http.Request, params DeleteAuthTokensParams)
 	// ListAuthTokens List a user's tokens, without their values, oldest first.
 	// (GET /v2/auth/tokens)
 	ListAuthTokens(w http.ResponseWriter, r *http.Request, params ListAuthTokensParams)
-	// CheckAuthToken Say whether a user has a token of a provider that can be used.
+	// CheckAuthToken Report whether a user has a usable token of a provider.
 	// (GET /v2/auth/tokens/exists)
 	CheckAuthToken(w http.ResponseWriter, r *http.Request, params CheckAuthTokenParams)
 	// ImportAuthToken Store a token that was obtained elsewhere.
 	// (POST /v2/auth/tokens/import)
 	ImportAuthToken(w http.ResponseWriter, r *http.Request)
-	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each as if by itself.
+	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each token separately.
 	// (DELETE /v2/auth/tokens/workspace/slack)
 	DeleteSlackTokens(w http.ResponseWriter, r *http.Request)
-	// CheckSlackTokens Say whether any user of the workspace has a token of a provider of the type `slack`.
+	// CheckSlackTokens Report whether any user of the workspace has a token of a provider of the type `slack`.
 	// (GET /v2/auth/tokens/workspace/slack/exists)
 	CheckSlackTokens(w http.ResponseWriter, r *http.Request)
 	// DeleteAuthToken Revoke a token at its provider and delete it.
 	// (DELETE /v2/auth/tokens/{token_id})
 	DeleteAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params DeleteAuthTokenParams)
-	// PatchAuthToken Change what is noted of a token.
+	// PatchAuthToken Change the metadata of a token.
 	// (PATCH /v2/auth/tokens/{token_id}/metadata)
 	PatchAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params PatchAuthTokenParams)
 	// WaitForAuth Wait until the user has consented.
 	// (GET /v2/auth/wait/{auth_id})
 	WaitForAuth(w http.ResponseWriter, r *http.Request, authID string, params WaitForAuthParams)
-	// ListDeploymentLogs Read what a build or an agent of a deployment printed.
+	// ListDeploymentLogs Read the output of a build or an agent of a deployment.
 	// (GET /v2/deployment-logs)
 	ListDeploymentLogs(w http.ResponseWriter, r *http.Request, params ListDeploymentLogsParams)
 	// DeleteDeployments Remove several deployments.
@@ -2840,7 +2842,7 @@ type ServerInterface interface {
 	// CreateDeployment Create a deployment and its first revision.
 	// (POST /v2/deployments)
 	CreateDeployment(w http.ResponseWriter, r *http.Request, params CreateDeploymentParams)
-	// CountFreeDeployments Count the workspace's deployments of the type `dev_free`.
+	// CountFreeDeployments Count the workspace's deployments of the types `dev_free` and `dev_free_zero`.
 	// (GET /v2/deployments/free-count)
 	CountFreeDeployments(w http.ResponseWriter, r *http.Request)
 	// DeleteDeployment Remove a deployment.
@@ -2855,10 +2857,10 @@ type ServerInterface interface {
 	// PatchDeploymentTier Change the sizes of a deployment, as `resource-tiers` does.
 	// (PATCH /v2/deployments/{deployment_id}/deployment-tier)
 	PatchDeploymentTier(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentTierParams)
-	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
+	// ListDeploymentEvents List the events of a deployment and its revisions, or follow them.
 	// (GET /v2/deployments/{deployment_id}/events)
 	ListDeploymentEvents(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListDeploymentEventsParams)
-	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
+	// GetPushHook Read how a repository can report pushes if no GitHub App watches it.
 	// (GET /v2/deployments/{deployment_id}/push-hook)
 	GetPushHook(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// CreatePushToken Let a client push images for a deployment.
@@ -2882,10 +2884,10 @@ type ServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
-	// ExplainRevision Say why a revision failed, and what to change.
+	// ExplainRevision Explain why a revision failed and what to change.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
 	ExplainRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
-	// ListRevisionLogs Read what a revision's build or agent printed.
+	// ListRevisionLogs Read the output of a revision's build or agent.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params ListRevisionLogsParams)
 	// PromoteRevision Promote a canary before its time is over.
@@ -2903,10 +2905,10 @@ type ServerInterface interface {
 	// UndeleteDeployment Undo the deletion of a deployment within its recovery window.
 	// (POST /v2/deployments/{deployment_id}/undelete)
 	UndeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
-	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
+	// RequestUploadURL Get an address for an upload of the sources of a deployment of `internal_source`.
 	// (POST /v2/deployments/{deployment_id}/upload-url)
 	RequestUploadURL(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
-	// ListEvents List what happened in the workspace, or follow it.
+	// ListEvents List the events of the workspace, or follow them.
 	// (GET /v2/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
 	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
@@ -2939,10 +2941,10 @@ type ServerInterface interface {
 	// PatchGitCredential Change credentials for a git host.
 	// (PATCH /v2/integrations/git/credentials/{integration_id})
 	PatchGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
-	// ReceivePushHook Take a push of one repository, for one deployment.
+	// ReceivePushHook Receive a push of one repository, for one deployment.
 	// (POST /v2/integrations/git/hooks/{workspace_id}/{deployment_id})
 	ReceivePushHook(w http.ResponseWriter, r *http.Request, workspaceID string, deploymentID DeploymentID, params ReceivePushHookParams)
-	// AskAboutInstallation Where GitHub sends the browser of who has installed the App.
+	// AskAboutInstallation Receive the browser of a user who has installed the App from GitHub.
 	// (GET /v2/integrations/github/callback)
 	AskAboutInstallation(w http.ResponseWriter, r *http.Request, params AskAboutInstallationParams)
 	// ConfirmInstallation Connect an installation with the workspace that its link was made for.
@@ -2981,7 +2983,7 @@ type ServerInterface interface {
 	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
 	// (POST /v2/listeners/{listener_id}/claim)
 	ClaimListenerWork(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
-	// DiagnoseListener See why a listener does not do its part.
+	// DiagnoseListener Find out why a listener does not do its work.
 	// (GET /v2/listeners/{listener_id}/diagnostics)
 	DiagnoseListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
 	// RenewListenerSession Renew the session while no claim is open.
@@ -2990,13 +2992,13 @@ type ServerInterface interface {
 	// EndListenerSession End the session, so that the next process need not wait until it runs out.
 	// (POST /v2/listeners/{listener_id}/leave)
 	EndListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
-	// AppendListenerLogs Hand in what an agent has printed.
+	// AppendListenerLogs Hand in the output of an agent.
 	// (POST /v2/listeners/{listener_id}/logs)
 	AppendListenerLogs(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
-	// ListListenerReleases List what the listener is to run, the oldest revision first.
+	// ListListenerReleases List the releases that the listener must run, the oldest revision first.
 	// (POST /v2/listeners/{listener_id}/releases)
 	ListListenerReleases(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
-	// ReportListenerRelease Report how far an order is, or what became of a release.
+	// ReportListenerRelease Report the progress of an order, or a change of a release.
 	// (POST /v2/listeners/{listener_id}/report)
 	ReportListenerRelease(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
 	// ListSecrets List the workspace's secrets, by name.
@@ -3011,16 +3013,16 @@ type ServerInterface interface {
 	// GetSecret Read a secret, without its values.
 	// (GET /v2/secrets/{secret_name})
 	GetSecret(w http.ResponseWriter, r *http.Request, secretName SecretName)
-	// PatchSecret Set and take away values of a secret.
+	// PatchSecret Set and remove values of a secret.
 	// (PATCH /v2/secrets/{secret_name})
 	PatchSecret(w http.ResponseWriter, r *http.Request, secretName SecretName)
 	// ListWebhooks List the workspace's webhooks, oldest first.
 	// (GET /v2/webhooks)
 	ListWebhooks(w http.ResponseWriter, r *http.Request)
-	// CreateWebhook Have an address told of events.
+	// CreateWebhook Register an address to which the server sends events.
 	// (POST /v2/webhooks)
 	CreateWebhook(w http.ResponseWriter, r *http.Request)
-	// DeleteWebhook Delete a webhook. What is on its way to it is not sent any more.
+	// DeleteWebhook Delete a webhook. Its outstanding messages are not sent any more.
 	// (DELETE /v2/webhooks/{webhook_id})
 	DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
 	// GetWebhook Read a webhook.
@@ -3029,7 +3031,7 @@ type ServerInterface interface {
 	// PatchWebhook Change a webhook.
 	// (PATCH /v2/webhooks/{webhook_id})
 	PatchWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
-	// ListWebhookDeliveries List what a webhook was sent, newest first. Deliveries are kept for 30 days.
+	// ListWebhookDeliveries List the messages that a webhook was sent, newest first. Deliveries are kept for 30 days.
 	// (GET /v2/webhooks/{webhook_id}/deliveries)
 	ListWebhookDeliveries(w http.ResponseWriter, r *http.Request, webhookID WebhookID, params ListWebhookDeliveriesParams)
 	// ReplayWebhookDelivery Send a message once more, under its own `webhook-id`.
@@ -3041,7 +3043,7 @@ type ServerInterface interface {
 	// TestWebhook Send a webhook the message `webhook.test`.
 	// (POST /v2/webhooks/{webhook_id}/test)
 	TestWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
-	// GetWorkspace Read the workspace, and what the caller is in it.
+	// GetWorkspace Read the workspace and the role of the caller in it.
 	// (GET /v2/workspaces/current)
 	GetWorkspace(w http.ResponseWriter, r *http.Request)
 	// PatchWorkspace Give the workspace another name.
@@ -3062,7 +3064,7 @@ type ServerInterface interface {
 	// PatchMember Give a member another role.
 	// (PATCH /v2/workspaces/current/members/{member_id})
 	PatchMember(w http.ResponseWriter, r *http.Request, memberID MemberID)
-	// ListTrustRules List the rules that let jobs of CI services in, the oldest first.
+	// ListTrustRules List the rules that let jobs of CI services in, the oldest rule first.
 	// (GET /v2/workspaces/current/trust-rules)
 	ListTrustRules(w http.ResponseWriter, r *http.Request)
 	// CreateTrustRule Let jobs of a CI service in.
@@ -10681,10 +10683,10 @@ func (response DeleteTrustRule204Response) VisitDeleteTrustRuleResponse(w http.R
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
-	// GetMetrics Show the figures of the workspace's own requests, as Prometheus reads them.
+	// GetMetrics Show the metrics of the workspace's own requests, in the format of Prometheus.
 	// (GET /metrics)
 	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
-	// GetOK Say whether the server takes requests.
+	// GetOK Report whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
 	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
@@ -10696,22 +10698,22 @@ type StrictServerInterface interface {
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(ctx context.Context, request ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error)
-	// ReceiveGithubWebhook Take an event of the GitHub App.
+	// ReceiveGithubWebhook Receive an event of the GitHub App.
 	// (POST /v1/integrations/github/webhook)
 	ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubWebhookRequestObject) (ReceiveGithubWebhookResponseObject, error)
 	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
 	// (GET /v1/integrations/github/{integration_id}/repos)
 	ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error)
-	// FindDeploymentLogs Read what the agent of the revision that serves printed, or that of the newest while none does.
+	// FindDeploymentLogs Read the output of the agent of the serving revision, or of the newest revision while no revision serves.
 	// (POST /v1/projects/{deployment_id}/deploy_logs)
 	FindDeploymentLogs(ctx context.Context, request FindDeploymentLogsRequestObject) (FindDeploymentLogsResponseObject, error)
-	// FindBuildLogs Read what a revision's build printed.
+	// FindBuildLogs Read the output of a revision's build.
 	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs)
 	FindBuildLogs(ctx context.Context, request FindBuildLogsRequestObject) (FindBuildLogsResponseObject, error)
-	// FindAgentLogs Read what a revision's agent printed.
+	// FindAgentLogs Read the output of a revision's agent.
 	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs)
 	FindAgentLogs(ctx context.Context, request FindAgentLogsRequestObject) (FindAgentLogsResponseObject, error)
-	// ListAPIKeys List the workspace's API keys, the oldest first.
+	// ListAPIKeys List the workspace's API keys, the oldest key first.
 	// (GET /v2/api-keys)
 	ListAPIKeys(ctx context.Context, request ListAPIKeysRequestObject) (ListAPIKeysResponseObject, error)
 	// CreateAPIKey Make an API key.
@@ -10720,25 +10722,25 @@ type StrictServerInterface interface {
 	// RevokeAPIKey Revoke an API key.
 	// (DELETE /v2/api-keys/{key_id})
 	RevokeAPIKey(ctx context.Context, request RevokeAPIKeyRequestObject) (RevokeAPIKeyResponseObject, error)
-	// ListAuditLog List who changed what in the workspace, newest first.
+	// ListAuditLog List the changes in the workspace and the callers that made them, newest first.
 	// (GET /v2/audit-log)
 	ListAuditLog(ctx context.Context, request ListAuditLogRequestObject) (ListAuditLogResponseObject, error)
-	// ListAgentConnections List the tokens that an agent may use beside those that were made for it.
+	// ListAgentConnections List the tokens that an agent may use besides the tokens that were made for it.
 	// (GET /v2/auth/agents/{agent_id}/connections)
 	ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error)
-	// CreateAgentConnection Let an agent use a token. Only its owner can.
+	// CreateAgentConnection Let an agent use a token. Only the owner of the token can do this.
 	// (POST /v2/auth/agents/{agent_id}/connections)
 	CreateAgentConnection(ctx context.Context, request CreateAgentConnectionRequestObject) (CreateAgentConnectionResponseObject, error)
 	// DeleteAgentConnection Take a token from an agent.
 	// (DELETE /v2/auth/agents/{agent_id}/connections/{connection_id})
 	DeleteAgentConnection(ctx context.Context, request DeleteAgentConnectionRequestObject) (DeleteAgentConnectionResponseObject, error)
-	// Authenticate Get a token that may do what is asked for, or the address where the user consents.
+	// Authenticate Get a token with the requested scopes, or the address where the user consents.
 	// (POST /v2/auth/authenticate)
 	Authenticate(ctx context.Context, request AuthenticateRequestObject) (AuthenticateResponseObject, error)
-	// AuthCallback Where a provider sends the user's browser back to.
+	// AuthCallback Receive the user's browser back from a provider.
 	// (GET /v2/auth/callback/{provider_id})
 	AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error)
-	// FinishAuth Hand in what a provider sent to a page of the client's own.
+	// FinishAuth Hand in the data that a provider sent to a page of the client's own.
 	// (POST /v2/auth/callback/{provider_id})
 	FinishAuth(ctx context.Context, request FinishAuthRequestObject) (FinishAuthResponseObject, error)
 	// ListAuthProviders List the OAuth providers, by `provider_id`.
@@ -10759,40 +10761,40 @@ type StrictServerInterface interface {
 	// PatchAuthProvider Change an OAuth provider.
 	// (PATCH /v2/auth/providers/{provider_id})
 	PatchAuthProvider(ctx context.Context, request PatchAuthProviderRequestObject) (PatchAuthProviderResponseObject, error)
-	// AuthSetup Where a provider sends the browser of a user who has installed an app or changed its installation.
+	// AuthSetup Receive the browser of a user who has installed an app or changed its installation.
 	// (GET /v2/auth/setup/{provider_id})
 	AuthSetup(ctx context.Context, request AuthSetupRequestObject) (AuthSetupResponseObject, error)
-	// ListTokenEvents List what happened to a user's tokens, newest first.
+	// ListTokenEvents List the events of a user's tokens, newest first.
 	// (GET /v2/auth/token-events)
 	ListTokenEvents(ctx context.Context, request ListTokenEventsRequestObject) (ListTokenEventsResponseObject, error)
-	// DeleteAuthTokens Delete all tokens that a user has of a provider, each as if by itself.
+	// DeleteAuthTokens Delete all tokens that a user has of a provider, each token separately.
 	// (DELETE /v2/auth/tokens)
 	DeleteAuthTokens(ctx context.Context, request DeleteAuthTokensRequestObject) (DeleteAuthTokensResponseObject, error)
 	// ListAuthTokens List a user's tokens, without their values, oldest first.
 	// (GET /v2/auth/tokens)
 	ListAuthTokens(ctx context.Context, request ListAuthTokensRequestObject) (ListAuthTokensResponseObject, error)
-	// CheckAuthToken Say whether a user has a token of a provider that can be used.
+	// CheckAuthToken Report whether a user has a usable token of a provider.
 	// (GET /v2/auth/tokens/exists)
 	CheckAuthToken(ctx context.Context, request CheckAuthTokenRequestObject) (CheckAuthTokenResponseObject, error)
 	// ImportAuthToken Store a token that was obtained elsewhere.
 	// (POST /v2/auth/tokens/import)
 	ImportAuthToken(ctx context.Context, request ImportAuthTokenRequestObject) (ImportAuthTokenResponseObject, error)
-	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each as if by itself.
+	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each token separately.
 	// (DELETE /v2/auth/tokens/workspace/slack)
 	DeleteSlackTokens(ctx context.Context, request DeleteSlackTokensRequestObject) (DeleteSlackTokensResponseObject, error)
-	// CheckSlackTokens Say whether any user of the workspace has a token of a provider of the type `slack`.
+	// CheckSlackTokens Report whether any user of the workspace has a token of a provider of the type `slack`.
 	// (GET /v2/auth/tokens/workspace/slack/exists)
 	CheckSlackTokens(ctx context.Context, request CheckSlackTokensRequestObject) (CheckSlackTokensResponseObject, error)
 	// DeleteAuthToken Revoke a token at its provider and delete it.
 	// (DELETE /v2/auth/tokens/{token_id})
 	DeleteAuthToken(ctx context.Context, request DeleteAuthTokenRequestObject) (DeleteAuthTokenResponseObject, error)
-	// PatchAuthToken Change what is noted of a token.
+	// PatchAuthToken Change the metadata of a token.
 	// (PATCH /v2/auth/tokens/{token_id}/metadata)
 	PatchAuthToken(ctx context.Context, request PatchAuthTokenRequestObject) (PatchAuthTokenResponseObject, error)
 	// WaitForAuth Wait until the user has consented.
 	// (GET /v2/auth/wait/{auth_id})
 	WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error)
-	// ListDeploymentLogs Read what a build or an agent of a deployment printed.
+	// ListDeploymentLogs Read the output of a build or an agent of a deployment.
 	// (GET /v2/deployment-logs)
 	ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error)
 	// DeleteDeployments Remove several deployments.
@@ -10804,7 +10806,7 @@ type StrictServerInterface interface {
 	// CreateDeployment Create a deployment and its first revision.
 	// (POST /v2/deployments)
 	CreateDeployment(ctx context.Context, request CreateDeploymentRequestObject) (CreateDeploymentResponseObject, error)
-	// CountFreeDeployments Count the workspace's deployments of the type `dev_free`.
+	// CountFreeDeployments Count the workspace's deployments of the types `dev_free` and `dev_free_zero`.
 	// (GET /v2/deployments/free-count)
 	CountFreeDeployments(ctx context.Context, request CountFreeDeploymentsRequestObject) (CountFreeDeploymentsResponseObject, error)
 	// DeleteDeployment Remove a deployment.
@@ -10819,10 +10821,10 @@ type StrictServerInterface interface {
 	// PatchDeploymentTier Change the sizes of a deployment, as `resource-tiers` does.
 	// (PATCH /v2/deployments/{deployment_id}/deployment-tier)
 	PatchDeploymentTier(ctx context.Context, request PatchDeploymentTierRequestObject) (PatchDeploymentTierResponseObject, error)
-	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
+	// ListDeploymentEvents List the events of a deployment and its revisions, or follow them.
 	// (GET /v2/deployments/{deployment_id}/events)
 	ListDeploymentEvents(ctx context.Context, request ListDeploymentEventsRequestObject) (ListDeploymentEventsResponseObject, error)
-	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
+	// GetPushHook Read how a repository can report pushes if no GitHub App watches it.
 	// (GET /v2/deployments/{deployment_id}/push-hook)
 	GetPushHook(ctx context.Context, request GetPushHookRequestObject) (GetPushHookResponseObject, error)
 	// CreatePushToken Let a client push images for a deployment.
@@ -10846,10 +10848,10 @@ type StrictServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error)
-	// ExplainRevision Say why a revision failed, and what to change.
+	// ExplainRevision Explain why a revision failed and what to change.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
 	ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error)
-	// ListRevisionLogs Read what a revision's build or agent printed.
+	// ListRevisionLogs Read the output of a revision's build or agent.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error)
 	// PromoteRevision Promote a canary before its time is over.
@@ -10867,10 +10869,10 @@ type StrictServerInterface interface {
 	// UndeleteDeployment Undo the deletion of a deployment within its recovery window.
 	// (POST /v2/deployments/{deployment_id}/undelete)
 	UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error)
-	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
+	// RequestUploadURL Get an address for an upload of the sources of a deployment of `internal_source`.
 	// (POST /v2/deployments/{deployment_id}/upload-url)
 	RequestUploadURL(ctx context.Context, request RequestUploadURLRequestObject) (RequestUploadURLResponseObject, error)
-	// ListEvents List what happened in the workspace, or follow it.
+	// ListEvents List the events of the workspace, or follow them.
 	// (GET /v2/events)
 	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
 	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
@@ -10903,10 +10905,10 @@ type StrictServerInterface interface {
 	// PatchGitCredential Change credentials for a git host.
 	// (PATCH /v2/integrations/git/credentials/{integration_id})
 	PatchGitCredential(ctx context.Context, request PatchGitCredentialRequestObject) (PatchGitCredentialResponseObject, error)
-	// ReceivePushHook Take a push of one repository, for one deployment.
+	// ReceivePushHook Receive a push of one repository, for one deployment.
 	// (POST /v2/integrations/git/hooks/{workspace_id}/{deployment_id})
 	ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error)
-	// AskAboutInstallation Where GitHub sends the browser of who has installed the App.
+	// AskAboutInstallation Receive the browser of a user who has installed the App from GitHub.
 	// (GET /v2/integrations/github/callback)
 	AskAboutInstallation(ctx context.Context, request AskAboutInstallationRequestObject) (AskAboutInstallationResponseObject, error)
 	// ConfirmInstallation Connect an installation with the workspace that its link was made for.
@@ -10945,7 +10947,7 @@ type StrictServerInterface interface {
 	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
 	// (POST /v2/listeners/{listener_id}/claim)
 	ClaimListenerWork(ctx context.Context, request ClaimListenerWorkRequestObject) (ClaimListenerWorkResponseObject, error)
-	// DiagnoseListener See why a listener does not do its part.
+	// DiagnoseListener Find out why a listener does not do its work.
 	// (GET /v2/listeners/{listener_id}/diagnostics)
 	DiagnoseListener(ctx context.Context, request DiagnoseListenerRequestObject) (DiagnoseListenerResponseObject, error)
 	// RenewListenerSession Renew the session while no claim is open.
@@ -10954,13 +10956,13 @@ type StrictServerInterface interface {
 	// EndListenerSession End the session, so that the next process need not wait until it runs out.
 	// (POST /v2/listeners/{listener_id}/leave)
 	EndListenerSession(ctx context.Context, request EndListenerSessionRequestObject) (EndListenerSessionResponseObject, error)
-	// AppendListenerLogs Hand in what an agent has printed.
+	// AppendListenerLogs Hand in the output of an agent.
 	// (POST /v2/listeners/{listener_id}/logs)
 	AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error)
-	// ListListenerReleases List what the listener is to run, the oldest revision first.
+	// ListListenerReleases List the releases that the listener must run, the oldest revision first.
 	// (POST /v2/listeners/{listener_id}/releases)
 	ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error)
-	// ReportListenerRelease Report how far an order is, or what became of a release.
+	// ReportListenerRelease Report the progress of an order, or a change of a release.
 	// (POST /v2/listeners/{listener_id}/report)
 	ReportListenerRelease(ctx context.Context, request ReportListenerReleaseRequestObject) (ReportListenerReleaseResponseObject, error)
 	// ListSecrets List the workspace's secrets, by name.
@@ -10975,16 +10977,16 @@ type StrictServerInterface interface {
 	// GetSecret Read a secret, without its values.
 	// (GET /v2/secrets/{secret_name})
 	GetSecret(ctx context.Context, request GetSecretRequestObject) (GetSecretResponseObject, error)
-	// PatchSecret Set and take away values of a secret.
+	// PatchSecret Set and remove values of a secret.
 	// (PATCH /v2/secrets/{secret_name})
 	PatchSecret(ctx context.Context, request PatchSecretRequestObject) (PatchSecretResponseObject, error)
 	// ListWebhooks List the workspace's webhooks, oldest first.
 	// (GET /v2/webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
-	// CreateWebhook Have an address told of events.
+	// CreateWebhook Register an address to which the server sends events.
 	// (POST /v2/webhooks)
 	CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error)
-	// DeleteWebhook Delete a webhook. What is on its way to it is not sent any more.
+	// DeleteWebhook Delete a webhook. Its outstanding messages are not sent any more.
 	// (DELETE /v2/webhooks/{webhook_id})
 	DeleteWebhook(ctx context.Context, request DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error)
 	// GetWebhook Read a webhook.
@@ -10993,7 +10995,7 @@ type StrictServerInterface interface {
 	// PatchWebhook Change a webhook.
 	// (PATCH /v2/webhooks/{webhook_id})
 	PatchWebhook(ctx context.Context, request PatchWebhookRequestObject) (PatchWebhookResponseObject, error)
-	// ListWebhookDeliveries List what a webhook was sent, newest first. Deliveries are kept for 30 days.
+	// ListWebhookDeliveries List the messages that a webhook was sent, newest first. Deliveries are kept for 30 days.
 	// (GET /v2/webhooks/{webhook_id}/deliveries)
 	ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error)
 	// ReplayWebhookDelivery Send a message once more, under its own `webhook-id`.
@@ -11005,7 +11007,7 @@ type StrictServerInterface interface {
 	// TestWebhook Send a webhook the message `webhook.test`.
 	// (POST /v2/webhooks/{webhook_id}/test)
 	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
-	// GetWorkspace Read the workspace, and what the caller is in it.
+	// GetWorkspace Read the workspace and the role of the caller in it.
 	// (GET /v2/workspaces/current)
 	GetWorkspace(ctx context.Context, request GetWorkspaceRequestObject) (GetWorkspaceResponseObject, error)
 	// PatchWorkspace Give the workspace another name.
@@ -11026,7 +11028,7 @@ type StrictServerInterface interface {
 	// PatchMember Give a member another role.
 	// (PATCH /v2/workspaces/current/members/{member_id})
 	PatchMember(ctx context.Context, request PatchMemberRequestObject) (PatchMemberResponseObject, error)
-	// ListTrustRules List the rules that let jobs of CI services in, the oldest first.
+	// ListTrustRules List the rules that let jobs of CI services in, the oldest rule first.
 	// (GET /v2/workspaces/current/trust-rules)
 	ListTrustRules(ctx context.Context, request ListTrustRulesRequestObject) (ListTrustRulesResponseObject, error)
 	// CreateTrustRule Let jobs of a CI service in.
