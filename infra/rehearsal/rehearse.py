@@ -26,6 +26,8 @@ from botocore.exceptions import ClientError, WaiterError
 
 ROOT = Path(__file__).parent.parent.parent
 BUCKET, STACK = "bucket", "slipway"  # the bucket is that of infra/sam/transform.py
+# The functions that are called. The other functions get an empty program: LocalStack takes most of a stack's time for copies of programs.
+CALLED = {"authorizer", "deployments", "rollout"}
 PATIENCE = 600  # seconds; on a machine that does nothing else a stack takes one
 
 # What LocalStack lacks: resources of these types are left out, so that nothing is proven of them.
@@ -122,23 +124,25 @@ def await_ready(process, address):
 
 
 def upload(s3, template):
-    """Puts what the template names into the bucket, as `sam package` does: definitions of state machines as they are, folders of build/ as archives."""
+    """Puts the files that the template names into the bucket, as `sam package` does: definitions of state machines, and archives of programs."""
     s3.create_bucket(Bucket=BUCKET)
     for resource in template["Resources"].values():
         properties = resource.get("Properties", {})
         for where in (properties.get("Code"), properties.get("Content")):
             if where and "S3Key" in where:
-                s3.put_object(Bucket=BUCKET, Key=where["S3Key"], Body=archive(ROOT / "build" / where["S3Key"]))
+                s3.put_object(Bucket=BUCKET, Key=where["S3Key"], Body=archive(where["S3Key"]))
         if "DefinitionS3Location" in properties:
             key = properties["DefinitionS3Location"]["Key"]
             s3.put_object(Bucket=BUCKET, Key=key, Body=(ROOT / "infra" / "statemachines" / key).read_bytes())
 
 
-def archive(folder):
+def archive(function):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as file:
-        for path in folder.iterdir():
-            file.write(path, path.name)
+        if function in CALLED:
+            file.write(ROOT / "build" / function / "bootstrap", "bootstrap")
+        else:
+            file.writestr("bootstrap", "")
     return content.getvalue()
 
 
