@@ -82,7 +82,10 @@ class Server:
             raise _Refused(400, str(e)) from e
         if invocation.operation == "describe":
             found = {graph_id: await self._describe(source) for graph_id, source in self._sources.items()}
-            await _answer(send, 200, {"graphs": found, "routes": self._app.routes() if self._app is not None else []})
+            description: dict[str, Any] = {"graphs": found}
+            if self._app is not None:
+                description["routes"] = self._app.routes()
+            await _answer(send, 200, description)
             return
         source = self._sources.get(invocation.graph)
         if source is None:
