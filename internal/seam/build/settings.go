@@ -1,6 +1,7 @@
 package build
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -60,8 +61,8 @@ type HTTP struct {
 	Disabled []string `json:"disabled,omitempty"`
 	// CORS are the rules for pages of other origins, nil for the rules of the server.
 	CORS *CORS `json:"cors,omitempty"`
-	// Include and Exclude are patterns of the headers that graphs find in their configuration.
-	// Exclude counts first.
+	// Include and Exclude are patterns, as path.Match reads them, of the headers that graphs
+	// find in their configuration. Exclude counts first.
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
 	// MountPrefix is the prefix of all paths, as "/api", or "" if there is no prefix.
@@ -80,34 +81,15 @@ func (h *HTTP) Header(name string) (shown, said bool) {
 	if h == nil {
 		return false, false
 	}
-	matches := func(pattern string) bool { return matchesHeader(strings.ToLower(pattern), name) }
+	matches := func(pattern string) bool {
+		matched, err := path.Match(strings.ToLower(pattern), name)
+		return matched && err == nil // the build refuses a pattern that has an error
+	}
 	if slices.ContainsFunc(h.Exclude, matches) {
 		return false, true
 	}
 	shown = slices.ContainsFunc(h.Include, matches)
 	return shown, shown
-}
-
-// matchesHeader reports whether a pattern matches a whole name. In the pattern, * stands for
-// any text.
-func matchesHeader(pattern, name string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return pattern == name
-	}
-	name, ok := strings.CutPrefix(name, first)
-	if !ok {
-		return false
-	}
-	for {
-		if matchesHeader(rest, name) {
-			return true
-		}
-		if name == "" {
-			return false
-		}
-		name = name[1:]
-	}
 }
 
 // CORS is the value of the key http.cors. A list that is nil leaves the choice to the server.

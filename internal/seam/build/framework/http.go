@@ -2,6 +2,7 @@ package framework
 
 import (
 	"encoding/json"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -63,7 +64,7 @@ func (p *parser) http() {
 
 // app reads the path of the repository's own application.
 func (p *parser) app(value json.RawMessage) string {
-	if len(value) == 0 || !asks(value) {
+	if !asks(value) {
 		return ""
 	}
 	var path string
@@ -120,19 +121,24 @@ func (p *parser) cors(http map[string]json.RawMessage) *build.CORS {
 
 // headers reads which headers graphs see.
 func (p *parser) headers(http map[string]json.RawMessage, asked *build.HTTP) {
-	const path = "http.configurable_headers"
-	fields := p.objectIn(http, "configurable_headers", path, `{"include": ["x-user-id"], "exclude": ["authorization"]}`, headerKeys)
+	const member = "http.configurable_headers"
+	fields := p.objectIn(http, "configurable_headers", member, `{"include": ["x-user-id"], "exclude": ["authorization"]}`, headerKeys)
 	for _, spelling := range []string{"", "s"} {
 		var include, exclude []string
-		p.member(fields, path, "include"+spelling, &include)
-		p.member(fields, path, "exclude"+spelling, &exclude)
+		p.member(fields, member, "include"+spelling, &include)
+		p.member(fields, member, "exclude"+spelling, &exclude)
 		asked.Include, asked.Exclude = append(asked.Include, include...), append(asked.Exclude, exclude...)
+	}
+	for _, pattern := range slices.Concat(asked.Include, asked.Exclude) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			p.problem("http.configurable_headers: the pattern %q cannot be used: %v", pattern, err)
+		}
 	}
 }
 
 // httpRemarks adds remarks about the members of http that have no effect here.
 func (p *parser) httpRemarks(fields map[string]json.RawMessage) {
-	if asks(orNull(fields["logging_headers"])) {
+	if asks(fields["logging_headers"]) {
 		p.remark("http.logging_headers", "the server logs no headers at all")
 	}
 	var order string
@@ -144,12 +150,4 @@ func (p *parser) httpRemarks(fields map[string]json.RawMessage) {
 	default:
 		p.problem(`http.middleware_order: must be "auth_first" or "middleware_first"`)
 	}
-}
-
-// orNull returns a value, or null if there is no value.
-func orNull(value json.RawMessage) json.RawMessage {
-	if len(value) == 0 {
-		return json.RawMessage("null")
-	}
-	return value
 }

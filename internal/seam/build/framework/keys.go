@@ -148,7 +148,7 @@ func (p *parser) graphKeys(id string, value json.RawMessage) {
 // description reads the description of a graph, which the graph's assistant shows.
 func (p *parser) description(id string, value json.RawMessage) {
 	var text string
-	if len(value) == 0 || !asks(value) {
+	if !asks(value) {
 		return
 	}
 	if json.Unmarshal(value, &text) != nil {
@@ -168,8 +168,11 @@ func (p *parser) description(id string, value json.RawMessage) {
 	}
 }
 
-// asks reports whether a value asks for anything.
+// asks reports whether a value asks for anything. A value that is not there asks for nothing.
 func asks(value json.RawMessage) bool {
+	if len(value) == 0 {
+		return false
+	}
 	var anything any
 	if json.Unmarshal(value, &anything) != nil {
 		return true

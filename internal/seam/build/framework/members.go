@@ -16,7 +16,7 @@ func (p *parser) object(name, example string, known map[string]string) map[strin
 // objectIn is object for a member of an object. path is the name of the member in problems.
 func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example string, known map[string]string) map[string]json.RawMessage {
 	value := of[name]
-	if len(value) == 0 || !asks(value) {
+	if !asks(value) {
 		return nil
 	}
 	var fields map[string]json.RawMessage

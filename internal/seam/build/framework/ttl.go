@@ -73,7 +73,7 @@ func (p *parser) minutes(fields map[string]json.RawMessage, path string) *float6
 		p.problem("%s.default_ttl: must be more than 0 and at most %d minutes", path, maxTTL)
 	}
 	for _, name := range []string{"sweep_interval_minutes", "sweep_limit"} {
-		if p.member(fields, path, name, &sweep); asks(orNull(fields[name])) {
+		if p.member(fields, path, name, &sweep); asks(fields[name]) {
 			p.remark(path+"."+name, ownSweeps)
 		}
 	}
