@@ -32,10 +32,10 @@ PATIENCE = 600  # seconds; on a machine that does nothing else a stack takes one
 
 # What LocalStack lacks: resources of these types are left out, so that nothing is proven of them.
 LACKS = {
-    "AWS::CloudWatch::Dashboard": "dashboards are drawn by nobody",
+    "AWS::CloudWatch::Dashboard": "no dashboards",
     "AWS::CodeBuild::Project": "no builds",
     "AWS::ECS::Cluster": "no containers",
-    "AWS::Lambda::EventInvokeConfig": "failed calls are not kept",
+    "AWS::Lambda::EventInvokeConfig": "no destinations of failed calls",
     "AWS::Logs::MetricFilter": "no metrics of log lines",
     "AWS::WAFv2::WebACL": "no firewall",
     "AWS::WAFv2::WebACLAssociation": "no firewall",
@@ -48,7 +48,7 @@ class Failed(Exception):
 
 
 class Clients:
-    """Makes clients of a LocalStack, and knows what it has said."""
+    """Makes clients of a LocalStack, and reads its log."""
 
     def __init__(self, address, log):
         self.address, self.log = address, log
@@ -65,7 +65,7 @@ class Clients:
 
 @contextlib.contextmanager
 def localstack():
-    """Runs LocalStack in host mode and yields what makes clients of it."""
+    """Runs LocalStack in host mode and yields its Clients."""
     with socket.socket() as free, tempfile.TemporaryDirectory() as home:
         free.bind(("127.0.0.1", 0))
         address = "127.0.0.1:%d" % free.getsockname()[1]
@@ -96,7 +96,7 @@ def localstack():
 
 
 def offer_packages(files):
-    """Has LocalStack use what is installed, where it would download it: DynamoDB Local, a Java for it, and what serves the streams of tables."""
+    """Makes LocalStack use installed programs in place of downloads: DynamoDB Local, a Java for it, and the server of the tables' streams."""
     libraries = next((ROOT / ".tools" / "dynamodb-local").glob("*/DynamoDBLocal-*.jar")).parent
     java, jar = files / "java/21/bin/java", files / "dynamodb-local/2/DynamoDBLocal.jar"
     for file in (java, jar):
@@ -246,7 +246,7 @@ def await_answer(ask, is_wanted):
 
 
 def without(template):
-    """Returns the template without what LocalStack lacks; what refers to that gets an ARN."""
+    """Returns the template without the resources that LocalStack lacks; references to them become ARNs."""
     left_out = {name for name, resource in template["Resources"].items() if resource["Type"] in LACKS}
 
     def named(reference):

@@ -55,7 +55,7 @@ type place struct {
 // authentication because browsers send them without credentials. AnyOrigin stands for all
 // origins.
 func (m *Mux) AllowOrigins(prefix string, allowed ...string) {
-	m.places = append(m.places, place{prefix: prefix, rules: Origins{Allowed: allowed}})
+	m.AllowOriginsOf(prefix, nil, allowed...)
 }
 
 // AllowOriginsOf is AllowOrigins for a prefix where some paths have rules of their own, which

@@ -1,6 +1,6 @@
 """The repository's own HTTP application: the agent server sends it the requests that are for it, and this module hands them to it.
 
-It runs on the loop of the graphs, with which it may share clients and locks, so that an application that blocks stops no answer to GET /ping.
+The application runs on the loop of the graphs, because it may share clients and locks with them. So an application that blocks does not stop the answers to GET /ping.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from .loopback import reaching
 
 Message = MutableMapping[str, Any]
 
-# PREFIX is what the agent server puts before the paths of the application.
+# PREFIX is the prefix that the agent server puts before the paths of the application.
 PREFIX = "/app"
 # Headers that begin so are the platform's.
 _OWN = b"x-slipway-"
@@ -39,16 +39,16 @@ class Application:
         self._lifespan: _Lifespan | None = None
 
     def routes(self) -> list[dict[str, Any]]:
-        """What the application has in the place of the agent server's routes."""
-        found = []
+        """Returns the routes that the application has in place of routes of the agent server."""
+        replacing = []
         for route in getattr(self._app, "routes", None) or []:
             pattern = getattr(getattr(route, "path_regex", None), "pattern", None)
             # The documents of the agent server's interface stay where they are.
             if pattern is None or getattr(route, "path", None) == "/openapi.json" or not hasattr(route, "matches") or type(route).__name__ == "WebSocketRoute":
                 continue
             below = self._root + pattern.removeprefix("^")
-            found.append({"methods": sorted(getattr(route, "methods", None) or ()), "pattern": "^" + below})
-        return found
+            replacing.append({"methods": sorted(getattr(route, "methods", None) or ()), "pattern": "^" + below})
+        return replacing
 
     def start(self) -> None:
         self._lifespan = _Lifespan(self._app, self._state)
@@ -89,12 +89,12 @@ def load_application(config: Config, graphs: GraphLoop) -> Application | None:
     return Application(path, app, str(config.http.get("mount_prefix") or "").rstrip("/"), graphs)
 
 
-# Middleware that has nothing to do on the routes of the agent server, which does the same or needs it not.
+# Middleware that the routes of the agent server do not need: the agent server does the same work, or the work concerns the own routes only.
 _OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware", "HTTPSRedirectMiddleware")
 
 
 def refuse_middleware(path: str, app: Any) -> None:
-    """The public server applies the application's middleware to its own routes, too. What would then be missing there is told by name."""
+    """Refuses middleware by name that would be missing on the agent server's routes: the public server applies the application's middleware to these routes, too."""
     names = [getattr(getattr(m, "cls", None), "__name__", str(m)) for m in getattr(app, "user_middleware", None) or []]
     if others := [name for name in names if name not in _OWN_ROUTES_ONLY]:
         raise UserError(
@@ -104,17 +104,17 @@ def refuse_middleware(path: str, app: Any) -> None:
 
 
 class _Lifespan:
-    """Tells an application that it starts and stops, in one task, as the ASGI specification has it."""
+    """Sends an application the events of its start and its end, in one task, as the ASGI specification asks."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], state: dict[str, Any]) -> None:
         self._app, self._state = app, state
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._asked: asyncio.Queue[Message] = asyncio.Queue()
-        self._told: asyncio.Queue[Message] = asyncio.Queue()
+        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._answers: asyncio.Queue[Message] = asyncio.Queue()
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self._state}
-        self._task = asyncio.create_task(_run(self._app, scope, self._asked.get, self._told.put))
+        self._task = asyncio.create_task(_run(self._app, scope, self._events.get, self._answers.put))
         if (answer := await self._ask("lifespan.startup")) is not None and answer["type"] == "lifespan.startup.failed":
             raise UserError(f"http.app: the application has not started: {answer.get('message') or 'its lifespan has failed'}")
 
@@ -123,14 +123,14 @@ class _Lifespan:
             await self._ask("lifespan.shutdown")
 
     async def _ask(self, kind: str) -> Message | None:
-        """The answer of the application; None if it has no lifespan, and ends without a word."""
+        """Returns the answer of the application, None if the application has no lifespan and ends without an answer."""
         assert self._task is not None
-        await self._asked.put({"type": kind})
-        told = asyncio.create_task(self._told.get())
-        await asyncio.wait((told, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if told.done():
-            return told.result()
-        told.cancel()
+        await self._events.put({"type": kind})
+        answer = asyncio.create_task(self._answers.get())
+        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        answer.cancel()
         return None
 
 
@@ -139,7 +139,7 @@ async def _run(app: Callable[..., Awaitable[None]], *arguments: Any) -> None:
 
 
 def _from(loop: asyncio.AbstractEventLoop, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Lets another loop call what belongs to this one."""
+    """Returns a function that another loop can call, and that runs call on this loop."""
 
     async def crossing(*arguments: Any) -> Any:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_call(call, *arguments), loop))
@@ -152,7 +152,7 @@ async def _call(call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
 
 
 def _user(scope: Message) -> User | None:
-    """Whom the platform has let in."""
+    """Returns the user that the platform has let in, None if nobody was checked."""
     caller = _header(scope, b"x-slipway-caller")
     return User(json.loads(base64.urlsafe_b64decode(caller))) if caller else None
 
@@ -162,7 +162,7 @@ def _header(scope: Message, name: bytes) -> bytes:
 
 
 class _Credentials:
-    """What Starlette's request.auth has."""
+    """The value of Starlette's request.auth."""
 
     def __init__(self, user: User) -> None:
         self.scopes = ["authenticated", *(user.permissions or [])]

@@ -91,8 +91,9 @@ func (s *Store) Bound(room Room) { s.room = room }
 // being received.
 func (s *Store) Size(workspace string) int64 {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.receiving[workspace] + disk.Taken(filepath.Join(s.root.Name(), workspace), math.MaxInt64)
+	receiving := s.receiving[workspace]
+	s.mu.Unlock()
+	return receiving + disk.Taken(filepath.Join(s.root.Name(), workspace), math.MaxInt64)
 }
 
 // reserve counts the bytes that a request may bring, for as long as it is received, and asks
