@@ -51,6 +51,11 @@ func (t *Translator) growBlock(m *message, index int, delta any) {
 
 // addText appends to a block of text, or of reasoning.
 func (t *Translator) addText(m *message, key, kind, text string) {
+	t.addQuoted(m, key, kind, text, nil)
+}
+
+// addQuoted is addText for a text that the log has as the JSON string quoted, if it is not nil.
+func (t *Translator) addQuoted(m *message, key, kind, text string, quoted json.RawMessage) {
 	if text == "" {
 		return
 	}
@@ -68,7 +73,10 @@ func (t *Translator) addText(m *message, key, kind, text string) {
 	data := append(make([]byte, 0, len(text)+envelope), `{"event":"content-block-delta","index":`...)
 	data = strconv.AppendInt(data, int64(index), 10)
 	data = append(data, `,"delta":{"type":"`+kind+`-delta","`+kind+`":`...)
-	data = append(data, record.Encode(text)...)
+	if quoted == nil {
+		quoted = record.Encode(text)
+	}
+	data = append(data, quoted...)
 	data = append(append(data, '}'), m.tail...)
 	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: data})
 }

@@ -35,6 +35,9 @@ type message struct {
 	tail []byte
 	// nameless says that the agent gave the message no id.
 	nameless bool
+	// plain is what the chunks of the message repeat, found in one of the first learnt chunks.
+	plain  plain
+	learnt int
 }
 
 // chunkHead holds the members that are read of a message, or of a piece of a message.
@@ -102,6 +105,9 @@ func (h chunkHead) role() string {
 // type, so a message finishes at the latest when its node finishes. Results of tools have a
 // channel of their own.
 func (t *Translator) chunk(data json.RawMessage, namespace []string) {
+	if t.plainChunk(data, namespace) {
+		return
+	}
 	var head chunkHead
 	var beside json.RawMessage
 	pair := []any{&head, &beside}
@@ -122,6 +128,7 @@ func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 		}
 	}
 	t.addTo(m, head, false)
+	m.learn(data, head)
 	if head.Position == "last" {
 		t.finishMessage(m, false)
 	}

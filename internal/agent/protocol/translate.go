@@ -32,6 +32,8 @@ type Translator struct {
 	at       int64
 	out      []Event
 	size     int
+	// remaining is how many events of the part are not translated yet, or are being translated.
+	remaining int
 
 	// begun says that the run's first lifecycle event was made.
 	begun bool
@@ -63,7 +65,8 @@ const sendBytes = 64 << 10
 // Translate hands the events of a part that the reader wants to send, several at a time. It
 // calls send at least once, even if there are no events.
 func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]Event) error) error {
-	for _, event := range part.Events {
+	for i, event := range part.Events {
+		t.remaining = len(part.Events) - i
 		t.position, t.index = event.Position, 0
 		t.at = milliseconds(event.At)
 		if err := t.take(ctx, event); err != nil {
@@ -107,6 +110,9 @@ func (t *Translator) emit(e Event) {
 		e.ID = eventID(t.run.Run, e.Seq)
 	}
 	if t.filter.Wants(e) {
+		if t.out == nil {
+			t.out = make([]Event, 0, t.remaining)
+		}
 		t.out = append(t.out, e)
 		t.size += len(e.Data)
 	}

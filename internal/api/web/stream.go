@@ -203,7 +203,7 @@ func (s *Stream) write() error {
 // oneLine replaces line breaks because they would end the field. In JSON they can only be space
 // between tokens.
 func oneLine(text []byte) []byte {
-	if !bytes.ContainsAny(text, "\r\n") {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
 		return text
 	}
 	return bytes.Map(func(r rune) rune {
