@@ -175,6 +175,46 @@ func TestARunThatGoesWhileItsReaderComesBack(t *testing.T) {
 	f.wantRoots(f.read(everything(), &all[len(all)-1].Seq, 1), next.Run+" running", next.Run+" completed")
 }
 
+// rollingBack is a table that calls a function when a reader begins to watch an item.
+type rollingBack struct {
+	table.Table
+	key  atomic.Pointer[table.Key]
+	roll func()
+}
+
+func (r *rollingBack) Watch(key table.Key) table.Watcher {
+	if at := r.key.Load(); at != nil && *at == key && r.key.CompareAndSwap(at, nil) {
+		r.roll()
+	}
+	return r.Table.Watch(key)
+}
+
+// TestARunThatIsRolledBackAsItsReaderComes checks that such a run, of which the reader has no
+// event, changes no number of the runs that never began.
+func TestARunThatIsRolledBackAsItsReaderComes(t *testing.T) {
+	t.Parallel()
+	tb := &rollingBack{Table: testtable.Open(t, clock.System)}
+	f := newFixtureOn(t, tb)
+	neverBegan := func() run.Run {
+		r := f.create(run.Request{})
+		f.must(f.runs.Cancel(t.Context(), r.Ref, run.ActionInterrupt))
+		return r
+	}
+	first := neverBegan()
+	a := f.claim(f.create(run.Request{}))
+	tb.roll = func() { f.must(f.runs.Cancel(t.Context(), a.Run.Ref, run.ActionRollback)) }
+	tb.key.Store(new(a.Run.Key()))
+	present := f.reads(everything(), new(int64))
+	all := present.next(1)
+	second := neverBegan()
+	all = append(all, present.next(1)...)
+	f.wantRoots(all, first.Run+" running", first.Run+" interrupted", second.Run+" running", second.Run+" interrupted")
+	f.wantOrder(all)
+	if diff := cmp.Diff(all, f.read(everything(), new(int64), 2)); diff != "" {
+		t.Errorf("events (-present +late):\n%s", diff)
+	}
+}
+
 // TestANumberOfARunThatWasRolledBack checks that such a number is not behind the end: a reader
 // that has it sees no event again.
 func TestANumberOfARunThatWasRolledBack(t *testing.T) {

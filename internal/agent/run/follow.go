@@ -245,10 +245,11 @@ func (f *follower) follow(ctx context.Context, run Run) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	f.done, f.early = run.Run, 0
+	f.done = run.Run
 	if !begun {
 		return nil
 	}
+	f.early = 0
 	if run, err = f.atItsEnd(ctx, run); err != nil {
 		return err
 	}
