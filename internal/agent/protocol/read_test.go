@@ -215,6 +215,58 @@ func TestARunThatIsRolledBackAsItsReaderComes(t *testing.T) {
 	}
 }
 
+// halting is a table whose transactions fail after a number of them.
+type halting struct {
+	table.Table
+	left atomic.Int64
+}
+
+func (h *halting) Transact(ctx context.Context, writes ...table.Write) error {
+	if h.left.Add(-1) < 0 {
+		return errors.New("the process dies")
+	}
+	return h.Table.Transact(ctx, writes...) //nolint:wrapcheck // the table's own
+}
+
+// TestADelayedRunThatIsBeingRemoved checks that such a run hides no later run, whose id is
+// smaller, from a reader that finds the removal under way.
+func TestADelayedRunThatIsBeingRemoved(t *testing.T) {
+	t.Parallel()
+	tb := &halting{Table: testtable.Open(t, clock.System)}
+	tb.left.Store(1000)
+	f := newFixtureOn(t, tb)
+	early := f.create(run.Request{})
+	f.must(f.runs.Cancel(t.Context(), early.Ref, run.ActionInterrupt))
+	f.create(run.Request{})
+	delayed := f.create(run.Request{After: time.Hour})
+	tb.left.Store(1)
+	_, _ = f.runs.CancelThread(t.Context(), f.ref, run.ActionRollback) // the removal has begun
+	tb.left.Store(1000)
+	var next run.Run
+	var seen []string
+	done := errors.New("done")
+	err := f.runs.Attend(t.Context(), f.ref, new(run.ReaderPosition), func(part run.Part) error {
+		if part.Run.Run == early.Run {
+			_, err := f.runs.Seal(t.Context(), f.ref)
+			f.must(err)
+			next = f.does(run.Request{})
+		}
+		if part.Ended {
+			seen = append(seen, part.Run.Run)
+		}
+		if part.Ended && part.Run.Run == next.Run {
+			return done
+		}
+		return nil
+	})
+	if !errors.Is(err, done) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{early.Run, next.Run}, seen); diff != "" || next.Run > delayed.Run {
+		t.Errorf("the removed run is %s, the ends (-want +got):\n%s", delayed.Run, diff)
+	}
+}
+
 // TestANumberOfARunThatWasRolledBack checks that such a number is not behind the end: a reader
 // that has it sees no event again.
 func TestANumberOfARunThatWasRolledBack(t *testing.T) {

@@ -23,7 +23,7 @@ func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition
 	}
 	f := follower{Store: s, ref: ref, emit: emit, shows: true, made: t.Created}
 	if from != nil {
-		err = f.find(ctx, *from)
+		err = f.find(ctx, t.Lock, *from)
 	} else {
 		err = f.beginAt(ctx, t.Lock)
 	}

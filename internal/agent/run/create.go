@@ -299,7 +299,13 @@ func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bo
 // the runs that were sealed, overtaken or removed. The active run precedes them too, unless it is
 // delayed.
 func predecessor(lock thread.Lock, delayed bool) string {
-	last := max(lock.Tail, lock.Sealed, lock.Overtaken, lock.CutTo)
+	return max(lasting(lock, delayed), lock.CutTo)
+}
+
+// lasting is predecessor without the runs that are being removed. Once these runs are gone, a new
+// run may go before a removed run that was delayed.
+func lasting(lock thread.Lock, delayed bool) string {
+	last := max(lock.Tail, lock.Sealed, lock.Overtaken)
 	if !delayed {
 		last = max(last, lock.Run)
 	}

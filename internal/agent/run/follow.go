@@ -61,7 +61,14 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 	f := follower{Store: s, ref: ref, emit: emit}
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
-	if err := f.find(ctx, from); err != nil {
+	t, err := s.threads.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		err = f.find(ctx, t.Lock, from)
+	}
+	if err != nil {
 		return err
 	}
 	return f.all(ctx, w)
@@ -142,7 +149,8 @@ type follower struct {
 	emit func(Part) error
 	// made is when the thread was created, zero before this time is known.
 	made time.Time
-	// done is the last run whose events the reader has completely.
+	// done is the last run whose events the reader has completely. It is never a run that was
+	// removed: a run that is created later may go before a removed run that was delayed.
 	done string
 	// position is the position at which the last run that began has ended. early counts the
 	// later runs that never began. They are handed over if shows is true.
@@ -155,7 +163,7 @@ type follower struct {
 const followPage = 32
 
 // find sets done to the last run before the position. It searches from the newest run back.
-func (f *follower) find(ctx context.Context, from ReaderPosition) error {
+func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPosition) error {
 	if from.Position == 0 {
 		return nil
 	}
@@ -167,11 +175,11 @@ func (f *follower) find(ctx context.Context, from ReaderPosition) error {
 			return fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
-			run, err := decodeOn(f.ref, item, thread.Lock{})
+			run, err := decodeOn(f.ref, item, lock)
 			if err != nil {
 				return err
 			}
-			if run.Attempt > 0 && run.Status.Final() && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
+			if run.Attempt > 0 && run.Status.Final() && run.Status != Removed && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
 				f.done, f.position = run.Run, run.Position
 				return nil
 			}
@@ -202,10 +210,12 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-
 				return nil, nil, err
 			case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
 				return &run, nil, nil
+			case run.Status == Removed:
+				continue
 			}
-			// The run never began, or it is being removed.
+			// The run never began.
 			now := f.now()
-			if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > predecessor(t.Lock, t.Lock.Due.After(now)) {
+			if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > lasting(t.Lock, t.Lock.Due.After(now)) {
 				return nil, time.After(wait), nil
 			}
 			if err := f.skip(run); err != nil {
@@ -219,12 +229,9 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-
 	}
 }
 
-// skip passes over a run that has no events.
+// skip passes over a run that never began.
 func (f *follower) skip(run Run) error {
 	f.done = run.Run
-	if run.Status == Removed {
-		return nil
-	}
 	f.early++
 	if !f.shows {
 		return nil
@@ -245,14 +252,16 @@ func (f *follower) follow(ctx context.Context, run Run) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	f.done = run.Run
+	if run, err = f.atItsEnd(ctx, run); err != nil {
+		return err
+	}
+	if run.Status != Removed {
+		f.done = run.Run
+	}
 	if !begun {
 		return nil
 	}
 	f.early = 0
-	if run, err = f.atItsEnd(ctx, run); err != nil {
-		return err
-	}
 	return f.emit(Part{Run: run, Ended: true, Position: f.position})
 }
 

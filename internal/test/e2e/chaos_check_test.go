@@ -173,7 +173,7 @@ func (c *chaos) check(th *thread) {
 	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
 	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)
 	newest := slices.MaxFunc(th.list(c.t), func(a, b runBody) int { return strings.Compare(a.ID, b.ID) })
-	c.checkLifecycles(th, newest.ID, began)
+	c.checkSpectator(th, newest.ID, began)
 }
 
 // checkReadings checks that all readers of a run saw the same events, however often they

@@ -11,9 +11,9 @@ import (
 // spectator is a client that follows a thread in the thread-centric protocol, over all its
 // runs and the deaths of the server.
 type spectator struct {
-	// since is the number of the last event, ids holds the ids of all events.
-	since int64
-	ids   map[string]bool
+	// since is the number of the last event, events holds all events by their ids.
+	since  int64
+	events map[string]string
 	// lifecycles holds the lifecycle events of the runs, by the runs' ids.
 	lifecycles map[string][]string
 }
@@ -63,21 +63,54 @@ func (c *chaos) takes(th *thread, of *spectator, e event) {
 		c.errorf("an event of thread %s: %v: %s", th.ID, err, e.data)
 		return
 	}
-	if read.Seq <= of.since || of.ids[read.ID] {
-		c.errorf("thread %s: the event %.300s comes behind the number %d, and its id was there: %t", th.ID, e.data, of.since, of.ids[read.ID])
+	if _, known := of.events[read.ID]; read.Seq <= of.since || known {
+		c.errorf("thread %s: the event %.300s comes behind the number %d, and its id was there: %t", th.ID, e.data, of.since, known)
 	}
-	of.since, of.ids[read.ID] = read.Seq, true
+	of.since, of.events[read.ID] = read.Seq, e.data
 	if run, name, isRoot := strings.Cut(strings.TrimPrefix(read.ID, "synth:"), ":"); isRoot && strings.HasPrefix(read.ID, "synth:") {
 		of.lifecycles[run] = append(of.lifecycles[run], name)
 	}
 }
 
-// checkLifecycles continues to read until the end of the thread's last run, and checks that
-// each run has a beginning and one end. Runs that never began are numbered by their count: the
-// removal of some of them may hide the ends of other runs from a spectator that was
-// disconnected meanwhile.
-func (c *chaos) checkLifecycles(th *thread, last string, began []runBody) {
-	of := c.spectators[th]
+// newSpectator returns a spectator that has seen nothing yet.
+func newSpectator() *spectator {
+	return &spectator{events: map[string]string{}, lifecycles: map[string][]string{}}
+}
+
+// runOf returns the run to which the id of an event belongs.
+func runOf(id string) string {
+	run, _, _ := strings.Cut(strings.TrimPrefix(id, "synth:"), ":")
+	return run
+}
+
+// checkSpectator continues to read until the end of the thread's last run, and checks that
+// each run has a beginning and one end, and that the spectator has seen each event that a later
+// reader gets. Runs that never began are numbered by their count: the removal of some of
+// them may hide the ends of other runs from a spectator that was disconnected meanwhile.
+func (c *chaos) checkSpectator(th *thread, last string, began []runBody) {
+	of, late := c.spectators[th], newSpectator()
+	c.readOn(th, of, last)
+	c.readOn(th, late, last)
+	runs := map[string]bool{}
+	for _, run := range began {
+		runs[run.ID] = true
+		got := of.lifecycles[run.ID]
+		if len(got) != 2 || got[0] != "running" || !slices.Contains([]string{"completed", "failed", "interrupted"}, got[1]) {
+			c.errorf("the lifecycle of run %s, which is %s, is %v; a later reader gets %v", run.ID, run.Status, got, late.lifecycles[run.ID])
+		}
+	}
+	for id, data := range late.events {
+		if runs[runOf(id)] && of.events[id] != data {
+			c.errorf("thread %s: a later reader gets %.300s; the spectator has seen %.300s", th.ID, data, of.events[id])
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts["protocol events"] += len(of.events)
+}
+
+// readOn reads behind the spectator's last event until the end of a run.
+func (c *chaos) readOn(th *thread, of *spectator, last string) {
 	s, status, err := c.attend(c.t.Context(), th, of)
 	if err != nil || status != http.StatusOK {
 		c.errorf("stream of events of thread %s: status %d, error %v", th.ID, status, err)
@@ -88,13 +121,4 @@ func (c *chaos) checkLifecycles(th *thread, last string, began []runBody) {
 		c.takes(th, of, e)
 		return len(of.lifecycles[last]) > 1
 	})
-	for _, run := range began {
-		got := of.lifecycles[run.ID]
-		if len(got) != 2 || got[0] != "running" || !slices.Contains([]string{"completed", "failed", "interrupted"}, got[1]) {
-			c.errorf("the lifecycle of run %s, which is %s, is %v", run.ID, run.Status, got)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.counts["protocol events"] += len(of.ids)
 }

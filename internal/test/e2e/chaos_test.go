@@ -110,7 +110,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		clients.Go(one.run)
 	}
 	for _, thread := range c.threads {
-		c.spectators[thread] = &spectator{ids: map[string]bool{}, lifecycles: map[string][]string{}}
+		c.spectators[thread] = newSpectator()
 		readers.Go(func() { c.spectate(thread) })
 		readers.Go(func() { c.watch(thread) })
 		readers.Go(func() { c.listen(thread) })
