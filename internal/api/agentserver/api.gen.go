@@ -890,6 +890,9 @@ type Interrupt struct {
 	Value          json.RawMessage `json:"value"`
 }
 
+// MCPMessage A message of JSON-RPC 2.0.
+type MCPMessage = json.RawMessage
+
 // MultitaskStrategy defines model for MultitaskStrategy.
 type MultitaskStrategy string
 
@@ -1557,6 +1560,9 @@ type SetLatestAssistantVersionJSONRequestBody = AssistantLatest
 // ListAssistantVersionsJSONRequestBody defines body for ListAssistantVersions for application/json ContentType.
 type ListAssistantVersionsJSONRequestBody = AssistantVersionList
 
+// SendMCPMessageJSONRequestBody defines body for SendMCPMessage for application/json ContentType.
+type SendMCPMessageJSONRequestBody = MCPMessage
+
 // CreateStatelessRunJSONRequestBody defines body for CreateStatelessRun for application/json ContentType.
 type CreateStatelessRunJSONRequestBody = RunCreate
 
@@ -1679,6 +1685,9 @@ type ServerInterface interface {
 	// GetInfo Show the version and features of the server.
 	// (GET /info)
 	GetInfo(w http.ResponseWriter, r *http.Request)
+	// SendMCPMessage Send a message of the Model Context Protocol.
+	// (POST /mcp)
+	SendMCPMessage(w http.ResponseWriter, r *http.Request)
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams)
@@ -2185,6 +2194,20 @@ func (siw *ServerInterfaceWrapper) GetInfo(w http.ResponseWriter, r *http.Reques
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetInfo(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SendMCPMessage operation middleware
+func (siw *ServerInterfaceWrapper) SendMCPMessage(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SendMCPMessage(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3876,6 +3899,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/count", wrapper.CountAssistants)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/search", wrapper.SearchAssistants)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/info", wrapper.GetInfo)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/mcp", wrapper.SendMCPMessage)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/metrics", wrapper.GetMetrics)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs", wrapper.CreateStatelessRun)
@@ -4247,6 +4271,36 @@ func (response GetInfo200JSONResponse) VisitGetInfoResponse(w http.ResponseWrite
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type SendMCPMessageRequestObject struct {
+	Body *SendMCPMessageJSONRequestBody
+}
+
+type SendMCPMessageResponseObject interface {
+	VisitSendMCPMessageResponse(w http.ResponseWriter) error
+}
+
+type SendMCPMessage200JSONResponse MCPMessage
+
+func (response SendMCPMessage200JSONResponse) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SendMCPMessage202Response struct {
+}
+
+func (response SendMCPMessage202Response) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	w.WriteHeader(202)
+	return nil
 }
 
 type GetMetricsRequestObject struct {
@@ -5639,6 +5693,9 @@ type StrictServerInterface interface {
 	// GetInfo Show the version and features of the server.
 	// (GET /info)
 	GetInfo(ctx context.Context, request GetInfoRequestObject) (GetInfoResponseObject, error)
+	// SendMCPMessage Send a message of the Model Context Protocol.
+	// (POST /mcp)
+	SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error)
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
@@ -6191,6 +6248,37 @@ func (sh *strictHandler) GetInfo(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetInfoResponseObject); ok {
 		if err := validResponse.VisitGetInfoResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SendMCPMessage operation middleware
+func (sh *strictHandler) SendMCPMessage(w http.ResponseWriter, r *http.Request) {
+	var request SendMCPMessageRequestObject
+
+	var body SendMCPMessageJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SendMCPMessage(ctx, request.(SendMCPMessageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SendMCPMessage")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SendMCPMessageResponseObject); ok {
+		if err := validResponse.VisitSendMCPMessageResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -66,8 +66,8 @@ func mayCancel(r *http.Request) bool {
 }
 
 // searches are the last words of the paths of operations that only read, although they have a
-// body.
-var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events"}
+// body. The call of a tool at /mcp is authorized when the server asks itself for the run.
+var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events", "mcp"}
 
 // authorize lets viewers read, lets agents use the server of their own deployment, and lets
 // all other callers create runs.

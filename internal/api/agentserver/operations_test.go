@@ -106,6 +106,7 @@ var operations = map[string]operation{
 	"PATCH /runs/crons/{cron_id}":                          {body: object{"enabled": true}},
 	"DELETE /runs/crons/{cron_id}":                         {status: http.StatusNoContent, gone: true},
 	"GET /metrics":                                         {},
+	"POST /mcp":                                            {body: object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, reads: true},
 }
 
 // request returns the method and path of an operation on a run, given by its path.

@@ -96,7 +96,7 @@ func Register(mux *web.Mux, config Config) error {
 	}
 	s := server{Config: config, described: &descriptions{}, strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
-	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, opens}, StrictHTTPServerOptions{
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
 	if err := checkRules(contract); err != nil {

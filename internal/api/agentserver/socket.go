@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,23 +28,35 @@ func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestO
 	if !s.WebSockets {
 		return nil, fault.New(fault.Invalid, "This server does not offer: WebSocket. POST streams the events of a thread as server-sent events.")
 	}
-	opening, ok := ctx.Value(openingKey{}).(*http.Request)
-	if !ok {
-		return nil, errors.New("the request that opens a WebSocket is not in its context")
+	opening, err := requestOf(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return threadSocket{server: s, request: opening.WithContext(ctx), thread: path.Dir(path.Dir(opening.URL.Path))}, nil
 }
 
-type openingKey struct{}
+type requestKey struct{}
 
-// opens passes the request itself to the operation that turns it into a WebSocket.
-func opens(next StrictHandlerFunc, operation string) StrictHandlerFunc {
-	if operation != "OpenThreadSocket" {
+// needsRequest are the operations that ask the server in turn, with the client's credentials.
+var needsRequest = []string{"OpenThreadSocket", "SendMCPMessage"}
+
+// keepsRequest passes the request itself to the operations that need it.
+func keepsRequest(next StrictHandlerFunc, operation string) StrictHandlerFunc {
+	if !slices.Contains(needsRequest, operation) {
 		return next
 	}
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
-		return next(context.WithValue(ctx, openingKey{}, r), w, r, request)
+		return next(context.WithValue(ctx, requestKey{}, r), w, r, request)
 	}
+}
+
+// requestOf returns the request that keepsRequest has passed on.
+func requestOf(ctx context.Context) (*http.Request, error) {
+	r, ok := ctx.Value(requestKey{}).(*http.Request)
+	if !ok {
+		return nil, errors.New("the request is not in its own context")
+	}
+	return r, nil
 }
 
 // threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a
@@ -319,7 +332,14 @@ type recording struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
+	// limit is the largest size of the body in bytes, 0 for no limit. full says that the answer was
+	// larger.
+	limit int
+	full  bool
 }
+
+// errFull ends an answer that is larger than its limit.
+var errFull = errors.New("the answer is too large")
 
 // Header returns the header, which no client sees.
 func (r *recording) Header() http.Header {
@@ -339,6 +359,9 @@ func (r *recording) WriteHeader(status int) {
 // Write keeps the body.
 func (r *recording) Write(part []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
+	if r.full = r.full || (r.limit > 0 && r.body.Len()+len(part) > r.limit); r.full {
+		return 0, errFull
+	}
 	return r.body.Write(part)
 }
 

@@ -62,6 +62,7 @@ var modules = map[string][]string{
 	"github.com/google/go-github":                    {"internal/control/integration"},
 	"github.com/google/go-cmp":                       {"internal/seam/build/buildtest", "internal/seam/table/tabletest"},
 	"github.com/google/uuid":                         {"internal/base/id", "internal/api/agentserver", "internal/agent/assistant"},
+	"github.com/modelcontextprotocol/go-sdk":         {"internal/api/agentserver"},
 	"github.com/oapi-codegen/nullable":               {"internal/api/agentserver", "internal/api/controlplane"},
 	"github.com/oapi-codegen/runtime":                {"internal/api/agentserver", "internal/api/controlplane"},
 	"github.com/santhosh-tekuri/jsonschema":          {"internal/api/web"},

@@ -157,8 +157,9 @@ func places(t *testing.T) map[string]place {
 					// An operation that waits names the place where its answer can be
 					// continued, as most streams do.
 					_, streaming := headers["Location"]
-					_, isSocket := o.Responses["101"] // a socket shares the path of a stream
-					streaming = streaming || isSocket || good.Content["text/event-stream"] != nil
+					_, isSocket := o.Responses["101"]         // a socket shares the path of a stream
+					calls := slices.Contains(o.Tags, "Tools") // the call of a tool takes as long as its run
+					streaming = streaming || isSocket || calls || good.Content["text/event-stream"] != nil
 					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
 					at := base + path
 					if slices.Contains(o.Tags, "Store") {

@@ -59,6 +59,7 @@ var undriven = map[string]string{
 	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
 	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
 	"OpenThreadSocket":     "a stack on AWS refuses it after it has authenticated its caller",
+	"SendMCPMessage":       "it asks for what SearchAssistants and, for a call, CreateStatelessRunWait cost",
 	"StreamThreadEvents":   "it reads what StreamThread reads, and outlives its client and its thread until the time of its function is up, so that the stack does not become quiet",
 }
 

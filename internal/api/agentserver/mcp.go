@@ -1,0 +1,196 @@
+package agentserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+const (
+	// mostTools is how many assistants are shown as tools.
+	mostTools = 100
+	// maxToolAnswer is the largest answer of a tool in bytes: the protocol's messages are whole
+	// in memory.
+	maxToolAnswer = 4 << 20
+)
+
+// toolName is the pattern of the names of tools (Model Context Protocol 2025-11-25, "Tools").
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// SendMCPMessage answers a message of the Model Context Protocol.
+func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
+	r, err := requestOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(*request.Body))
+	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
+	tools := toolServer{server: s, request: r, path: "/d/" + served(ctx).Deployment}
+	offers, err := tools.offer(ctx, *request.Body)
+	if refused, ok := errors.AsType[*toolRefusal](err); ok {
+		return refused, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return mcpAnswer{request: r, offers: offers}, nil
+}
+
+// toolServer shows the assistants of a deployment as tools. It asks the server itself, with the
+// credentials of the request: each request is authorized, counted and bounded like a request over
+// HTTP.
+type toolServer struct {
+	server
+	request *http.Request
+	// path is the path of the deployment's agent server.
+	path string
+}
+
+// offer returns the protocol's server for a message. Only messages about tools need the tools.
+func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Server, error) {
+	var asked struct{ Method string }
+	_ = json.Unmarshal(message, &asked) // the protocol's server checks the message
+	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.Version}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	if asked.Method != "tools/list" && asked.Method != "tools/call" {
+		return offers, nil
+	}
+	assistants, err := s.assistants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	described, err := s.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]int{}
+	for _, a := range assistants {
+		names[a.Name]++
+	}
+	for _, a := range assistants {
+		tool := &mcp.Tool{Name: a.ID, Description: a.Description, InputSchema: inputOf(described.Graphs[a.Graph].InputSchema)}
+		if names[a.Name] == 1 && toolName.MatchString(a.Name) {
+			tool.Name = a.Name
+		}
+		offers.AddTool(tool, func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return s.call(ctx, a.ID, call.Params.Arguments)
+		})
+	}
+	return offers, nil
+}
+
+// inputOf returns the schema of a tool's arguments. The protocol demands the schema of an object;
+// a graph without such a schema takes any object.
+func inputOf(schema json.RawMessage) json.RawMessage {
+	var of struct{ Type string }
+	if json.Unmarshal(schema, &of) != nil || of.Type != "object" {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return schema
+}
+
+// toolAssistant is an assistant that is a tool.
+type toolAssistant struct {
+	ID          string `json:"assistant_id"`
+	Graph       string `json:"graph_id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// assistants returns the newest assistants that the caller may see.
+func (s toolServer) assistants(ctx context.Context) (found []toolAssistant, err error) {
+	var answer recording
+	if err := s.ask(ctx, &answer, "/assistants/search", map[string]any{"limit": mostTools}); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), &found); err != nil {
+		return nil, fmt.Errorf("read the assistants: %w", err)
+	}
+	return found, nil
+}
+
+// call makes a run on a thread of its own, and returns its final values.
+func (s toolServer) call(ctx context.Context, assistantID string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	answer := recording{limit: maxToolAnswer}
+	err := s.ask(ctx, &answer, "/runs/wait", map[string]any{"assistant_id": assistantID, "input": arguments, "on_disconnect": "cancel"})
+	if answer.full {
+		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxToolAnswer), true), nil
+	}
+	if refused, ok := errors.AsType[*toolRefusal](err); ok {
+		return said(refused.message(), true), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := bytes.TrimSpace(answer.body.Bytes())
+	var failed struct {
+		Error *struct{ Message string } `json:"__error__"`
+	}
+	if json.Unmarshal(values, &failed) == nil && failed.Error != nil {
+		return said(failed.Error.Message, true), nil
+	}
+	result := said(string(values), false)
+	result.StructuredContent = json.RawMessage(values)
+	return result, nil
+}
+
+// ask posts a request to the server itself. The error is a refusal if the status is not 200.
+func (s toolServer) ask(ctx context.Context, answer *recording, path string, body any) error {
+	if err := s.mux.Ask(ctx, answer, s.request, s.path+path, bytes.NewReader(record.Encode(body))); err != nil {
+		return err
+	}
+	if answer.status != http.StatusOK {
+		return &toolRefusal{answer}
+	}
+	return nil
+}
+
+// toolRefusal is an answer with which the server refused a request to itself.
+type toolRefusal struct{ *recording }
+
+func (r *toolRefusal) Error() string { return r.message() }
+
+// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject: the client gets the
+// refusal as it is.
+func (r *toolRefusal) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	maps.Copy(w.Header(), r.header)
+	w.WriteHeader(r.status)
+	_, err := w.Write(r.body.Bytes())
+	return err
+}
+
+// mcpAnswer is the answer of SendMCPMessage.
+type mcpAnswer struct {
+	request *http.Request
+	offers  *mcp.Server
+}
+
+// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. The credentials of each
+// request protect the server from pages of other origins and from other names of this host, so
+// the package's own protection, which knows no proxies, is off.
+func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
+	}).ServeHTTP(w, a.request)
+	return nil
+}
+
+// said returns a result of a tool.
+func said(text string, failed bool) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: failed}
+}

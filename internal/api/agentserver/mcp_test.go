@@ -1,0 +1,129 @@
+package agentserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// keyed sends a key with each request.
+type keyed string
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(auth.HeaderKey, string(k))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// tools connects a client of the Model Context Protocol with a key.
+func (f *fixture) tools(t *testing.T, key string) *mcp.ClientSession {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: f.URL + f.path("/mcp"), HTTPClient: &http.Client{Transport: keyed(key)}, MaxRetries: -1, DisableStandaloneSSE: true,
+	}, nil)
+	must(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// toolNames returns the names of the tools that the client sees.
+func toolNames(t *testing.T, session *mcp.ClientSession) (found []string) {
+	t.Helper()
+	listed, err := session.ListTools(t.Context(), nil)
+	must(t, err)
+	for _, tool := range listed.Tools {
+		found = append(found, tool.Name)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// TestAssistantsAreTools lists and calls them with the protocol's own client.
+func TestAssistantsAreTools(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventUpdates, object{"model": object{"messages": []any{message("ai", "m", "Hello")}}})
+		return nil
+	})
+	ann := f.call(t, "POST", "/assistants", object{"graph_id": "agent", "name": "Ann", "description": "Answers."}).string("assistant_id")
+	var twins []string
+	for range 2 {
+		twins = append(twins, f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": "twin"}).string("assistant_id"))
+	}
+	spaced := f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": "a name with spaces"}).string("assistant_id")
+	want := append(twins, spaced, "Ann", "agent", "weather")
+	slices.Sort(want)
+	session := f.tools(t, f.key)
+	if diff := cmp.Diff(want, toolNames(t, session)); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"Ann", twins[0]} {
+		answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: hi()["input"]})
+		must(t, err)
+		text, ok := answer.Content[0].(*mcp.TextContent)
+		if !ok || answer.IsError || !strings.Contains(text.Text, "Hello") || answer.StructuredContent == nil {
+			t.Errorf("%s answers %+v", name, answer)
+		}
+	}
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "nobody"}); err == nil {
+		t.Error("a tool that does not exist was called")
+	}
+	wantStatus(t, f.call(t, "DELETE", "/assistants/"+ann, nil), http.StatusNoContent)
+	if slices.Contains(toolNames(t, session), "Ann") {
+		t.Error("a deleted assistant is a tool")
+	}
+}
+
+// TestACallOfAToolFails checks that a client learns why, in the result of the tool.
+func TestACallOfAToolFails(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 5<<20)
+	f := setUp(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		var input struct{ Large bool }
+		must(t, json.Unmarshal(invocation.Input, &input))
+		if input.Large {
+			emit(graph.EventUpdates, object{"model": object{"text": large}})
+			return nil
+		}
+		return errors.New("no weather today")
+	})
+	session := f.tools(t, f.key)
+	for arguments, want := range map[string]string{`{}`: "no weather today", `{"large":true}`: "larger than 4194304 bytes"} {
+		answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "agent", Arguments: json.RawMessage(arguments)})
+		must(t, err)
+		if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, want) {
+			t.Errorf("got %+v, want %q", answer, want)
+		}
+	}
+}
+
+// TestAttackToolsOfOthers checks that a client sees and calls no assistant without a right to it.
+func TestAttackToolsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	initialize := object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+	wantStatus(t, f.send(t, "POST", f.path("/mcp"), initialize, map[string]string{auth.HeaderKey: f.stranger}), http.StatusNotFound)
+	wantStatus(t, f.send(t, "POST", f.path("/mcp"), initialize, nil), http.StatusUnauthorized)
+	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
+	must(t, err)
+	answer, err := f.tools(t, viewer).CallTool(t.Context(), &mcp.CallToolParams{Name: "agent"})
+	must(t, err)
+	if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, "runs:create") {
+		t.Errorf("a viewer gets %+v", answer)
+	}
+	wantStatus(t, f.call(t, "GET", "/mcp", nil), http.StatusMethodNotAllowed)
+	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusUnprocessableEntity)
+}
