@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
+# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
+.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
 .PHONY: bench bench-lambda lint generate verify rehearse release deploy clean
 
 help: ## list the targets
@@ -147,6 +147,9 @@ test-agents: ## deploy the examples and drive them with the client SDKs; needs P
 
 test-shapes: ## interrupt graphs of all shapes with several releases of the framework; needs Python 3 and Node
 	go test -timeout 30m -tags agents -run '^TestShapesOfReleases' ./internal/test/e2e
+
+test-repositories: ## deploy public repositories unchanged, and compare what comes of it with infra/runtimes/COMPATIBILITY.md, or write it with UPDATE=1; ONLY is an expression for some of them, MIRRORS names local mirrors; needs Python 3 and Node
+	go test -timeout 120m -tags repositories -run '^TestRepositories$$' ./internal/test/e2e $(if $(ONLY),-only '$(ONLY)') $(if $(MIRRORS),-mirrors '$(MIRRORS)') $(if $(UPDATE),-update)
 
 test-devserver: ## compare the examples with the framework's own development servers; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh

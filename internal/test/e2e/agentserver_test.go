@@ -1,4 +1,4 @@
-//go:build agents || cli
+//go:build agents || cli || repositories
 
 package e2e_test
 
