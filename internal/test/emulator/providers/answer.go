@@ -3,7 +3,9 @@ package providers
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,10 +43,13 @@ type conversation struct {
 	choice string
 	// format is the schema that the answer must follow, or nil.
 	format json.RawMessage
+	// id is the request's own number: graphs tell messages apart by the ids of answers.
+	id string
 }
 
 // reply is the model's answer: words, or a call of a tool.
 type reply struct {
+	id    string
 	words []string
 	pace  time.Duration
 	call  *call
@@ -57,23 +62,31 @@ func (r reply) text() string { return strings.Join(r.words, "") }
 // answer returns the only answer to a conversation.
 func (c conversation) answer() reply {
 	how := c.how()
+	r := reply{id: c.id}
 	if c.format != nil {
-		return reply{words: []string{encode(plant(c.format, how))}}
+		r.words = []string{encode(plant(c.format, how))}
+		return r
 	}
 	if chosen := c.chosen(); chosen != nil {
-		id := fmt.Sprintf("call_%d_%s", c.called()+1, chosen.Name)
-		return reply{call: &call{id, chosen.Name, encode(plant(chosen.Schema, how))}}
+		r.call = &call{"call_" + c.id, chosen.Name, encode(plant(chosen.Schema, how))}
+		return r
 	}
 	count := quickWords
 	if how == Slowly {
 		count = slowWords
 	}
-	words := strings.SplitAfter("This is the answer: ", " ")
-	words = words[:len(words)-1]
+	r.words, r.pace = []string{"This ", "is ", "the ", "answer: "}, pace
 	for i := range count {
-		words = append(words, fmt.Sprintf("word%d ", i))
+		r.words = append(r.words, fmt.Sprintf("word%d ", i))
 	}
-	return reply{words: words, pace: pace}
+	return r
+}
+
+// number returns a number that is a request's own, as it is the same for the same request only.
+func number(body []byte) string {
+	hash := fnv.New64a()
+	_, _ = hash.Write(body)
+	return strconv.FormatUint(hash.Sum64(), 36)
 }
 
 // how returns the last word of the conversation about the length of its answer.

@@ -32,7 +32,7 @@ func messages(w *writer, body []byte) error {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return err
 	}
-	c := conversation{choice: choice(request.Choice), format: request.Format.Schema}
+	c := conversation{id: number(body), choice: choice(request.Choice), format: request.Format.Schema}
 	if c.format == nil {
 		c.format = request.Config.Format.Schema
 	}
@@ -71,7 +71,7 @@ func sayMessage(w *writer, r reply, stream bool) error {
 	}
 	message := func(reason any, content ...object) object {
 		return object{
-			"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": append([]object{}, content...), "stop_reason": reason, "stop_sequence": nil,
+			"id": "msg_" + r.id, "type": "message", "role": "assistant", "model": model, "content": append([]object{}, content...), "stop_reason": reason, "stop_sequence": nil,
 			"usage": object{"input_tokens": 1, "output_tokens": len(r.words)},
 		}
 	}

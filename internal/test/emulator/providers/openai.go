@@ -33,7 +33,7 @@ func chat(w *writer, body []byte) error {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return err
 	}
-	c := conversation{choice: choice(request.Choice), tools: request.Functions, format: request.Format.Schema.Schema}
+	c := conversation{id: number(body), choice: choice(request.Choice), tools: request.Functions, format: request.Format.Schema.Schema}
 	if request.Format.Type == "json_object" {
 		c.format = json.RawMessage("{}")
 	}
@@ -54,14 +54,14 @@ func chat(w *writer, body []byte) error {
 	usage := object{"prompt_tokens": 1, "completion_tokens": len(r.words), "total_tokens": 1 + len(r.words)}
 	if !request.Stream {
 		w.whole(http.StatusOK, object{
-			"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "usage": usage,
+			"id": "chatcmpl-" + r.id, "object": "chat.completion", "created": 1, "model": model, "usage": usage,
 			"choices": []object{{"index": 0, "message": message, "finish_reason": reason}},
 		})
 		return nil
 	}
 	chunk := func(delta object, reason any, usage any) error {
 		return w.event("", object{
-			"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model, "usage": usage,
+			"id": "chatcmpl-" + r.id, "object": "chat.completion.chunk", "created": 1, "model": model, "usage": usage,
 			"choices": []object{{"index": 0, "delta": delta, "finish_reason": reason}},
 		})
 	}
@@ -127,7 +127,7 @@ func responses(w *writer, body []byte) error {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return err
 	}
-	c := conversation{choice: choice(request.Choice), tools: request.Tools, format: request.Text.Format.Schema}
+	c := conversation{id: number(body), choice: choice(request.Choice), tools: request.Tools, format: request.Text.Format.Schema}
 	c.turns = append(c.turns, turn{role: "system", text: request.Instructions})
 	var items []struct {
 		Type    string          `json:"type"`
@@ -149,13 +149,13 @@ func responses(w *writer, body []byte) error {
 		c.turns = append(c.turns, one)
 	}
 	r := c.answer()
-	item := object{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []object{part(r.text())}}
+	item := object{"type": "message", "id": "msg_" + r.id, "role": "assistant", "status": "completed", "content": []object{part(r.text())}}
 	if r.call != nil {
-		item = object{"type": "function_call", "id": "fc_1", "status": "completed", "call_id": r.call.id, "name": r.call.name, "arguments": r.call.arguments}
+		item = object{"type": "function_call", "id": "fc_" + r.id, "status": "completed", "call_id": r.call.id, "name": r.call.name, "arguments": r.call.arguments}
 	}
 	response := func(status string, output ...object) object {
 		return object{
-			"id": "resp_1", "object": "response", "created_at": 1, "model": model, "status": status, "output": append([]object{}, output...),
+			"id": "resp_" + r.id, "object": "response", "created_at": 1, "model": model, "status": status, "output": append([]object{}, output...),
 			"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": object{}, "parallel_tool_calls": true, "tool_choice": "auto", "tools": []any{},
 			"usage": object{
 				"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": len(r.words),
