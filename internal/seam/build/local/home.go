@@ -96,11 +96,27 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 	dir = b.homeDir(entered)
 	b.homes.mu.Lock()
 	defer b.homes.mu.Unlock()
-	if err := makeDirs(dir, b.keptOf(workspace)); err != nil {
+	if err := makeHome(dir); err != nil {
+		return "", err
+	}
+	if err := makeDirs(b.keptOf(workspace)); err != nil {
 		return "", err
 	}
 	b.homes.of[revision] = entered
 	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
+}
+
+// makeHome makes a home if it is not there yet, with the settings of tools that would disturb each
+// other. Two builds of a workspace may run at a time, and two yarns of the first generation spoil
+// their cache if they both fill it: one of them waits. Other tools do not read these settings.
+func makeHome(dir string) error {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeDirs(dir); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, ".yarnrc"), fmt.Appendf(nil, "--mutex %q\n", "file:"+filepath.Join(dir, ".yarn-mutex")))
 }
 
 // leaveHome notes that a build is gone, and erases the homes that have not been used for long.

@@ -77,6 +77,19 @@ func TestAHomeIsErasedADayAfterTheLastBuildThatUsedIt(t *testing.T) {
 	wantThere(t, false, home, kept)
 }
 
+// TestYarnsOfAWorkspaceWaitForEachOther checks that the first home of a workspace has the setting,
+// and that builds may replace it.
+func TestYarnsOfAWorkspaceWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -q "^--mutex \"file:$HOME/" ~/.yarnrc && echo own >~/.yarnrc`)})
+	spec := buildtest.NewSpec(r.URL())
+	m.build(t, spec)
+	again := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -qx own ~/.yarnrc`)}).URL())
+	again.Workspace = spec.Workspace
+	m.build(t, again)
+}
+
 func TestAHomeThatIsTooLargeGetsNoMoreBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.HomeMB, c.DiskMB = 1, 8 })
