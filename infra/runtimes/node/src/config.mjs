@@ -6,7 +6,7 @@ import { UserError } from "./errors.mjs";
 // elsewhere is not served without what its repository asks for either.
 const SERVED = [
   "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
-  "pip_config_file", "pip_installer", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
+  "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
 ];
 const GRAPH_KEYS = ["path", "description"];
 // The public server takes keys from these variables, too.

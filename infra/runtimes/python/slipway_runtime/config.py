@@ -12,7 +12,7 @@ DEFAULT_NAMES = ("framework.json", "langgraph.json")
 # elsewhere is not served without what its repository asks for either.
 _SERVED = (
     "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
-    "pip_config_file", "pip_installer", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
+    "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
 )
 # The platform sets it to the authentication that it asks about every request.
 AUTH_VARIABLE = "SLIPWAY_AUTH"

@@ -29,6 +29,17 @@ func TestWhatHasNothingToApplyToIsRemarked(t *testing.T) {
 	wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, "image_distro": "alpine"}`}, `- image_distro: must be "debian", "bookworm" or "wolfi"`)
 }
 
+// TestUVMayBeNamed checks both keys with which repositories name their installer.
+func TestUVMayBeNamed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pip_installer", "package_manager"} {
+		if _, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + name + `": "uv"}`}), ""); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + name + `": "poetry"}`}, "- "+name+": packages are installed by uv alone")
+	}
+}
+
 func TestBothFilesMayBeTheSame(t *testing.T) {
 	t.Parallel()
 	text, auth := `{"graphs": {"a": "a.py:a"}}`, `{"graphs": {"a": "a.py:a"}, "auth": {"path": "a.py:auth"}}`
