@@ -8,8 +8,10 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,9 +52,10 @@ class Source:
 
 def load(config: Config) -> dict[str, Source]:
     """Imports every graph. The error has a line for each that cannot be had."""
-    for directory in (config.directory, *(place for d in config.dependencies for place in _places(d))):
+    for directory in (config.directory, *config.dependencies):
         if str(directory) not in sys.path:
             sys.path.append(str(directory))
+    sys.meta_path.append(_Packages([d.resolve() for d in config.dependencies if _is_package(d)]))
     sources, problems = {}, []
     for graph_id, path in config.graphs.items():
         try:
@@ -64,10 +67,22 @@ def load(config: Config) -> dict[str, Source]:
     return sources
 
 
-def _places(dependency: Path) -> list[Path]:
-    """Where modules of a dependency are found. A directory that is a package itself is imported by its name, so that is its parent, too."""
-    is_package = (dependency / "__init__.py").is_file() and not any((dependency / name).is_file() for name in ("pyproject.toml", "setup.py"))
-    return [dependency.resolve().parent, dependency] if is_package else [dependency]
+def _is_package(dependency: Path) -> bool:
+    """A directory that is a package itself, which no installer installs, is imported by its name."""
+    return (dependency / "__init__.py").is_file() and not any((dependency / name).is_file() for name in ("pyproject.toml", "setup.py"))
+
+
+class _Packages(MetaPathFinder):
+    """Finds directories that are packages themselves. Their parents are not in sys.path: directories beside them would hide installed packages."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        self._directories = {directory.name: directory for directory in directories}
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        directory = self._directories.get(fullname)
+        if directory is None:
+            return None
+        return importlib.util.spec_from_file_location(fullname, directory / "__init__.py", submodule_search_locations=[str(directory)])
 
 
 def _load(directory: Path, graph_id: str, path: str) -> Source:

@@ -106,6 +106,9 @@ WAYS = {
     "any arguments": ("anything.py", "./anything.py:make", GRAPH + "def make(*args, **kwargs):\n    return builder"),
     "an object": ("called.py", "./called.py:make", GRAPH + "class Make:\n    async def __call__(self, config, *, runtime=None):\n        return builder\nmake = Make()"),
     "a dependency that is a package": ("shared.py", "./shared.py:graph", GRAPH + "from common.words import READY\ngraph = builder.compile()"),
+    # As with an installed package, whose finder comes after that of sys.path.
+    "beside a dependency that is a package": ("beside.py", "./beside.py:graph", GRAPH + "import importlib.util\n"
+                                              "assert importlib.util.find_spec('unrelated') is None\ngraph = builder.compile()"),
     "functional": ("flow.py", "./flow.py:flow",
                    "from langgraph.func import entrypoint\n@entrypoint()\ndef flow(inputs: dict) -> dict:\n    return {'text': inputs['text'] + '!'}"),
 }
@@ -119,6 +122,7 @@ def test_every_way_to_name_a_graph(tmp_path: Path) -> None:
     write(tmp_path, "broken/__init__.py", "import no_such_module")
     write(tmp_path, "libs/common/__init__.py", "")
     write(tmp_path, "libs/common/words.py", "READY = True")
+    write(tmp_path, "libs/unrelated/src/unrelated/__init__.py", "")
     (tmp_path / "framework.json").write_text(json.dumps({"dependencies": [".", "./libs/common"], "graphs": {name: target for name, (_, target, _) in WAYS.items()}}))
     with Agent(tmp_path) as agent:
         values = {}

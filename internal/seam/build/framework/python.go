@@ -60,7 +60,8 @@ type Environment struct {
 	// Requirements are the lines of the configuration file itself.
 	Requirements string
 	// Inputs are files for the resolver, in order. Packages are directories that are installed
-	// as they are. Path are the directories in which Python finds modules.
+	// as they are. Path are the directories in which Python finds modules; the runtime finds a
+	// directory that is a package itself by its name.
 	Inputs, Packages, Path []string
 	// Locked is the project whose uv.lock pins the versions, nil if no version is pinned.
 	Locked *Locked
@@ -83,9 +84,6 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 		if info, err := root.Stat(dir); err != nil || !info.IsDir() {
 			return e, build.Fail(build.ReasonConfigInvalid, "dependencies: the repository has no directory %q.", dir)
 		}
-		if dir != "." && isPackage(root, dir) {
-			e.Path = append(e.Path, filepath.Dir(dir)) // it is imported by its name
-		}
 		e.Path = append(e.Path, dir)
 		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py"); ok {
 			e.Packages = append(e.Packages, dir)
@@ -95,13 +93,6 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 		}
 	}
 	return e, nil
-}
-
-// isPackage reports whether a directory is a Python package that no installer installs.
-func isPackage(root *os.Root, dir string) bool {
-	_, is := firstOf(root, dir, "__init__.py")
-	_, installed := firstOf(root, dir, "pyproject.toml", "setup.py")
-	return is && !installed
 }
 
 var (
