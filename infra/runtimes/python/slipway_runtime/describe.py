@@ -1,8 +1,9 @@
 """The operation describe: the JSON schemas of a graph, and the graph to draw."""
 
+import contextlib
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from langgraph.pregel import Pregel
@@ -43,7 +44,7 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"checkpoints": True} if drawn and isinstance(graph, Pregel) else {}
     for name, part in parts.items():
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _typed_dicts():
                 warnings.simplefilter("ignore")
                 value = part()
         except Exception as e:  # types that have no schema
@@ -52,6 +53,23 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
         if value:
             found[name] = value
     return found
+
+
+@contextlib.contextmanager
+def _typed_dicts() -> Iterator[None]:
+    """Pydantic has no schema for the TypedDict of the standard library before Python 3.12, because that one keeps too little for checking values. A schema
+    that is only shown needs no more than it keeps. A release of pydantic that is made otherwise is left as it is."""
+    from pydantic._internal import _generate_schema
+
+    supports = getattr(_generate_schema, "_SUPPORTS_TYPEDDICT", True)
+    if supports:
+        yield
+        return
+    _generate_schema._SUPPORTS_TYPEDDICT = True
+    try:
+        yield
+    finally:
+        _generate_schema._SUPPORTS_TYPEDDICT = supports
 
 
 def _state_schema(graph: Pregel) -> dict[str, Any]:

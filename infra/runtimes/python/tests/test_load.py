@@ -186,6 +186,16 @@ def test_the_description(tmp_path: Path) -> None:
         assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
 
 
+@pytest.mark.parametrize("module", ["typing", "typing_extensions"])
+def test_typed_dicts_have_schemas(tmp_path: Path, module: str) -> None:
+    """The standard library's is not good enough for pydantic before Python 3.12, though many repositories use it."""
+    write(tmp_path, "agent.py", f"from {module} import TypedDict\nfrom langgraph.graph import START, StateGraph\nclass Inner(TypedDict):\n    text: str\n"
+          "class State(TypedDict):\n    inner: Inner\ngraph = StateGraph(State).add_node('node', lambda s: s).add_edge(START, 'node').compile()\n", "./agent.py:graph")
+    graph = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]
+    for name in ("input_schema", "output_schema", "state_schema"):
+        assert graph[name]["$defs"]["Inner"]["properties"]["text"]["type"] == "string"
+
+
 def test_a_factory_that_needs_more_than_an_empty_configuration_still_runs(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH + "def make(config):\n    config['configurable']['user']\n    return builder", "./agent.py:make")
     with Agent(tmp_path) as agent:
