@@ -3,6 +3,8 @@
 // Read src/server.mjs first (the contract), then src/run.mjs (what an invocation does).
 
 import { parseArgs } from "node:util";
+import { loadApplication } from "./src/app.mjs";
+import { loadAuth } from "./src/auth.mjs";
 import { readConfig } from "./src/config.mjs";
 import { describeAll } from "./src/describe.mjs";
 import { UserError } from "./src/errors.mjs";
@@ -17,12 +19,13 @@ async function main() {
   installLogger();
   installLoopback(process.env);
   const graphs = await loadGraphs(config);
+  const own = { auth: await loadAuth(config), app: await loadApplication(config) };
   if (config.check) {
     process.stdout.write(`${JSON.stringify(await describeAll(graphs, { strict: true }))}\n`);
     process.exit(0); // whatever the graphs' modules have left running
   }
   keepAlive();
-  await serve(graphs, process.env);
+  await serve(graphs, own, process.env);
 }
 
 function readArguments() {

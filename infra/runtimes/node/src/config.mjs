@@ -8,6 +8,8 @@ const SERVED = [
   "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
   "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
 ];
+/** The platform sets it to the authentication that it asks about every request. */
+const AUTH_VARIABLE = "SLIPWAY_AUTH";
 const GRAPH_KEYS = ["path", "description"];
 // The public server takes keys from these variables, too.
 const SETTINGS = ["LANGGRAPH", "FRAMEWORK"].flatMap((word) =>
@@ -15,9 +17,16 @@ const SETTINGS = ["LANGGRAPH", "FRAMEWORK"].flatMap((word) =>
 const CONFIG_NAMES = ["framework.json", "langgraph.json"];
 
 /**
+ * Where a variable is exported; name is the file as the configuration has it.
+ * @typedef {{file: string, name: string, variable: string}} Place
+ */
+
+/**
  * @typedef {object} Config
  * @property {string} directory where the paths of graphs begin
- * @property {Record<string, {file: string, name: string, variable: string}>} graphs by id; name is the file as the configuration has it
+ * @property {Record<string, Place>} graphs by id
+ * @property {Place | undefined} auth the repository's own authentication
+ * @property {{app: Place | undefined, prefix: string}} http the repository's own application, and the prefix of all paths
  * @property {boolean} check
  */
 
@@ -34,7 +43,24 @@ export async function readConfig(options) {
   refuse(path.basename(file), fields);
   const directory = path.dirname(file);
   const graphs = Object.fromEntries(Object.entries(fields.graphs).map(([id, value]) => [id, readGraph(directory, id, value)]));
-  return { directory, graphs, check: options.check === true };
+  return { directory, graphs, auth: readAuth(file, fields.auth), http: readHTTP(directory, fields.http), check: options.check === true };
+}
+
+/** The repository's own authentication. It is run only if the platform says that it will ask exactly that one about every request. */
+function readAuth(file, value) {
+  const asked = process.env[AUTH_VARIABLE] || undefined;
+  const name = path.basename(file);
+  if (!isAsked(value)) {
+    if (asked !== undefined) throw new UserError(`${name}: auth: the platform asks "${asked}" about every request, and the file names none`);
+    return undefined;
+  }
+  if (value.path !== asked) throw new UserError(`${name}: auth.path: the platform asks "${asked}" about every request, not "${value.path}"`);
+  return readPlace("auth.path", path.dirname(file), asked);
+}
+
+function readHTTP(directory, value) {
+  const asked = isObject(value) ? value : {};
+  return { app: isAsked(asked.app) ? readPlace("http.app", directory, asked.app) : undefined, prefix: String(asked.mount_prefix ?? "").replace(/\/$/, "") };
 }
 
 async function findConfig() {
@@ -60,7 +86,7 @@ async function isSame(one, other) {
 /** Refuses by name what would be missing: an agent is never served without what its repository asks for. */
 function refuse(file, fields) {
   // The platform says which other keys it has read from the file and does what they ask for.
-  const served = [...SERVED, ...(process.env.SLIPWAY_KEYS ?? "").split(" ")];
+  const served = [...SERVED, ...(process.env.SLIPWAY_KEYS ?? "").split(" "), ...(process.env[AUTH_VARIABLE] ? ["auth"] : [])];
   const refused = Object.keys(fields).filter((name) => !served.includes(name) && isAsked(fields[name])).sort()
     .map((name) => `${file}: ${name}: is not served, and the agent is not served without it`);
   for (const [id, graph] of Object.entries(fields.graphs)) {
@@ -95,15 +121,18 @@ function parse(file, text) {
 }
 
 function readGraph(directory, id, value) {
-  const spec = isObject(value) ? value.path : value;
+  return readPlace(`graph "${id}"`, directory, isObject(value) ? value.path : value);
+}
+
+function readPlace(label, directory, spec) {
   const at = typeof spec === "string" ? spec.lastIndexOf(":") : -1;
-  if (at <= 0 || at === spec.length - 1) throw new UserError(`graph "${id}": must be "./path/to/file.ts:variable"`);
+  if (at <= 0 || at === spec.length - 1) throw new UserError(`${label}: must be "./path/to/file.ts:variable"`);
   const name = spec.slice(0, at);
   return { file: path.resolve(directory, name), name, variable: spec.slice(at + 1) };
 }
 
 function isAsked(value) {
-  if (value === null || value === false) return false;
+  if (value === undefined || value === null || value === false) return false;
   if (typeof value === "string") return value.trim() !== "";
   return typeof value !== "object" || Object.keys(value).length > 0;
 }

@@ -8,6 +8,14 @@ export class InvalidInvocation extends Error {
   name = "InvalidInvocation";
 }
 
+/** A request that is answered with a status and a sentence. */
+export class Refusal extends Error {
+  constructor(status, kind, message) {
+    super(message);
+    Object.assign(this, { status, kind });
+  }
+}
+
 /** Stored data that no version of this package has written. */
 export class DataError extends Error {
   name = "DataError";

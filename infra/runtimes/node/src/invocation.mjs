@@ -50,7 +50,7 @@ export class Invocation {
     /** The run's own, and its assistant's and thread's. */
     this.metadata = optional(fields, "metadata", "object") ?? {};
     const user = optional(fields, "user", "object");
-    this.user = user && { display_name: user.identity, is_authenticated: true, permissions: [], ...user };
+    this.user = user && asUser(user);
     /** Those of the request that asked for the run, without credentials, by their names in lower case. */
     this.headers = optional(fields, "headers", "object") ?? {};
     // Clients that know only configurable values have them passed as the context. Even if there is nothing: only an object makes a schema's defaults.
@@ -115,6 +115,11 @@ export class Invocation {
     if (UUID.test(this.runID)) config.runId = this.runID; // else the framework makes one up
     return config;
   }
+}
+
+/** A user as the platform names it, with the members that graphs and applications rely on. */
+export function asUser(fields) {
+  return { ...fields, display_name: fields.display_name ?? fields.identity, is_authenticated: fields.is_authenticated ?? true, permissions: fields.permissions ?? [] };
 }
 
 function readUpdate(fields) {

@@ -47,7 +47,7 @@ function causeOf(directory, id, problem, trouble) {
 }
 
 async function loadGraph(directory, id, place) {
-  const value = await importVariable(directory, id, place);
+  const value = await importVariable(directory, `graph "${id}"`, place);
   if (typeof value === "function" && !isGraph(value)) {
     return {
       id,
@@ -68,21 +68,27 @@ async function attach(id, place, value) {
   return { graph, framework: await frameworkOf(place.file, graph) };
 }
 
-async function importVariable(directory, id, { file, name, variable }) {
+/**
+ * Imports a variable of one of the repository's files.
+ * @param {string} directory the configuration file's
+ * @param {string} label what the file is named for, for errors
+ * @param {import("./config.mjs").Place} place
+ */
+export async function importVariable(directory, label, { file, name, variable }) {
   const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile()) throw new UserError(`graph "${id}": there is no file "${name}"`);
-  if (file.endsWith(".py")) throw new UserError(`graph "${id}": ${name} is a Python file; the Node runtime hosts JavaScript graphs only`);
+  if (!found?.isFile()) throw new UserError(`${label}: there is no file "${name}"`);
+  if (file.endsWith(".py")) throw new UserError(`${label}: ${name} is a Python file; the Node runtime loads JavaScript only`);
   let module;
   try {
     module = await import(pathToFileURL(file).href);
   } catch (error) {
-    throw new UserError(`graph "${id}": ${explain(directory, name, error)}`);
+    throw new UserError(`${label}: ${explain(directory, name, error)}`);
   }
   const exported = [module, module.default, module["module.exports"]].find((names) => names != null && Object.hasOwn(Object(names), variable));
   if (exported === undefined) {
     const others = Object.keys(module).filter((other) => other !== "default" && other !== "module.exports");
     const known = others.length > 0 ? `; it has ${others.map((other) => `"${other}"`).join(", ")}` : "";
-    throw new UserError(`graph "${id}": ${name} has no export "${variable}"${known}`);
+    throw new UserError(`${label}: ${name} has no export "${variable}"${known}`);
   }
   return exported[variable];
 }

@@ -1,8 +1,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
+import { PREFIX } from "./app.mjs";
+import { questionOf } from "./auth.mjs";
 import { describeAll } from "./describe.mjs";
 import { encode } from "./encode.mjs";
-import { InvalidInvocation } from "./errors.mjs";
+import { InvalidInvocation, Refusal } from "./errors.mjs";
 import { Invocation } from "./invocation.mjs";
 import { Run } from "./run.mjs";
 import { storeOf } from "./store.mjs";
@@ -14,21 +16,14 @@ const HEARTBEAT_MS = 15_000;
 /** How long running invocations may go on after a SIGTERM. */
 const DRAIN_MS = 10_000;
 
-/** A request that is answered with a status and a sentence. */
-class Refusal extends Error {
-  constructor(status, kind, message) {
-    super(message);
-    Object.assign(this, { status, kind });
-  }
-}
-
 /**
  * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish.
  * @param {Map<string, import("./load.mjs").Source>} sources
+ * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application}} own what the repository has beside its graphs
  * @param {NodeJS.ProcessEnv} env
  */
-export async function serve(sources, env) {
-  const agent = new Agent(sources, env.SLIPWAY_INVOKE_TOKEN ?? "");
+export async function serve(sources, own, env) {
+  const agent = new Agent(sources, own, env.SLIPWAY_INVOKE_TOKEN ?? "");
   const server = createServer((request, response) => agent.handle(request, response));
   server.keepAliveTimeout = 60_000; // the caller closes idle connections first, because a request that is sent while we close fails
   server.requestTimeout = 0;
@@ -60,19 +55,25 @@ function addressOf(place) {
 /** Speaks the container contract. It keeps nothing from one invocation to the next. */
 class Agent {
   #sources;
+  #own;
   #token;
-  /** @type {Set<AbortController>} */
-  #running = new Set();
+  /** What is being answered: whether it is an invocation of a graph. @type {Map<AbortController, boolean>} */
+  #running = new Map();
   #since = Date.now();
   #waiting = [];
 
-  constructor(sources, token) {
+  constructor(sources, own, token) {
     this.#sources = sources;
+    this.#own = own;
     this.#token = token;
   }
 
   async handle(request, response) {
     try {
+      if (this.#own.app && request.url.startsWith(`${PREFIX}/`)) {
+        await this.#visit(request, response);
+        return;
+      }
       const { pathname } = new URL(request.url, "http://agent");
       const [handler, method] = { "/ping": [this.#ping, "GET"], "/invocations": [this.#invoke, "POST"] }[pathname] ?? [];
       if (!handler) throw new Refusal(404, "NotFound", `there is no ${pathname}`);
@@ -86,7 +87,7 @@ class Agent {
   #refuse(request, response, error) {
     if (response.headersSent || response.destroyed) {
       if (!response.destroyed) response.destroy();
-      if (!(error instanceof Refusal)) console.error("invocation failed:", error);
+      if (!(error instanceof Refusal)) console.error("request failed:", error);
       return;
     }
     let { status, kind, message } = error;
@@ -101,21 +102,26 @@ class Agent {
   }
 
   #ping(_request, response) {
-    const status = this.#running.size > 0 ? "HealthyBusy" : "Healthy";
+    const status = this.#isBusy() ? "HealthyBusy" : "Healthy";
     answer(response, 200, JSON.stringify({ status, time_of_last_update: this.#since / 1000 }));
   }
 
   async #invoke(request, response) {
-    if (!this.#isAuthorized(request)) throw new Refusal(401, "Unauthorized", "the bearer token is missing or wrong");
-    const invocation = new Invocation(await readBody(request));
+    this.#authorize(request, "authorization");
+    const body = await readBody(request);
+    const question = questionOf(body);
+    if (question !== undefined) {
+      await this.#rule(question, response);
+      return;
+    }
+    const invocation = new Invocation(body);
     if (invocation.operation === "describe") {
-      answer(response, 200, encode(await describeAll(this.#sources)));
+      answer(response, 200, encode({ ...(await describeAll(this.#sources)), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
       return;
     }
     const source = this.#sources.get(invocation.graph);
     if (!source) throw new Refusal(404, "NotFound", `there is no graph "${invocation.graph}"`);
-    const controller = this.#begin();
-    response.once("close", () => controller.abort());
+    const controller = this.#begin(response, true);
     try {
       const makeStore = (framework) =>
         invocation.serverURL ? new (storeOf(framework))(invocation.serverURL, this.#token, controller.signal) : undefined;
@@ -131,25 +137,57 @@ class Agent {
     }
   }
 
-  /** Digests are compared, so that the time it takes says nothing about the token, its length included. */
-  #isAuthorized(request) {
-    if (this.#token === "") return true;
-    const [got, want] = [request.headers.authorization ?? "", `Bearer ${this.#token}`].map((text) => createHash("sha256").update(text).digest());
-    return timingSafeEqual(got, want);
+  /** Asks the repository's own authentication. */
+  async #rule(question, response) {
+    if (!this.#own.auth) throw new Refusal(404, "NotFound", "the repository has no authentication of its own");
+    const controller = this.#begin(response, false);
+    try {
+      answer(response, 200, await this.#own.auth.rule(question));
+    } finally {
+      this.#end(controller);
+    }
   }
 
-  #begin() {
+  /** Lets the repository's own application answer. */
+  async #visit(request, response) {
+    this.#authorize(request, "x-slipway-authorization");
+    const controller = this.#begin(response, false);
+    try {
+      await this.#own.app.handle(request, response, controller.signal);
+    } finally {
+      this.#end(controller);
+    }
+  }
+
+  /** Digests are compared, so that the time it takes says nothing about the token, its length included. */
+  #authorize(request, header) {
+    if (this.#token === "") return;
+    const [got, want] = [request.headers[header] ?? "", `Bearer ${this.#token}`].map((text) => createHash("sha256").update(text).digest());
+    if (!timingSafeEqual(got, want)) throw new Refusal(401, "Unauthorized", "the bearer token is missing or wrong");
+  }
+
+  #isBusy() {
+    return [...this.#running.values()].includes(true);
+  }
+
+  #begin(response, isInvocation) {
     const controller = new AbortController();
-    if (this.#running.size === 0) this.#since = Date.now();
-    this.#running.add(controller);
+    response.once("close", () => controller.abort());
+    this.#note(() => this.#running.set(controller, isInvocation));
     return controller;
   }
 
   #end(controller) {
-    this.#running.delete(controller);
+    this.#note(() => this.#running.delete(controller));
     if (this.#running.size > 0) return;
-    this.#since = Date.now();
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Notes when the change makes the agent busy, or no longer so. */
+  #note(change) {
+    const before = this.#isBusy();
+    change();
+    if (this.#isBusy() !== before) this.#since = Date.now();
   }
 
   /** Resolves when nothing runs. */
@@ -158,7 +196,7 @@ class Agent {
   }
 
   stop() {
-    for (const controller of this.#running) controller.abort();
+    for (const controller of this.#running.keys()) controller.abort();
   }
 }
 

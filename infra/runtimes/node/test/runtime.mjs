@@ -3,12 +3,23 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
 
 export const project = process.env.PROJECT_DIR;
 const main = path.join(process.env.RUNTIME_DIR, "main.mjs");
 export const token = "a token";
+
+/** Writes a repository beside the graphs, and returns its configuration file, as a path in the project. */
+export function write(files) {
+  const directory = mkdtempSync(path.join(project, "graphs", "config-"));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
+    writeFileSync(path.join(directory, name), typeof text === "string" ? text : JSON.stringify(text));
+  }
+  return path.relative(project, path.join(directory, "framework.json"));
+}
 
 /** Runs the program to its end. */
 export async function run(args, options = {}) {
