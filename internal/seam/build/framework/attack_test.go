@@ -77,39 +77,47 @@ func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAttackAuthWhereItIsOffered checks that only authentication that the Python runtime runs
-// is accepted, and only if every member of it is supported.
+// TestAttackAuthWhereItIsOffered checks that only authentication that the runtime of the graphs
+// runs is accepted, and only if every member of it is supported.
 func TestAttackAuthWhereItIsOffered(t *testing.T) {
 	t.Parallel()
-	for auth, words := range map[string]string{
-		`{}`:                          "",
-		`true`:                        "- auth: must be an object",
-		`{"path": ""}`:                "- auth.path: must be",
-		`{"path": 1}`:                 "- auth.path: must be",
-		`{"path": "./auth.py"}`:       "- auth.path: must be",
-		`{"path": "my.auth:auth"}`:    "is not a Python file",
-		`{"path": "./auth.ts:auth"}`:  "is not a Python file",
-		`{"path": "../auth.py:auth"}`: "leaves the repository",
-		`{"path": "/auth.py:auth"}`:   "leaves the repository",
-		`{"path": "./auth.py:auth", "cache": {"ttl": 60}}`:     "- auth.cache: answers of the repository's own authentication are never kept",
-		`{"path": "./auth.py:auth", "other": 1}`:               "- auth.other: is not a key of auth",
-		`{"path": "./auth.py:auth", "disable_studio_auth": 1}`: "- auth.disable_studio_auth: must be true or false",
-		`{"disable_studio_auth": true}`:                        "- auth.path: must be",
-	} {
-		files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "auth": ` + auth + `}`, "pyproject.toml": "", "a.py": ""})
-		config, err := framework.Read(files, "", framework.OfferAuth)
-		if words == "" && (err != nil || config.Auth != "") || words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
-			t.Errorf("%s: %q, %v; want %q", auth, config.Auth, err, words)
+	for graph, suffix := range map[string]string{"a.py:a": "py", "a.ts:a": "ts"} {
+		other := map[string]string{"py": "ts", "ts": "py"}[suffix]
+		for auth, words := range map[string]string{
+			`{}`:                            "",
+			`true`:                          "- auth: must be an object",
+			`{"path": ""}`:                  "- auth.path: must be",
+			`{"path": 1}`:                   "- auth.path: must be",
+			`{"path": "./auth.SUFFIX"}`:     "- auth.path: must be",
+			`{"path": "./auth.SUFFIX:"}`:    "- auth.path: must be",
+			`{"path": "./auth.OTHER:auth"}`: "- auth.path: the runtime of the graphs cannot import",
+			`{"path": "./auth:auth"}`:       "- auth.path: the runtime of the graphs cannot import",
+			`{"path": "../auth.SUFFIX:a"}`:  "leaves the repository",
+			`{"path": "/auth.SUFFIX:auth"}`: "leaves the repository",
+			`{"path": "./auth.SUFFIX:auth", "cache": {"ttl": 60}}`:     "- auth.cache: answers of the repository's own authentication are never kept",
+			`{"path": "./auth.SUFFIX:auth", "other": 1}`:               "- auth.other: is not a key of auth",
+			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": 1}`: "- auth.disable_studio_auth: must be true or false",
+			`{"disable_studio_auth": true}`:                            "- auth.path: must be",
+		} {
+			auth = strings.NewReplacer("SUFFIX", suffix, "OTHER", other).Replace(auth)
+			config, err := readAuth(t, graph, auth)
+			if words == "" && (err != nil || config.Auth != "") || words != "" && (err == nil || !strings.Contains(err.Error(), words)) {
+				t.Errorf("%s, %s: %q, %v; want %q", graph, auth, config.Auth, err, words)
+			}
+		}
+		good := `{"path": "./auth.` + suffix + `:auth", "disable_studio_auth": true}`
+		if config, err := readAuth(t, graph, good); err != nil || config.Auth != "./auth."+suffix+":auth" || len(config.Remarks) > 0 {
+			t.Errorf("a good one: %+v, %v", config, err)
 		}
 	}
-	for more, words := range map[string]string{`"a.ts:a"}`: "auth: is only for graphs that the python runtime hosts", `"a.rb:a"}, "start": "./agent"`: "auth: is only for graphs that the python runtime hosts"} {
-		files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": ` + more + `, "auth": {"path": "./auth.py:auth"}}`, "package.json": "{}"})
-		if config, err := framework.Read(files, "", framework.OfferAuth); err == nil || !strings.Contains(strings.ToLower(err.Error()), words) {
-			t.Errorf("%s: %+v, %v", more, config, err)
-		}
+	if config, err := readAuth(t, `a.rb:a"}, "start": "./agent", "env": {"A": "b`, `{"path": "./auth.py:auth"}`); err == nil || !strings.Contains(err.Error(), "auth.path: only the platform's runtimes import it") {
+		t.Errorf("with a start command: %+v, %v", config, err)
 	}
-	files := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "auth": {"path": "./auth.py:auth", "disable_studio_auth": true}}`, "pyproject.toml": "", "a.py": ""})
-	if config, err := framework.Read(files, "", framework.OfferAuth); err != nil || config.Auth != "./auth.py:auth" {
-		t.Errorf("a good one: %+v, %v", config, err)
-	}
+}
+
+// readAuth reads a repository with a graph and the key auth.
+func readAuth(t *testing.T, graph, auth string) (framework.Config, error) {
+	t.Helper()
+	head := `{"graphs": {"a": "` + graph + `"}, "dependencies": ["."], "auth": `
+	return framework.Read(tree(t, map[string]string{"framework.json": head + auth + `}`, "pyproject.toml": "", "package.json": "{}"}), "", framework.OfferAuth)
 }

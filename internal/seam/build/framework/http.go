@@ -3,7 +3,6 @@ package framework
 import (
 	"encoding/json"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func (p *parser) http() {
 	}
 	asked.CORS = p.cors(fields)
 	p.headers(fields, asked)
-	p.member(fields, "http", "enable_custom_route_auth", &asked.RouteAuth)
+	p.routeAuth(fields, asked)
 	p.member(fields, "http", "mount_prefix", &asked.MountPrefix)
 	if asked.MountPrefix = strings.TrimSuffix(asked.MountPrefix, "/"); asked.MountPrefix != "" && (!mountPrefix.MatchString(asked.MountPrefix) || strings.Contains(asked.MountPrefix+"/", "/./") || strings.Contains(asked.MountPrefix+"/", "/../")) {
 		p.problem(`http.mount_prefix: must be a path that begins with a slash, as "/api"`)
@@ -67,28 +66,18 @@ func (p *parser) app(value json.RawMessage) string {
 	if !asks(value) {
 		return ""
 	}
-	var path string
-	if json.Unmarshal(value, &path) != nil {
-		path = ""
+	return p.variable("http.app", value)
+}
+
+// routeAuth reads whether the application's routes require the credentials of the server. On
+// the framework's own server for JavaScript they do if there is an own authentication.
+func (p *parser) routeAuth(fields map[string]json.RawMessage, asked *build.HTTP) {
+	const member = "enable_custom_route_auth"
+	asked.RouteAuth = p.config.Language == Node && p.config.Auth != "" && asked.App != ""
+	if asked.RouteAuth && len(fields[member]) == 0 {
+		p.remark("http."+member, "the application's routes require the repository's own authentication; false opens them to every caller")
 	}
-	file, variable, ok := cutLast(path)
-	language, known := suffixes[filepath.Ext(file)]
-	if !known && !strings.Contains(file, "/") {
-		language = Python // a module by its dotted name
-	}
-	switch {
-	case !ok || file == "" || variable == "":
-		p.problem(`http.app: must be "path/to/file:variable"`)
-	case p.config.Language == "":
-		p.problem("http.app: only the platform's runtimes serve it; a program with a start command has no such thing")
-	case p.config.Language == Node:
-		p.problem("http.app: the Node runtime does not serve a repository's own application yet")
-	case language != p.config.Language:
-		p.problem("http.app: the runtime of the graphs cannot import %q: the %s runtime hosts them", file, p.config.Language)
-	case filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file)):
-		p.problem("http.app: the path %q leaves the repository", file)
-	}
-	return path
+	p.member(fields, "http", member, &asked.RouteAuth)
 }
 
 // cors reads the rules for pages of other origins.

@@ -79,12 +79,45 @@ func TestWhatIsRefusedOfTheKeyHTTP(t *testing.T) {
 	if _, err := readHTTP(t, pythonHead, `{"disable_runs": true}`); err == nil || !strings.Contains(err.Error(), "- http: the repository's own routes and HTTP settings are served on one machine only") {
 		t.Errorf("where it is not offered: %v", err)
 	}
-	if _, err := readHTTP(t, `{"graphs": {"a": "a.rb:a"}, "start": "./agent"`, `{"app": "./app.py:app"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "only the platform's runtimes serve it") {
+	if _, err := readHTTP(t, `{"graphs": {"a": "a.rb:a"}, "start": "./agent"`, `{"app": "./app.py:app"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "only the platform's runtimes import it") {
 		t.Errorf("with a start command: %v", err)
 	}
 	for _, asked := range []string{`{"app": "my.app:app"}`, `{}`, `null`, `{"disable_ui": true, "disable_mcp": true, "disable_a2a": true}`} {
 		if _, err := readHTTP(t, pythonHead, asked, framework.OfferHTTP); err != nil {
 			t.Errorf("%s: %v", asked, err)
+		}
+	}
+}
+
+// TestTheKeyHTTPOfJavaScript checks which applications the Node runtime imports, and that their
+// routes require the repository's own authentication if there is one.
+func TestTheKeyHTTPOfJavaScript(t *testing.T) {
+	t.Parallel()
+	const plain, guarded = `{"graphs": {"a": "a.ts:a"}`, `{"graphs": {"a": "a.ts:a"}, "auth": {"path": "./auth.ts:auth"}`
+	for _, c := range []struct {
+		head, asked string
+		routeAuth   bool
+		remarks     int
+	}{
+		{plain, `{"app": "./src/app.ts:app"}`, false, 0},
+		{plain, `{"app": "app.mjs:default", "enable_custom_route_auth": true}`, true, 0},
+		{guarded, `{"app": "./src/app.ts:app"}`, true, 2},
+		{guarded, `{"app": "./src/app.ts:app", "enable_custom_route_auth": true}`, true, 1},
+		{guarded, `{"app": "./src/app.ts:app", "enable_custom_route_auth": false}`, false, 1},
+		{guarded, `{"disable_store": true}`, false, 1},
+	} {
+		c.head = strings.Replace(c.head, `:auth"}`, `:auth", "disable_studio_auth": false}`, 1)
+		config, err := readHTTP(t, c.head, c.asked, framework.OfferHTTP, framework.OfferAuth)
+		if err != nil || config.Settings.HTTP.RouteAuth != c.routeAuth || len(config.Remarks) != c.remarks {
+			t.Errorf("%s with %s: %+v, %q, %v", c.asked, c.head, config.Settings.HTTP, config.Remarks, err)
+		}
+	}
+	for asked, words := range map[string]string{
+		`{"app": "./app.py:app"}`: `- http.app: the runtime of the graphs cannot import "./app.py": the node runtime hosts them`,
+		`{"app": "my.app:app"}`:   "- http.app: the runtime of the graphs cannot import",
+	} {
+		if _, err := readHTTP(t, plain, asked, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", asked, err, words)
 		}
 	}
 }

@@ -69,7 +69,7 @@ var keys = map[string]key{
 	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
-	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth, language: Python},
+	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: behind this platform's gateway requests reach no agent", offer: OfferHTTP},
 	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},

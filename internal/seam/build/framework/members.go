@@ -3,7 +3,9 @@ package framework
 import (
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // object reads a key whose value is an object with known members. A known member with a text
@@ -64,4 +66,34 @@ func (p *parser) member(fields map[string]json.RawMessage, path, name string, in
 	if json.Unmarshal(value, into) != nil {
 		p.problem("%s.%s: must be %s", path, name, kindOf(into))
 	}
+}
+
+// variable reads a member that names a variable of the repository, "path/to/file:variable",
+// which the runtime of the graphs imports. It returns "" if the runtime cannot import it.
+func (p *parser) variable(member string, value json.RawMessage) string {
+	var path string
+	if json.Unmarshal(value, &path) != nil {
+		path = ""
+	}
+	at := strings.LastIndexByte(path, ':')
+	if at <= 0 || at == len(path)-1 {
+		p.problem(`%s: must be "path/to/file:variable"`, member)
+		return ""
+	}
+	file := path[:at]
+	language, known := suffixes[filepath.Ext(file)]
+	if !known && !strings.Contains(file, "/") {
+		language = Python // a module by its dotted name
+	}
+	switch {
+	case p.config.Language == "":
+		p.problem("%s: only the platform's runtimes import it; a program with a start command has no such thing", member)
+	case language != p.config.Language:
+		p.problem("%s: the runtime of the graphs cannot import %q: the %s runtime hosts them", member, file, p.config.Language)
+	case filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file)):
+		p.problem("%s: the path %q leaves the repository", member, file)
+	default:
+		return path
+	}
+	return ""
 }
