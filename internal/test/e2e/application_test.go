@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 // TestAgentsOwnApplications deploys repositories that contain their own HTTP application.
 func TestAgentsOwnApplications(t *testing.T) {
 	s := newAgentServer(t)
-	for _, language := range []string{"python"} {
+	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			repo := newRepository(t)
@@ -46,6 +47,7 @@ func TestAgentsOwnApplications(t *testing.T) {
 			if strings.Join(said, " ") != "0 1 2" || counts.Header.Get("Content-Type")[:17] != "text/event-stream" {
 				t.Errorf("the stream has %q, %v", said, counts.Header)
 			}
+			d.echoes(t)
 			var shadow struct{ Mine string }
 			if s.call(t, http.StatusOK, "GET", d.url+"/assistants/a/graph", nil, &shadow); shadow.Mine != "a" {
 				t.Errorf("the server's route answers: %+v", shadow)
@@ -66,5 +68,32 @@ func TestAgentsOwnApplications(t *testing.T) {
 			}
 			d.remove(t)
 		})
+	}
+}
+
+// echoes checks that an answer begins before its request has ended.
+func (d *deployment) echoes(t *testing.T) {
+	t.Helper()
+	body, write := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", d.url+"/echo/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.WriteString(write, "one")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	first := make([]byte, len("one"))
+	if _, err := io.ReadFull(answer.Body, first); err != nil || string(first) != "one" {
+		t.Fatalf("the answer begins with %q, %v", first, err)
+	}
+	go func() {
+		io.WriteString(write, "two")
+		write.Close()
+	}()
+	if rest, err := io.ReadAll(answer.Body); err != nil || string(rest) != "two" {
+		t.Errorf("the answer goes on with %q, %v", rest, err)
 	}
 }

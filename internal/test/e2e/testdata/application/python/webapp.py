@@ -22,6 +22,16 @@ async def counts():
             await asyncio.sleep(0.01)
     return StreamingResponse(lines(), media_type="text/event-stream")
 
+async def echo(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    more = True
+    while more:
+        message = await receive()
+        more = message.get("more_body", False)
+        await send({"type": "http.response.body", "body": message.get("body", b""), "more_body": more})
+
+app.mount("/echo", echo)
+
 @app.get("/assistants/{name}/graph")
 async def shadow(name: str):
     return {"mine": name}
