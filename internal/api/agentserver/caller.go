@@ -47,9 +47,9 @@ func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ ap
 		token, _ = auth.Bearer(r.Header)
 	}
 	tenant := strings.ToLower(r.Header.Get(auth.HeaderTenant))
-	// Most callers have a key, or a token of an issuer, which has dots: the server does not
-	// look these up.
-	if token == "" || strings.HasPrefix(token, apikey.Prefix) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
+	// Most callers have a key, a session, or a token of an issuer, which has dots: the server
+	// does not look these up.
+	if token == "" || auth.IsOwn(token) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
 		return apikey.Principal{}, false, nil
 	}
 	ok, err = tokens.Admit(r.Context(), deployment.Ref{Workspace: tenant, Deployment: deploymentID}, token)

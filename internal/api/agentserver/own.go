@@ -183,10 +183,10 @@ func withhold(header http.Header) {
 			header.Del(name)
 		}
 	}
-	if strings.HasPrefix(header.Get(auth.HeaderKey), apikey.Prefix) {
+	if auth.IsOwn(header.Get(auth.HeaderKey)) {
 		header.Del(auth.HeaderKey)
 	}
-	if token, ok := auth.Bearer(header); ok && strings.HasPrefix(token, apikey.Prefix) {
+	if token, ok := auth.Bearer(header); ok && auth.IsOwn(token) {
 		header.Del(auth.HeaderBearer)
 	}
 	var cookies []string

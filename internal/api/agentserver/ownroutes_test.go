@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/tenant/session"
 )
 
 // ownApp is a repository's own application, which returns the request that it has seen.
@@ -155,9 +156,10 @@ func TestAttackCredentialsDoNotReachAnApplication(t *testing.T) {
 			for _, headers := range []map[string]string{
 				{auth.HeaderKey: f.key, "Cookie": "slipway_session=secret; own=1", "X-Slipway-Caller": "forged"}, {auth.HeaderBearer: "Bearer " + f.key}, {auth.HeaderKey: f.key, auth.HeaderBearer: "Bearer " + f.key},
 				{auth.HeaderKey: f.key, auth.HeaderBearer: "Bearer header.payload.signature", auth.HeaderTenant: f.deployment.Workspace},
+				{auth.HeaderBearer: "Bearer " + session.Prefix + "guess", "Cookie": "slipway_sign_in=a.b.c."},
 			} {
 				got := f.send(t, "GET", f.path("/seen"), nil, headers)
-				for _, hidden := range []string{apikey.Prefix, "slipway_session", "payload", graphtest.Token, "forged"} {
+				for _, hidden := range []string{apikey.Prefix, session.Prefix, "slipway_session", "slipway_sign_in", "payload", graphtest.Token, "forged"} {
 					if strings.Contains(string(got.text), hidden) {
 						t.Errorf("the application has seen %q of %v: %s", hidden, headers, got.text)
 					}

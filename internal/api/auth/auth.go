@@ -8,9 +8,10 @@
 // request with a key may omit it, because the key belongs to one workspace; a request with a
 // token may not.
 //
-// A browser has a third credential: the cookie of a session (session.go). It counts only where
-// both headers are missing (a header with any text, good or bad, is not missing), and only
-// with the session's proof in a header that no page of another origin can send.
+// A third credential is a session of the command line, as Authorization: Bearer. Browsers have a
+// fourth credential: the cookie of a session (session.go). It counts only where both headers are
+// missing (a header with any text, good or bad, is not missing), and only with the session's
+// proof in a header that no page of another origin can send.
 package auth
 
 import (
@@ -21,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/session"
 )
 
 // Names of the headers that carry credentials.
@@ -59,7 +61,8 @@ func NewWithTokens(store *apikey.Store, tokens Tokens) *Keys {
 	return &Keys{store: store, tokens: tokens}
 }
 
-// AcceptSessions lets browsers act with the cookie of a session.
+// AcceptSessions lets people act with sessions: browsers with a cookie, the command line with a
+// bearer token.
 func (k *Keys) AcceptSessions(sessions Sessions, cookies SessionCookies) {
 	k.sessions, k.cookies = sessions, cookies
 }
@@ -83,7 +86,7 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 			if err := checkOrigin(r); err != nil {
 				return apikey.Principal{}, err
 			}
-			return k.sessions(r.Context(), token, proof)
+			return k.sessions.Authenticate(r.Context(), token, proof)
 		}
 	}
 	token, ok := Bearer(r.Header)
@@ -92,6 +95,8 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 		return apikey.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)
 	case strings.HasPrefix(token, apikey.Prefix):
 		return k.store.Authenticate(r.Context(), token)
+	case strings.HasPrefix(token, session.Prefix) && k.sessions != nil:
+		return k.sessions.Bearer(r.Context(), token)
 	case k.tokens == nil:
 		return apikey.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not an API key, and this server takes no others.")
 	default:
@@ -104,6 +109,12 @@ func Bearer(header http.Header) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(header.Get(HeaderBearer), " ")
 	token = strings.TrimSpace(token)
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+// IsOwn reports whether a text is a credential of the platform by its mark: an API key, or the
+// token of a session of the command line. Agents must not see these.
+func IsOwn(credential string) bool {
+	return strings.HasPrefix(credential, apikey.Prefix) || strings.HasPrefix(credential, session.Prefix)
 }
 
 // Tenant returns the principal that sent the request, and checks the workspace that the

@@ -16,16 +16,22 @@ const (
 	// a browser sends a preflight before a request with a custom header, and the server's
 	// answer names no origin.
 	HeaderConsole = "X-Slipway-Console"
-	// cookieSession holds the token of a session.
+	// cookieSession holds the token of a session; cookieSignIn holds the secrets of a sign-in at
+	// an issuer, until the issuer sends the browser back.
 	cookieSession = "slipway_session"
+	cookieSignIn  = "slipway_sign_in"
 	// hostOnly is the prefix of the name of a cookie that browsers accept only from the
 	// cookie's own host, and only over encrypted connections.
 	hostOnly = "__Host-"
 )
 
-// Sessions finds the principal that the session of a browser acts for, by the session's token
-// and proof.
-type Sessions func(ctx context.Context, token, proof string) (apikey.Principal, error)
+// Sessions finds the principal that a session acts for.
+type Sessions interface {
+	// Authenticate finds the principal of a browser's session by its two halves.
+	Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error)
+	// Bearer finds the principal of a session of the command line.
+	Bearer(ctx context.Context, token string) (apikey.Principal, error)
+}
 
 // SessionCookies reads and writes the cookies of sessions.
 type SessionCookies struct {
@@ -33,20 +39,24 @@ type SessionCookies struct {
 	Secure bool
 }
 
-func (c SessionCookies) name() string {
+func (c SessionCookies) name(cookie string) string {
 	if c.Secure {
-		return hostOnly + cookieSession
+		return hostOnly + cookie
 	}
-	return cookieSession
+	return cookie
 }
 
-// IsSessionCookie reports whether a cookie of that name may hold the token of a session.
-func IsSessionCookie(name string) bool { return strings.TrimPrefix(name, hostOnly) == cookieSession }
+// IsSessionCookie reports whether a cookie of that name may hold the token of a session, or the
+// secrets of a sign-in.
+func IsSessionCookie(name string) bool {
+	name = strings.TrimPrefix(name, hostOnly)
+	return name == cookieSession || name == cookieSignIn
+}
 
 // Session returns the two halves of the session that a request carries: the token from its
 // cookie, and the proof from its header, which may be missing.
 func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) {
-	cookie, err := r.Cookie(c.name())
+	cookie, err := r.Cookie(c.name(cookieSession))
 	if err != nil || cookie.Value == "" {
 		return "", "", false
 	}
@@ -57,12 +67,31 @@ func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) 
 // Scripts cannot read the cookie, and browsers send it only with requests that pages of this
 // site cause.
 func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
+	return c.cookie(cookieSession, token, life, http.SameSiteStrictMode)
+}
+
+// SignIn returns the cookie that holds the secrets of a sign-in for some time; a life of 0 removes
+// the cookie. Browsers send it also when the issuer's page leads back here.
+func (c SessionCookies) SignIn(secrets string, life time.Duration) *http.Cookie {
+	return c.cookie(cookieSignIn, secrets, life, http.SameSiteLaxMode)
+}
+
+// SignInOf returns the secrets of the sign-in that the browser has begun.
+func (c SessionCookies) SignInOf(r *http.Request) (secrets string, ok bool) {
+	cookie, err := r.Cookie(c.name(cookieSignIn))
+	if err != nil || cookie.Value == "" {
+		return "", false
+	}
+	return cookie.Value, true
+}
+
+func (c SessionCookies) cookie(name, value string, life time.Duration, site http.SameSite) *http.Cookie {
 	age := int(life.Seconds())
 	if age == 0 {
 		age = -1
 	}
 	return &http.Cookie{ //nolint:gosec // it is Secure where the server speaks TLS
-		Name: c.name(), Value: token, Path: "/", MaxAge: age, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode,
+		Name: c.name(name), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: c.Secure, SameSite: site,
 	}
 }
 

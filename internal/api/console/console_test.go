@@ -27,9 +27,10 @@ import (
 type fixture struct {
 	*httptest.Server
 
-	keys   *apikey.Store
-	tenant string
-	ahead  atomic.Int64 // nanoseconds that the clock is ahead
+	keys    *apikey.Store
+	members *workspace.Store
+	tenant  string
+	ahead   atomic.Int64 // nanoseconds that the clock is ahead
 }
 
 func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
@@ -47,14 +48,15 @@ func setUpAs(t *testing.T, secure bool) *fixture {
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	fixtures.Must(t, err)
 	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
-	made, err := workspace.NewStore(table, f.now).Create(t.Context(), "one")
+	f.members = workspace.NewStore(table, f.now)
+	made, err := f.members.Create(t.Context(), "one")
 	fixtures.Must(t, err)
 	f.tenant = made.ID
 	f.keys = apikey.NewStore(table, key, f.now)
-	sessions := session.NewStore(table, f.keys, f.now)
+	sessions := session.NewStore(table, f.keys, f.members, f.now)
 	authenticator := auth.New(f.keys)
 	cookies := auth.SessionCookies{Secure: secure}
-	authenticator.AcceptSessions(sessions.Authenticate, cookies)
+	authenticator.AcceptSessions(sessions, cookies)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := auth.Tenant(authenticator, r)

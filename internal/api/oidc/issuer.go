@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -52,8 +52,9 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys jose.JSONWebKeySet
-	// fetched is when the keys were last read; asked is when the server last tried to read
-	// them.
+	at   Endpoints
+	// fetched is when the keys and endpoints were last read; asked is when the server last
+	// tried to read them.
 	fetched, asked time.Time
 	// turn is held by the caller that asks the issuer.
 	turn chan struct{}
@@ -77,6 +78,19 @@ func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, err
 		return nil, err
 	}
 	return nil, errUnknownKey
+}
+
+// endpoints returns the addresses of the issuer, which are kept as its keys are.
+func (i *issuer) endpoints(ctx context.Context) (Endpoints, error) {
+	if found, fresh := i.known(""); len(found) == 0 || !fresh {
+		err := i.refresh(ctx)
+		if found, _ := i.known(""); len(found) == 0 {
+			return Endpoints{}, cmp.Or(err, errUnavailable)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.at, nil
 }
 
 // known returns the keys in memory. Any key may have signed a token that names no key.
@@ -126,35 +140,28 @@ func (i *issuer) refresh(ctx context.Context) error {
 	// A caller that gives up must not take the keys from the callers that still wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchLimit)
 	defer cancel()
-	keys, err := i.fetch(ctx)
+	at, err := Discover(ctx, i.client, i.URL)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnavailable, err)
+	}
+	keys, err := i.fetch(ctx, at.Keys)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.keys, i.fetched = keys, i.now()
+	i.keys, i.at, i.fetched = keys, at, i.now()
 	return nil
 }
 
-// fetch reads the address of the keys, and the keys. Keys that are symmetric or not for
-// signatures are left out.
-func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.URL)
-	if err != nil {
-		return jose.JSONWebKeySet{}, err
-	}
-	var document struct {
-		Keys string `json:"jwks_uri"`
-	}
-	if err := provider.Claims(&document); err != nil {
-		return jose.JSONWebKeySet{}, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, http.NoBody)
+// fetch reads the keys. Keys that are symmetric or not for signatures are left out.
+func (i *issuer) fetch(ctx context.Context, address string) (jose.JSONWebKeySet, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return jose.JSONWebKeySet{}, err
 	}
 	if !isPrivate(request.URL) {
-		return jose.JSONWebKeySet{}, fmt.Errorf("the keys at %s must be asked for by https", document.Keys)
+		return jose.JSONWebKeySet{}, fmt.Errorf("the keys at %s must be asked for by https", address)
 	}
 	response, err := i.client.Do(request)
 	if err != nil {
@@ -165,7 +172,7 @@ func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
 		return jose.JSONWebKeySet{}, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return jose.JSONWebKeySet{}, fmt.Errorf("%s: %s", document.Keys, response.Status)
+		return jose.JSONWebKeySet{}, fmt.Errorf("%s: %s", address, response.Status)
 	}
 	return parseKeys(text)
 }

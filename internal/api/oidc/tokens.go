@@ -30,9 +30,11 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 	if workspaceID == "" {
 		return apikey.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to none, so the header X-Tenant-Id must name it.")
 	}
-	p := apikey.Principal{Workspace: workspaceID, Subject: token.Subject + " of " + token.Issuer.URL}
+	p := apikey.Principal{Workspace: workspaceID, Subject: token.Person()}
 	if token.Issuer.Members {
-		p.Role, err = t.member(ctx, workspaceID, token)
+		var m workspace.Member
+		m, err = t.Member(ctx, workspaceID, token)
+		p.Role = m.Role
 	} else {
 		p.Role, err = t.program(ctx, workspaceID, token)
 	}
@@ -42,12 +44,14 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 	return p, nil
 }
 
-// member returns the role of a person. The person is found by the email address that the issuer
-// vouches for, or by the token's subject.
-func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
+// Member returns the member of a workspace that the token of a person stands for. The person is
+// found by the email address that the issuer vouches for, or by the token's subject; if both are
+// members, the one with the stronger role counts. A person who is no member is a
+// fault.Forbidden.
+func (t *Tokens) Member(ctx context.Context, workspaceID string, token Token) (workspace.Member, error) {
 	stranger := fault.New(fault.Forbidden, "The bearer token's user is not a member of the workspace that X-Tenant-Id names.")
 	if !id.Valid(workspaceID) {
-		return "", stranger
+		return workspace.Member{}, stranger
 	}
 	var members []string
 	if !strings.Contains(token.Subject, "@") { // a subject that looks like an address does not prove that address
@@ -56,19 +60,19 @@ func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (w
 	if email, _ := token.Claims["email"].(string); email != "" && token.Claims["email_verified"] == true {
 		members = append(members, workspace.MemberID(email, ""))
 	}
-	var found workspace.Role
+	var found workspace.Member
 	for _, member := range members {
 		m, err := t.Workspaces.Member(ctx, workspaceID, member)
 		switch {
 		case fault.Is(err, fault.NotFound):
 		case err != nil:
-			return "", err
-		case m.Role.Over(found):
-			found = m.Role
+			return workspace.Member{}, err
+		case m.Role.Over(found.Role):
+			found = m
 		}
 	}
-	if found == "" {
-		return "", stranger
+	if found.ID == "" {
+		return workspace.Member{}, stranger
 	}
 	return found, nil
 }

@@ -70,6 +70,9 @@ type Token struct {
 	Claims map[string]any
 }
 
+// Person names the owner of the token in logs and as the owner of resources.
+func (t Token) Person() string { return t.Subject + " of " + t.Issuer.URL }
+
 // Verifier checks tokens. It is safe for concurrent use.
 type Verifier struct {
 	issuers map[string]*issuer

@@ -25,6 +25,7 @@ func newServe() *cobra.Command {
 	var rate float64
 	var cpuProfile string
 	var programs, people []string
+	var signIn string
 	var users string
 	var localRepositories, operatorSSH bool
 	cmd := &cobra.Command{
@@ -34,7 +35,7 @@ func newServe() *cobra.Command {
 			"The server is ready when GET /ok answers; it has then written credentials.json into that directory.",
 		Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := takeTokens(&config, programs, people); err != nil {
+			if err := takeTokens(&config, programs, people, signIn); err != nil {
 				return exit.Usage(err)
 			}
 			if users != noUsers {
@@ -92,6 +93,9 @@ func newServe() *cobra.Command {
 		"issuer, as https://issuer=audience, of bearer tokens that a workspace's trust rules may admit; may be repeated")
 	flags.StringArrayVar(&people, "member-issuer", nil,
 		"issuer, as https://issuer=audience, of the bearer tokens of people, who are looked up among a workspace's members; may be repeated")
+	flags.StringVar(&signIn, "sign-in", "",
+		"issuer, as https://issuer=client-id, at which a workspace's members sign in to the console and by slipway login; "+
+			"the client is public, has no secret, and is registered with the address /sign-in/callback of this server (default: none)")
 	flags.Float64Var(&rate, "rate-limit", 0,
 		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: as often as the quota requests_per_second of its workspace allows)")
 	flags.Var(&config.Quotas, "quota",
@@ -121,7 +125,7 @@ func newServe() *cobra.Command {
 }
 
 // takeTokens adds the issuers whose tokens the server accepts.
-func takeTokens(config *standalone.Config, programs, people []string) error {
+func takeTokens(config *standalone.Config, programs, people []string, signIn string) error {
 	trusted, err := oidc.ParseIssuers(programs, false)
 	if err != nil {
 		return fmt.Errorf("--issuer: %w", err)
@@ -131,5 +135,12 @@ func takeTokens(config *standalone.Config, programs, people []string) error {
 		return fmt.Errorf("--member-issuer: %w", err)
 	}
 	config.Issuers = slices.Concat(trusted, members)
+	if signIn != "" {
+		at, err := oidc.ParseIssuers([]string{signIn}, true)
+		if err != nil {
+			return fmt.Errorf("--sign-in: %w", err)
+		}
+		config.SignIn = &at[0]
+	}
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/docs"
 	"github.com/slipway-run/slipway/internal/api/metrics"
 	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -99,6 +100,9 @@ type Config struct {
 	Log           *slog.Logger
 	// Issuers are the issuers whose bearer tokens the server accepts besides keys.
 	Issuers []oidc.Issuer
+	// SignIn is the issuer at which people sign in, with the id of the server's client as its
+	// audience; nil lets people sign in with API keys only.
+	SignIn *oidc.Issuer
 	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the
 	// target's own limit.
 	ReadyLimit time.Duration
@@ -356,7 +360,7 @@ func (s *Server) routes(
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
 	s.serveRegistry()
 	docs.Register(s.mux)
-	sessions := session.NewStore(s.records, s.keys, clock.System)
+	sessions := session.NewStore(s.records, s.keys, s.workspaces, clock.System)
 	rules := trust.NewStore(s.records, clock.System)
 	authenticator := auth.New(s.keys)
 	if len(s.config.Issuers) > 0 {
@@ -365,8 +369,13 @@ func (s *Server) routes(
 		})
 	}
 	cookies := auth.SessionCookies{Secure: strings.HasPrefix(s.baseURL, "https://")}
-	authenticator.AcceptSessions(sessions.Authenticate, cookies)
+	authenticator.AcceptSessions(sessions, cookies)
 	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL, Cookies: cookies})
+	people := signin.Config{Workspaces: s.workspaces, Sessions: sessions, Cookies: cookies, BaseURL: s.baseURL}
+	if s.config.SignIn != nil {
+		people.Client = oidc.NewClient(*s.config.SignIn, nil, clock.System)
+	}
+	signin.Register(s.mux, people)
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{

@@ -1,10 +1,16 @@
-// Package session lets people act in a browser without an API key in the page.
+// Package session lets people act without an API key: in a browser, where a page must not hold
+// one, and at the command line after a sign-in at an OpenID Connect issuer.
 //
-// A person who has an API key asks for a code ([Store.Code]), which is valid once and for a
-// minute. A browser gives the code back and gets a session ([Store.Open]), which has two
-// halves ([Credentials]). A request with both acts as the key does ([Store.Authenticate]):
-// with the same workspace, the same role, and no longer than the key is valid. Codes and both
-// halves have 130 random bits each and are stored as SHA-256 hashes only.
+// A session acts for an API key or for a member of a workspace ([Person]). Each request looks the
+// key or the member up ([Store.Authenticate], [Store.Bearer]): the session has the role that they
+// have now, and ends with them.
+//
+// A browser gets its session with a code, which is valid once and for a minute. A person who has an
+// API key asks for the code ([Store.Code]); for a person who has signed in at the issuer the server
+// makes it ([Store.PersonCode]). The browser gives the code back and gets a session
+// ([Store.Open]), which has two halves ([Credentials]). The command line gets a session of one part
+// ([Store.Grant]). Codes and both halves have 130 random bits each and are stored as SHA-256
+// hashes only.
 package session
 
 import (
@@ -15,6 +21,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -23,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 const (
@@ -39,7 +47,22 @@ const (
 	attrKey       = "key_id"
 	attrExpires   = "expires_at"
 	attrProof     = "proof"
+	attrMember    = "member_id"
+	attrSubject   = "subject"
 )
+
+// Prefix marks the token of a session of the command line, so that secret scanners find a leaked
+// one.
+const Prefix = "slws_"
+
+// Person is a member of a workspace who has signed in at an issuer.
+type Person struct {
+	Workspace string
+	// Member is the id of the membership.
+	Member string
+	// Subject is the person as the issuer names it.
+	Subject string
+}
 
 // Credentials are the two halves of a session. Neither half is valid without the other.
 type Credentials struct {
@@ -52,13 +75,17 @@ type Credentials struct {
 
 // Store keeps codes and sessions.
 type Store struct {
-	table table.Table
-	keys  *apikey.Store
-	now   clock.Clock
+	table   table.Table
+	keys    *apikey.Store
+	members *workspace.Store
+	now     clock.Clock
 }
 
-// NewStore returns a store over a table. The API keys determine what each session may do.
-func NewStore(t table.Table, k *apikey.Store, now clock.Clock) *Store { return &Store{t, k, now} }
+// NewStore returns a store over a table. The API keys and the members determine what each session
+// may do.
+func NewStore(t table.Table, k *apikey.Store, members *workspace.Store, now clock.Clock) *Store {
+	return &Store{t, k, members, now}
+}
 
 // Code returns a code that opens one session of the caller's API key, and when the code
 // expires. A caller without an API key is a fault.Forbidden, because nothing else ends such a
@@ -67,18 +94,42 @@ func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string,
 	if caller.Key == "" {
 		return "", time.Time{}, fault.New(fault.Forbidden, "A code for a browser needs an API key. Send the header X-Api-Key.")
 	}
+	return s.code(ctx, table.Attrs{attrWorkspace: caller.Workspace, attrKey: caller.Key})
+}
+
+// PersonCode returns a code that opens one session of a person, and when the code expires.
+func (s *Store) PersonCode(ctx context.Context, p Person) (code string, expires time.Time, err error) {
+	return s.code(ctx, p.attrs())
+}
+
+func (s *Store) code(ctx context.Context, owner table.Attrs) (code string, expires time.Time, err error) {
 	code = rand.Text()
-	item := s.item(keys.SignInCode(hash(code)), kindCode, caller.Workspace, caller.Key, CodeLife)
+	item := s.item(keys.SignInCode(hash(code)), kindCode, owner, CodeLife)
 	if err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()}); err != nil {
 		return "", time.Time{}, fmt.Errorf("make sign-in code: %w", err)
 	}
 	return code, item.Expires, nil
 }
 
+func (p Person) attrs() table.Attrs {
+	return table.Attrs{attrWorkspace: p.Workspace, attrMember: p.Member, attrSubject: p.Subject}
+}
+
+// Grant makes a session of a person for the command line, and returns its token and when it
+// expires.
+func (s *Store) Grant(ctx context.Context, p Person) (token string, expires time.Time, err error) {
+	token = Prefix + rand.Text()
+	item := s.item(keys.Session(hash(token)), kind, p.attrs(), Life)
+	if err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()}); err != nil {
+		return "", time.Time{}, fmt.Errorf("make session: %w", err)
+	}
+	return token, item.Expires, nil
+}
+
 // Open exchanges a code for a new session. A code that is unknown, used or expired is a
 // fault.Unauthorized, and so is a code whose API key is no longer valid.
 func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error) {
-	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: run `slipway open` again.", CodeLife)
+	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: sign in, or run `slipway open`, again.", CodeLife)
 	at := keys.SignInCode(hash(code))
 	c = Credentials{Token: rand.Text(), Proof: rand.Text()}
 	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
@@ -89,11 +140,16 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 		if item == nil {
 			return o, refused
 		}
-		workspace, key := item.Text(attrWorkspace), item.Text(attrKey)
-		if _, err := s.keys.Principal(ctx, workspace, key); err != nil {
+		if _, err := s.principal(ctx, item); err != nil {
 			return o, err
 		}
-		made := s.item(keys.Session(hash(c.Token)), kind, workspace, key, Life)
+		owner := table.Attrs{}
+		for _, name := range []string{attrWorkspace, attrKey, attrMember, attrSubject} {
+			if text := item.Text(name); text != "" {
+				owner[name] = text
+			}
+		}
+		made := s.item(keys.Session(hash(c.Token)), kind, owner, Life)
 		made.Attrs[attrProof] = hash(c.Proof)
 		o.Add(table.Delete{Key: at, If: table.Present()}, table.Put{Item: made, If: table.Absent()})
 		return o, nil
@@ -101,22 +157,61 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 	return c, err
 }
 
-// Authenticate returns the principal for which a session acts. A session that is unknown or
-// expired is a fault.Unauthorized, and so is a session whose API key is revoked or expired.
+// Authenticate returns the principal for which a browser's session acts. A session that is unknown
+// or expired is a fault.Unauthorized, and so is a session whose API key or member is no longer
+// valid.
 func (s *Store) Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error) {
 	item, err := s.find(ctx, token, proof)
 	if err != nil {
 		return apikey.Principal{}, err
 	}
 	if item == nil {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over. Run `slipway open` to sign in again.")
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over. Sign in again, or run `slipway open`.")
 	}
-	return s.keys.Principal(ctx, item.Text(attrWorkspace), item.Text(attrKey))
+	return s.principal(ctx, item)
+}
+
+// Bearer is Authenticate for a session of the command line.
+func (s *Store) Bearer(ctx context.Context, token string) (apikey.Principal, error) {
+	item, err := s.granted(ctx, token)
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	if item == nil {
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over. Run `slipway login` to sign in again.")
+	}
+	return s.principal(ctx, item)
+}
+
+// principal returns the one for whom a code or a session acts.
+func (s *Store) principal(ctx context.Context, item *table.Item) (apikey.Principal, error) {
+	workspaceID, memberID := item.Text(attrWorkspace), item.Text(attrMember)
+	if memberID == "" {
+		return s.keys.Principal(ctx, workspaceID, item.Text(attrKey))
+	}
+	m, err := s.members.Member(ctx, workspaceID, memberID)
+	if fault.Is(err, fault.NotFound) {
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over: its user is no longer a member of the workspace.")
+	}
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	return apikey.Principal{Workspace: workspaceID, Role: m.Role, Subject: item.Text(attrSubject)}, nil
 }
 
 // Close ends a session. A session that is unknown or over is no error.
 func (s *Store) Close(ctx context.Context, token, proof string) error {
 	item, err := s.find(ctx, token, proof)
+	return s.end(ctx, item, err)
+}
+
+// Revoke ends a session of the command line. A session that is unknown or over is no error.
+func (s *Store) Revoke(ctx context.Context, token string) error {
+	item, err := s.granted(ctx, token)
+	return s.end(ctx, item, err)
+}
+
+func (s *Store) end(ctx context.Context, item *table.Item, err error) error {
 	if item == nil {
 		return err
 	}
@@ -126,8 +221,17 @@ func (s *Store) Close(ctx context.Context, token, proof string) error {
 	return nil
 }
 
-// find reads a session; it returns nil if there is no session with these two halves or if the
-// session has expired.
+// granted reads a session of the command line. The token of a browser's session has no prefix: it
+// is worth nothing without its proof.
+func (s *Store) granted(ctx context.Context, token string) (*table.Item, error) {
+	if !strings.HasPrefix(token, Prefix) {
+		return nil, nil
+	}
+	return s.read(ctx, keys.Session(hash(token)), kind)
+}
+
+// find reads a browser's session; it returns nil if there is no session with these two halves or
+// if the session has expired.
 func (s *Store) find(ctx context.Context, token, proof string) (*table.Item, error) {
 	item, err := s.read(ctx, keys.Session(hash(token)), kind)
 	if item == nil || subtle.ConstantTimeCompare([]byte(item.Text(attrProof)), []byte(hash(proof))) != 1 {
@@ -138,13 +242,11 @@ func (s *Store) find(ctx context.Context, token, proof string) (*table.Item, err
 
 // item is a code or a session. The table forgets an expired item some time after its end, so the
 // end is an attribute as well.
-func (s *Store) item(at table.Key, kind, workspace, key string, life time.Duration) table.Item {
+func (s *Store) item(at table.Key, kind string, attrs table.Attrs, life time.Duration) table.Item {
 	now := s.now()
 	expires := clock.Cut(now.Add(life))
-	return table.Item{
-		Key: at, Expires: expires,
-		Attrs: record.Attrs(kind, now, table.Attrs{attrWorkspace: workspace, attrKey: key, attrExpires: clock.Format(expires)}),
-	}
+	attrs[attrExpires] = clock.Format(expires)
+	return table.Item{Key: at, Expires: expires, Attrs: record.Attrs(kind, now, attrs)}
 }
 
 // read reads a code or a session; it returns nil if there is no such item or if the item has

@@ -23,6 +23,15 @@ const routes = [
   [/^\/(keys|members|secrets|webhooks|audit|listeners)$/, name => html`<slipway-list .name=${name}></slipway-list>`],
 ];
 
+// refusals say why a sign-in at the issuer has failed.
+const refusals = {
+  state: 'This sign-in was not begun in this browser, or it took too long. Sign in again.',
+  denied: 'The issuer did not sign you in. Try again.',
+  member: 'You are not a member of this workspace. Ask an admin of the workspace to add you.',
+  several: 'You are a member of several workspaces. Name the one to sign in to.',
+  issuer: 'The issuer does not answer. Try again later.',
+};
+
 // place is what the fragment of the address names. A fragment that is not well encoded names itself.
 function place() {
   const text = location.hash.slice(1);
@@ -34,7 +43,7 @@ function place() {
 }
 
 class Console extends LitElement {
-  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}};
+  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}};
 
   createRenderRoot() { return this; }
 
@@ -48,10 +57,33 @@ class Console extends LitElement {
 
   async go() {
     const code = location.hash.match(/^#\/sign-in\/(\w+)$/)?.[1];
-    if (code) history.replaceState(null, '', '#/');
+    const refusal = location.hash.match(/^#\/sign-in\/refused\/(\w+)$/)?.[1];
+    if (code || refusal) history.replaceState(null, '', '#/');
     this.at = place();
     if (this.who === undefined) await this.look();
     if (code && await this.mayReplace()) await this.signIn(code);
+    if (refusal) {
+      this.trouble = refusals[refusal] ?? refusals.denied;
+      this.several = refusal === 'several';
+    }
+    if (!this.who) await this.ask();
+  }
+
+  // ask finds out whether people sign in at an issuer, and at which.
+  async ask() {
+    try {
+      this.issuer ??= (await get('/sign-in')).issuer;
+    } catch (error) {
+      this.trouble = error.message;
+    }
+  }
+
+  // visit goes to the issuer, and notes the place to which the person comes back.
+  visit(event) {
+    event.preventDefault();
+    const workspace = new FormData(event.target).get('workspace')?.trim();
+    sessionStorage.setItem('place', location.hash);
+    location.assign('/sign-in/browser' + (workspace ? '?' + new URLSearchParams({workspace}) : ''));
   }
 
   // mayReplace asks before a link ends one session for another: who made the link is not known.
@@ -87,6 +119,9 @@ class Console extends LitElement {
       keepProof((await call('POST', '/console/session', {code})).proof);
       this.forgetEvents();
       await this.look();
+      const before = sessionStorage.getItem('place');
+      sessionStorage.removeItem('place');
+      if (before) location.hash = before;
     } catch (error) {
       this.trouble = error.message;
     }
@@ -106,6 +141,7 @@ class Console extends LitElement {
     keepProof();
     this.forgetEvents();
     this.who = null;
+    this.ask();
   }
 
   forgetEvents() {
@@ -179,7 +215,11 @@ class Console extends LitElement {
     return html`<main class="door">
       <h1><img src="icon.svg" alt="" width="32" height="32"> Slipway</h1>
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
-      <p>Run this command where your API key is. It opens this page and signs you in.</p>
+      ${this.issuer ? html`<form @submit=${event => this.visit(event)}>
+        ${this.several ? html`<label>Workspace <input name="workspace" required autocomplete="off" spellcheck="false"></label>` : nothing}
+        <button>Sign in with ${new URL(this.issuer.url).host}</button>
+      </form>` : nothing}
+      <p>${this.issuer ? 'Or run' : 'Run'} this command where your API key is. It opens this page and signs you in.</p>
       <pre><code>slipway open</code></pre>
       <form @submit=${submit}>
         <label>Or enter the code that the command prints <input name="code" required autocomplete="off" spellcheck="false"></label>

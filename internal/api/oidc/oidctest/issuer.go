@@ -1,5 +1,6 @@
 // Package oidctest is an OpenID Connect issuer for tests: a real HTTP server with a discovery
-// document and a set of keys, which signs tokens with real keys that it can change.
+// document and a set of keys, which signs tokens with real keys that it can change. One person
+// signs in there (signin.go), in a browser or with the code of a device.
 package oidctest
 
 import (
@@ -31,16 +32,25 @@ type Issuer struct {
 	// published.
 	keys  []*ecdsa.PrivateKey
 	first int
+
+	signIns
 }
 
 // New starts an issuer with one key.
 func New(t *testing.T) *Issuer {
 	t.Helper()
-	i := &Issuer{t: t}
+	i := &Issuer{t: t, signIns: newSignIns()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		i.answer(w, map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+		i.answer(w, map[string]string{
+			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+			"device_authorization_endpoint": i.URL + "/device", "revocation_endpoint": i.URL + "/revoke",
+		})
 	})
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.exchange)
+	mux.HandleFunc("POST /device", i.device)
+	mux.HandleFunc("POST /revoke", i.revoke)
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { i.answer(w, i.published()) })
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
@@ -88,6 +98,11 @@ func (i *Issuer) Withdraw() {
 // to the claims that every token has.
 func (i *Issuer) Token(now time.Time, claims map[string]any) string {
 	i.t.Helper()
+	return "Bearer " + i.sign(now, claims)
+}
+
+func (i *Issuer) sign(now time.Time, claims map[string]any) string {
+	i.t.Helper()
 	all := map[string]any{"iss": i.URL, "aud": Audience, "sub": "subject", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
 	maps.Copy(all, claims)
 	i.mu.Lock()
@@ -110,5 +125,5 @@ func (i *Issuer) Token(now time.Time, claims map[string]any) string {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	return "Bearer " + token
+	return token
 }

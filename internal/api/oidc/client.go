@@ -1,0 +1,102 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Scopes are the scopes that a person's sign-in asks for: the email address, by which members are
+// found.
+var Scopes = []string{oidc.ScopeOpenID, "email", "profile"}
+
+// Client signs people in at one issuer. The client that is registered at the issuer is public: it
+// has no secret, because the command line could not keep one. A code of the issuer is bound to the
+// browser's sign-in by PKCE (RFC 7636) instead.
+type Client struct {
+	verifier *Verifier
+	issuer   *issuer
+}
+
+// Begun holds the secrets of a sign-in that a browser has begun. Only this browser may have them.
+type Begun struct {
+	// State comes back with the code, Nonce inside the token.
+	State, Nonce string
+	// Proof is the verifier of PKCE.
+	Proof string
+}
+
+// NewClient returns a client of an issuer, whose Audience is the client's id. It sends no request
+// yet. If client is nil, the Client uses a client of its own.
+func NewClient(config Issuer, client *http.Client, now clock.Clock) *Client {
+	v := NewVerifier([]Issuer{config}, client, now)
+	return &Client{v, v.issuers[config.URL]}
+}
+
+// Issuer is the issuer of the client.
+func (c *Client) Issuer() Issuer { return c.issuer.Issuer }
+
+// Begin returns the address at which a browser begins a sign-in. The issuer sends the browser back
+// to the address redirect.
+func (c *Client) Begin(ctx context.Context, redirect string) (address string, begun Begun, err error) {
+	config, err := c.config(ctx, redirect)
+	if err != nil {
+		return "", Begun{}, err
+	}
+	begun = Begun{State: rand.Text(), Nonce: rand.Text(), Proof: oauth2.GenerateVerifier()}
+	return config.AuthCodeURL(begun.State, oidc.Nonce(begun.Nonce), oauth2.S256ChallengeOption(begun.Proof)), begun, nil
+}
+
+// End exchanges the code of a sign-in for the person's token, and checks the token. A code that
+// the issuer refuses, or a token of another sign-in, is a fault.Unauthorized.
+func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (Token, error) {
+	config, err := c.config(ctx, redirect)
+	if err != nil {
+		return Token{}, err
+	}
+	answer, err := config.Exchange(oidc.ClientContext(ctx, c.issuer.client), code, oauth2.VerifierOption(begun.Proof))
+	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
+		return Token{}, fault.New(fault.Unauthorized, "The issuer does not accept the code. Sign in again.")
+	}
+	if err != nil {
+		return Token{}, fault.New(fault.Unavailable, "The issuer does not answer. Try again.")
+	}
+	text, _ := answer.Extra("id_token").(string)
+	token, err := c.Verify(ctx, text)
+	if err != nil {
+		return Token{}, err
+	}
+	nonce, _ := token.Claims["nonce"].(string)
+	if subtle.ConstantTimeCompare([]byte(nonce), []byte(begun.Nonce)) != 1 {
+		return Token{}, fault.New(fault.Unauthorized, "The token belongs to another sign-in (nonce).")
+	}
+	return token, nil
+}
+
+// Verify checks the token of a person that the issuer made for this client.
+func (c *Client) Verify(ctx context.Context, text string) (Token, error) {
+	token, err := c.verifier.Verify(ctx, text)
+	if err != nil {
+		return Token{}, err
+	}
+	if party, ok := token.Claims["azp"].(string); ok && party != c.issuer.Audience {
+		return Token{}, fault.New(fault.Unauthorized, "The token was made for another client (azp) than %s.", c.issuer.Audience)
+	}
+	return token, nil
+}
+
+func (c *Client) config(ctx context.Context, redirect string) (*oauth2.Config, error) {
+	at, err := c.issuer.endpoints(ctx)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "The issuer %s does not answer. Try again.", c.issuer.URL)
+	}
+	return at.Config(c.issuer.Audience, redirect), nil
+}

@@ -1,0 +1,66 @@
+package oidc
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// Endpoints are the addresses that an issuer publishes.
+type Endpoints struct {
+	oauth2.Endpoint
+
+	Keys string
+	// Revocation ends a token (RFC 7009); "" if the issuer cannot do so.
+	Revocation string
+}
+
+// Discover reads the addresses of an issuer from its document. An address that is neither https
+// nor on this machine is an error: secrets are sent there.
+func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoints, error) {
+	if err := CheckPrivate(issuer); err != nil {
+		return Endpoints{}, err
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
+	if err != nil {
+		return Endpoints{}, err
+	}
+	var document struct {
+		Keys       string `json:"jwks_uri"`
+		Revocation string `json:"revocation_endpoint"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return Endpoints{}, err
+	}
+	at := Endpoints{Endpoint: provider.Endpoint(), Keys: document.Keys, Revocation: document.Revocation}
+	// A public client names itself in the body. The library would otherwise try a header first,
+	// and a code is good for one try only.
+	at.AuthStyle = oauth2.AuthStyleInParams
+	for _, address := range []string{at.AuthURL, at.TokenURL, at.DeviceAuthURL, at.Revocation} {
+		if address == "" {
+			continue
+		}
+		if err := CheckPrivate(address); err != nil {
+			return Endpoints{}, err
+		}
+	}
+	return at, nil
+}
+
+// Config is a public client of the issuer. The issuer sends browsers back to the address redirect.
+func (e Endpoints) Config(clientID, redirect string) *oauth2.Config {
+	return &oauth2.Config{ClientID: clientID, Endpoint: e.Endpoint, RedirectURL: redirect, Scopes: Scopes}
+}
+
+// CheckPrivate refuses an address if others could change a request to it on the way.
+func CheckPrivate(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || !isPrivate(parsed) {
+		return fmt.Errorf("%s must be asked by https", address)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package signin
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// beginLife is how long a person may take at the issuer.
+const beginLife = 10 * time.Minute
+
+// Reasons for which a sign-in fails, as the console knows them.
+const (
+	reasonState   = "state"   // not the sign-in that this browser has begun, or too late
+	reasonDenied  = "denied"  // the issuer, or the person there, refuses
+	reasonMember  = "member"  // not a member of the workspace
+	reasonSeveral = "several" // a member of several workspaces, none of which is named
+	reasonIssuer  = "issuer"  // the issuer does not answer
+)
+
+// begin sends a browser to the issuer.
+func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
+	named := r.URL.Query().Get("workspace")
+	if strings.ContainsFunc(named, isNoName) {
+		return fault.New(fault.Invalid, "workspace: %q is neither the id nor the name of a workspace.", named)
+	}
+	address, begun, err := s.Client.Begin(r.Context(), s.BaseURL+callbackPath)
+	if fault.Is(err, fault.Unavailable) {
+		s.lead(w, "refused/"+reasonIssuer)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, s.Cookies.SignIn(pack(begun, named), beginLife))
+	redirect(w, address)
+	return nil
+}
+
+// isNoName reports whether a character is in no name and in no id of a workspace.
+func isNoName(c rune) bool {
+	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c)
+}
+
+// end takes a browser back from the issuer, and leads it to the console: with a code for a session,
+// or with the reason why there is none. A sign-in that was begun can be ended once.
+func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
+	secrets, _ := s.Cookies.SignInOf(r)
+	http.SetCookie(w, s.Cookies.SignIn("", 0))
+	begun, named, ok := unpack(secrets)
+	query := r.URL.Query()
+	if !ok || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(begun.State)) != 1 {
+		s.lead(w, "refused/"+reasonState)
+		return nil
+	}
+	if query.Get("code") == "" {
+		s.lead(w, "refused/"+reasonDenied)
+		return nil
+	}
+	token, err := s.Client.End(r.Context(), s.BaseURL+callbackPath, query.Get("code"), begun)
+	if err != nil {
+		return s.refuse(w, err)
+	}
+	workspaceID, member, err := s.find(r.Context(), token, named)
+	if err != nil {
+		return s.refuse(w, err)
+	}
+	code, _, err := s.Sessions.PersonCode(r.Context(), person(workspaceID, member, token))
+	if err != nil {
+		return err
+	}
+	s.lead(w, code)
+	return nil
+}
+
+// refuse tells the console why a sign-in fails. Any other error is returned.
+func (s signIn) refuse(w http.ResponseWriter, err error) error {
+	switch {
+	case fault.Is(err, fault.Conflict):
+		s.lead(w, "refused/"+reasonSeveral)
+	case fault.Is(err, fault.Unauthorized):
+		s.lead(w, "refused/"+reasonDenied)
+	case fault.Is(err, fault.Forbidden):
+		s.lead(w, "refused/"+reasonMember)
+	case fault.Is(err, fault.Unavailable):
+		s.lead(w, "refused/"+reasonIssuer)
+	default:
+		return err
+	}
+	return nil
+}
+
+// lead sends a browser to the page of the console that ends a sign-in. A fragment is not sent to
+// any server.
+func (s signIn) lead(w http.ResponseWriter, outcome string) {
+	redirect(w, "/console/#/sign-in/"+outcome)
+}
+
+// redirect sends a browser to an address. No address of a sign-in may be passed on as a referrer.
+func redirect(w http.ResponseWriter, address string) {
+	w.Header().Set("Location", address)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// pack writes the secrets of a sign-in as the value of a cookie. Only the last part may contain a
+// dot.
+func pack(begun oidc.Begun, named string) string {
+	return strings.Join([]string{begun.State, begun.Nonce, begun.Proof, named}, ".")
+}
+
+func unpack(value string) (begun oidc.Begun, named string, ok bool) {
+	parts := strings.SplitN(value, ".", 4)
+	if len(parts) != 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return oidc.Begun{}, "", false
+	}
+	return oidc.Begun{State: parts[0], Nonce: parts[1], Proof: parts[2]}, parts[3], true
+}

@@ -1,0 +1,201 @@
+package signin_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/console"
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
+	"github.com/slipway-run/slipway/internal/api/signin"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/session"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ann is a person as the issuer describes her.
+func ann() map[string]any {
+	return map[string]any{"sub": "ann-1", "email": "Ann@example.test", "email_verified": true}
+}
+
+// fixture is a server at which ann, a member of the workspace one, signs in, with /whoami, which
+// shows callers their workspace, role and name.
+type fixture struct {
+	*httptest.Server
+
+	issuer     *oidctest.Issuer
+	workspaces *workspace.Store
+	tenant     string
+	member     workspace.Member
+	client     *http.Client
+	ahead      atomic.Int64 // nanoseconds that the server's clock is ahead
+}
+
+func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	f, dir := &fixture{issuer: oidctest.New(t)}, t.TempDir()
+	f.issuer.SetPerson(ann())
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	f.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	fixtures.Must(t, err)
+	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	f.workspaces = workspace.NewStore(table, f.now)
+	made, err := f.workspaces.Create(t.Context(), "one")
+	fixtures.Must(t, err)
+	f.tenant = made.ID
+	f.member = f.join(t, f.tenant, workspace.Viewer)
+	keys := apikey.NewStore(table, key, f.now)
+	sessions := session.NewStore(table, keys, f.workspaces, f.now)
+	authenticator, cookies := auth.New(keys), auth.SessionCookies{}
+	authenticator.AcceptSessions(sessions, cookies)
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, err := auth.Tenant(authenticator, r)
+		if err != nil {
+			mux.Error(w, r, err)
+			return
+		}
+		_, _ = io.WriteString(w, strings.Join([]string{caller.Workspace, string(caller.Role), caller.Subject}, " "))
+	}))
+	f.Server = httptest.NewServer(mux)
+	t.Cleanup(f.Close)
+	console.Register(mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: f.URL, Cookies: cookies})
+	signin.Register(mux, signin.Config{
+		Client:     oidc.NewClient(oidc.Issuer{URL: f.issuer.URL, Audience: oidctest.ClientID, Members: true}, f.client, f.now),
+		Workspaces: f.workspaces, Sessions: sessions, Cookies: cookies, BaseURL: f.URL,
+	})
+	return f
+}
+
+// join makes ann a member of a workspace.
+func (f *fixture) join(t *testing.T, tenant string, role workspace.Role) workspace.Member {
+	t.Helper()
+	m, err := f.workspaces.AddMember(t.Context(), tenant, "ann@example.test", "", role)
+	fixtures.Must(t, err)
+	return m
+}
+
+// send sends a request with headers, given as names and values in turn, and follows no redirect.
+func (f *fixture) send(t *testing.T, method, address, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	if strings.HasPrefix(address, "/") {
+		address = f.URL + address
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
+	fixtures.Must(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := f.client.Do(r)
+	fixtures.Must(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	fixtures.Must(t, err)
+	return answer, string(text)
+}
+
+func (f *fixture) want(t *testing.T, status int, method, address, body string, headers ...string) string {
+	t.Helper()
+	answer, text := f.send(t, method, address, body, headers...)
+	if answer.StatusCode != status {
+		t.Fatalf("%s %s: got %d %s, want %d", method, address, answer.StatusCode, text, status)
+	}
+	return text
+}
+
+// begun is a sign-in that a browser has begun: the cookie that it got, and the address at the
+// issuer to which it was sent.
+type begun struct {
+	cookie  *http.Cookie
+	address *url.URL
+}
+
+func (b begun) header() string { return b.cookie.Name + "=" + b.cookie.Value }
+
+func (f *fixture) begin(t *testing.T, query string) begun {
+	t.Helper()
+	answer, text := f.send(t, "GET", signin.BrowserPath+query, "")
+	address, err := answer.Location()
+	if err != nil || answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
+		t.Fatalf("got %d %s (%v), cookies %v", answer.StatusCode, text, err, answer.Cookies())
+	}
+	return begun{answer.Cookies()[0], address}
+}
+
+// back asks the issuer, as the person's browser does, and returns the address to which the issuer
+// sends the browser.
+func (f *fixture) back(t *testing.T, b begun) *url.URL {
+	t.Helper()
+	answer, text := f.send(t, "GET", b.address.String(), "")
+	address, err := answer.Location()
+	if err != nil || answer.StatusCode != http.StatusFound {
+		t.Fatalf("the issuer answers %d %s (%v)", answer.StatusCode, text, err)
+	}
+	return address
+}
+
+// end calls the callback, and returns the fragment of the console's address to which it leads.
+func (f *fixture) end(t *testing.T, callback *url.URL, cookie string) string {
+	t.Helper()
+	answer, text := f.send(t, "GET", callback.String(), "", "Cookie", cookie)
+	outcome, ok := strings.CutPrefix(answer.Header.Get("Location"), "/console/#/sign-in/")
+	if !ok || answer.StatusCode != http.StatusSeeOther {
+		t.Fatalf("got %d to %s: %s", answer.StatusCode, answer.Header.Get("Location"), text)
+	}
+	for _, cookie := range answer.Cookies() {
+		if auth.IsSessionCookie(cookie.Name) && cookie.MaxAge >= 0 {
+			t.Errorf("the callback sets the cookie %s", cookie)
+		}
+	}
+	return outcome
+}
+
+// open exchanges the code of a sign-in for a session, as the page does, and returns its cookie and
+// its proof.
+func (f *fixture) open(t *testing.T, code string) (cookie, proof string) {
+	t.Helper()
+	answer, text := f.send(t, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1")
+	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) != 1 {
+		t.Fatalf("got %d %s", answer.StatusCode, text)
+	}
+	made := answer.Cookies()[0]
+	if !made.HttpOnly || made.SameSite != http.SameSiteStrictMode {
+		t.Errorf("the cookie is %s", made)
+	}
+	var opened struct{ Proof string }
+	fixtures.Must(t, json.Unmarshal([]byte(text), &opened))
+	return made.Name + "=" + made.Value, opened.Proof
+}
+
+// exchange offers an ID token for a session of the command line.
+func (f *fixture) exchange(t *testing.T, status int, token, workspace string) (granted signin.Granted, text string) {
+	t.Helper()
+	body, err := json.Marshal(signin.Wanted{Token: token, Workspace: workspace})
+	fixtures.Must(t, err)
+	text = f.want(t, status, "POST", signin.TokenPath, string(body))
+	if status == http.StatusCreated {
+		fixtures.Must(t, json.Unmarshal([]byte(text), &granted))
+	}
+	return granted, text
+}

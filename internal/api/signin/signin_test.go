@@ -1,0 +1,111 @@
+package signin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
+	"github.com/slipway-run/slipway/internal/api/signin"
+	"github.com/slipway-run/slipway/internal/tenant/session"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+func TestTheServerNamesItsIssuer(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	var offer signin.Offer
+	fixtures.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusOK, "GET", signin.Path, "")), &offer))
+	if i := offer.Issuer; i == nil || i.URL != f.issuer.URL || i.ClientID != oidctest.ClientID || !slices.Contains(i.Scopes, "openid") {
+		t.Errorf("got %+v", offer.Issuer)
+	}
+}
+
+func TestAPersonSignsInWithABrowser(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	b := f.begin(t, "")
+	if !b.cookie.HttpOnly || b.cookie.SameSite != http.SameSiteLaxMode || b.cookie.MaxAge <= 0 {
+		t.Errorf("the cookie is %s", b.cookie)
+	}
+	if query := b.address.Query(); query.Get("code_challenge_method") != "S256" || query.Get("nonce") == "" || strings.Contains(b.address.String(), strings.Split(b.cookie.Value, ".")[2]) {
+		t.Errorf("the browser is sent to %s", b.address)
+	}
+	cookie, proof := f.open(t, f.end(t, f.back(t, b), b.header()))
+	whoami := func(status int) string {
+		t.Helper()
+		return f.want(t, status, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
+	}
+	if got, want := whoami(http.StatusOK), f.tenant+" viewer ann-1 of "+f.issuer.URL; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie)
+	_, err := f.workspaces.SetRole(t.Context(), f.tenant, f.member.ID, workspace.Editor, nil)
+	fixtures.Must(t, err)
+	if got := whoami(http.StatusOK); !strings.Contains(got, " editor ") {
+		t.Errorf("after a change of the role: %s", got)
+	}
+	fixtures.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
+	if got := whoami(http.StatusUnauthorized); !strings.Contains(got, "no longer a member") {
+		t.Errorf("after the removal: %s", got)
+	}
+}
+
+func TestTheWorkspaceOfASignIn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	two, err := f.workspaces.Create(t.Context(), "two")
+	fixtures.Must(t, err)
+	token := f.issuer.IDToken(time.Now(), nil)
+	f.exchange(t, http.StatusForbidden, token, "two")
+	f.exchange(t, http.StatusForbidden, token, "three")
+	f.exchange(t, http.StatusForbidden, token, "no name")
+	if granted, _ := f.exchange(t, http.StatusCreated, token, ""); granted.Workspace != f.tenant || granted.User != "ann@example.test" || granted.Role != "viewer" {
+		t.Errorf("got %+v", granted)
+	}
+	f.join(t, two.ID, workspace.Admin)
+	if _, text := f.exchange(t, http.StatusConflict, token, ""); !strings.Contains(text, "one, two") {
+		t.Errorf("got %s", text)
+	}
+	for _, named := range []string{"two", two.ID} {
+		if granted, _ := f.exchange(t, http.StatusCreated, token, named); granted.Workspace != two.ID || granted.Role != "admin" {
+			t.Errorf("got %+v", granted)
+		}
+		b := f.begin(t, "?workspace="+named)
+		cookie, proof := f.open(t, f.end(t, f.back(t, b), b.header()))
+		if got := f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof); !strings.HasPrefix(got, two.ID+" admin ") {
+			t.Errorf("got %s", got)
+		}
+	}
+	b := f.begin(t, "")
+	if got := f.end(t, f.back(t, b), b.header()); got != "refused/several" {
+		t.Errorf("got %s", got)
+	}
+	f.want(t, http.StatusBadRequest, "GET", signin.BrowserPath+"?workspace=a%3Bb", "")
+}
+
+func TestASessionOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	token := f.issuer.IDToken(time.Now(), nil)
+	granted, _ := f.exchange(t, http.StatusCreated, token, "")
+	again, _ := f.exchange(t, http.StatusCreated, token, "")
+	bearer := func(token string) []string { return []string{auth.HeaderBearer, "Bearer " + token} }
+	if got, want := f.want(t, http.StatusOK, "GET", "/whoami", "", bearer(granted.Token)...), f.tenant+" viewer ann-1 of "+f.issuer.URL; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	f.want(t, http.StatusForbidden, "GET", "/whoami", "", append(bearer(granted.Token), auth.HeaderTenant, "0197a000-0000-7000-8000-00000000dead")...)
+	for range 2 {
+		f.want(t, http.StatusNoContent, "DELETE", signin.TokenPath, "", bearer(granted.Token)...)
+	}
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", bearer(granted.Token)...)
+	f.want(t, http.StatusUnauthorized, "DELETE", signin.TokenPath, "")
+	f.want(t, http.StatusOK, "GET", "/whoami", "", bearer(again.Token)...)
+	f.ahead.Add(int64(session.Life))
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", bearer(again.Token)...)
+}
