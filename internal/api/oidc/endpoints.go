@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -17,6 +18,9 @@ type Endpoints struct {
 	Keys string
 	// Revocation ends a token (RFC 7009); "" if the issuer cannot do so.
 	Revocation string
+	// Lasting are the scopes with which the issuer gives refresh tokens. Some issuers know none:
+	// they always give them.
+	Lasting []string
 }
 
 // Discover reads the addresses of an issuer from its document. An address that is neither https
@@ -30,13 +34,17 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoint
 		return Endpoints{}, err
 	}
 	var document struct {
-		Keys       string `json:"jwks_uri"`
-		Revocation string `json:"revocation_endpoint"`
+		Keys       string   `json:"jwks_uri"`
+		Revocation string   `json:"revocation_endpoint"`
+		Scopes     []string `json:"scopes_supported"`
 	}
 	if err := provider.Claims(&document); err != nil {
 		return Endpoints{}, err
 	}
 	at := Endpoints{Endpoint: provider.Endpoint(), Keys: document.Keys, Revocation: document.Revocation}
+	if slices.Contains(document.Scopes, oidc.ScopeOfflineAccess) {
+		at.Lasting = []string{oidc.ScopeOfflineAccess}
+	}
 	// A public client names itself in the body. The library would otherwise try a header first,
 	// and a code is good for one try only.
 	at.AuthStyle = oauth2.AuthStyleInParams

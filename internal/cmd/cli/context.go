@@ -144,26 +144,34 @@ func newContextUse() *cobra.Command {
 	return &cobra.Command{
 		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContext(args[0], func(all *contexts) { all.Current = args[0] })
+			return changeContext(args[0], func(all *contexts) error {
+				all.Current = args[0]
+				return nil
+			})
 		},
 	}
 }
 
 func newContextRemove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Forget a context and its key", Args: exit.Arguments(cobra.ExactArgs(1)),
+		Use: "remove NAME", Short: "Forget a context and its credentials", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContext(args[0], func(all *contexts) {
+			return changeContext(args[0], func(all *contexts) error {
+				signedIn := all.Contexts[args[0]].Login
 				if delete(all.Contexts, args[0]); all.Current == args[0] {
 					all.Current = ""
 				}
+				if signedIn == nil {
+					return nil
+				}
+				return signedIn.forget(args[0])
 			})
 		},
 	}
 }
 
 // changeContext changes the context with the given name, which must exist.
-func changeContext(name string, change func(*contexts)) error {
+func changeContext(name string, change func(*contexts) error) error {
 	all, err := readContexts()
 	if err != nil {
 		return err
@@ -171,6 +179,6 @@ func changeContext(name string, change func(*contexts)) error {
 	if _, ok := all.Contexts[name]; !ok {
 		return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
 	}
-	change(&all)
-	return all.write()
+	err = change(&all)
+	return errors.Join(err, all.write())
 }

@@ -20,8 +20,10 @@ type contexts struct {
 // kept is a stored server.
 type kept struct {
 	URL    string `json:"url"`
-	Key    string `json:"key"`
+	Key    string `json:"key,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
+	// Login is a sign-in at an issuer, which a server has instead of a key.
+	Login *login `json:"login,omitempty"`
 }
 
 // contextsFile is the file of the contexts, in the user's directory of configurations.

@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 const openLong = `Open the console of the server in a browser, and sign in there. The server makes a code that is good once and for a
 minute; the browser exchanges the code for a session that may do what the API key may do, and that ends with the key. The API key itself stays
-here. Without a browser on this machine, open the printed address on another one.`
+here. After slipway login the address leads to the issuer instead. Without a browser on this machine, open the printed
+address on another one.`
 
 func newOpen() *cobra.Command {
 	var where Where
@@ -29,7 +32,9 @@ func newOpen() *cobra.Command {
 			var made struct {
 				URL string `json:"url"`
 			}
-			if err := api.Call(cmd.Context(), http.MethodPost, "/console/codes", nil, &made); err != nil {
+			if where.User != "" {
+				made.URL = api.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
+			} else if err := api.Call(cmd.Context(), http.MethodPost, "/console/codes", nil, &made); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), made.URL)

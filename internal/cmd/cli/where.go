@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,8 @@ type Where struct {
 	data, context string
 	// From names the source of the server's address.
 	From string
+	// User is the person who is signed in; "" with an API key.
+	User string
 }
 
 // Flags adds the flags that name a server.
@@ -39,7 +42,7 @@ func (w *Where) Flags(cmd *cobra.Command) {
 	cmd.Long += whereHelp
 	flags := cmd.Flags()
 	ServerFlags(cmd, &w.server)
-	flags.StringVar(&w.context, "context", "", "name of a server that slipway context add has kept ($SLIPWAY_CONTEXT)")
+	flags.StringVar(&w.context, "context", "", "name of a server that slipway context add or slipway login has kept ($SLIPWAY_CONTEXT)")
 	flags.StringVar(&w.data, "data", defaultData, "data directory of a server on this machine")
 }
 
@@ -76,9 +79,13 @@ func CompleteServer(server *client.Server) error {
 	return nil
 }
 
-// Client returns a client of the server. Its errors are errors of usage: nothing is sent.
+// Client returns a client of the server. Its errors are errors of usage, because nothing is sent,
+// or errors of the credentials: a sign-in that is over and cannot be renewed.
 func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
 	server, err := w.find(cmd)
+	if _, refused := errors.AsType[exit.CredentialsError](err); refused {
+		return nil, err
+	}
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
@@ -94,7 +101,7 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 	case cmd.Flags().Changed("data"):
 		return w.local()
 	case w.context != "":
-		return w.kept(w.context, "--context")
+		return w.kept(cmd.Context(), w.context, "--context")
 	}
 	server := w.server
 	if err := CompleteServer(&server); err != nil {
@@ -108,14 +115,14 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 		return server, nil
 	}
 	if name := os.Getenv("SLIPWAY_CONTEXT"); name != "" {
-		return w.kept(name, "$SLIPWAY_CONTEXT")
+		return w.kept(cmd.Context(), name, "$SLIPWAY_CONTEXT")
 	}
 	contexts, err := readContexts()
 	if err != nil {
 		return client.Server{}, err
 	}
 	if contexts.Current != "" {
-		return w.kept(contexts.Current, "current context")
+		return w.kept(cmd.Context(), contexts.Current, "current context")
 	}
 	return w.local()
 }
@@ -131,7 +138,7 @@ func (w *Where) local() (client.Server, error) {
 }
 
 // kept returns the server of a context.
-func (w *Where) kept(name, by string) (client.Server, error) {
+func (w *Where) kept(ctx context.Context, name, by string) (client.Server, error) {
 	w.From = fmt.Sprintf("context %s (%s)", name, by)
 	contexts, err := readContexts()
 	if err != nil {
@@ -141,5 +148,14 @@ func (w *Where) kept(name, by string) (client.Server, error) {
 	if !ok {
 		return client.Server{}, fmt.Errorf("there is no context %q (%s); make it with: slipway context add %s --url URL", name, by, name)
 	}
-	return client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}, nil
+	server := client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
+	if found.Login != nil {
+		w.User = found.Login.User
+		server.Bearer, err = signedIn(ctx, contexts, name)
+		return server, err
+	}
+	if server.Key == "" {
+		return server, exit.Refused(fmt.Errorf("nobody is signed in to the context %s; run: slipway login --context %s", name, name))
+	}
+	return server, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func newWhoami() *cobra.Command {
 	var list output.List
 	cmd := &cobra.Command{
 		Use: "whoami", Short: "Say which server and workspace commands talk to", Args: exit.Arguments(cobra.NoArgs),
-		Long: "Say which server commands talk to, where its address was found, which workspace the credentials are of, and their role.",
+		Long: "Say which server commands talk to, where its address was found, which workspace the credentials are of, their role, and who is signed in.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := where.Client(cmd)
 			if err != nil {
@@ -34,9 +35,9 @@ func newWhoami() *cobra.Command {
 			if err := api.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
 				return err
 			}
-			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From}
-			row := []string{found.Name, found.ID, found.Role, where.server.URL, where.From}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"WORKSPACE", "ID", "ROLE", "SERVER", "FOUND IN"}, [][]string{row})
+			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From, "user": where.User}
+			row := []string{found.Name, found.ID, found.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
 		},
 	}
 	where.Flags(cmd)

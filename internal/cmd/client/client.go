@@ -1,5 +1,6 @@
 // Package client talks to a control plane and to the agent servers beside it, for programs of
-// a user, only over HTTP and with a key.
+// a user, only over HTTP and with a
+// key or a session.
 package client
 
 import (
@@ -28,9 +29,10 @@ const (
 
 // Server holds the address of a server and the caller's credentials.
 type Server struct {
-	URL    string
-	Key    string
-	Tenant string
+	URL string
+	// Key is an API key, Bearer the token of a session: a server has one of them.
+	Key, Bearer string
+	Tenant      string
 }
 
 // Client talks to a control plane and to the agent servers beside it.
@@ -161,7 +163,12 @@ func (c *Client) request(ctx context.Context, method, address string, body any) 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	request.Header.Set("X-Api-Key", c.server.Key)
+	if c.server.Key != "" {
+		request.Header.Set("X-Api-Key", c.server.Key)
+	}
+	if c.server.Bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+c.server.Bearer)
+	}
 	if c.server.Tenant != "" {
 		request.Header.Set("X-Tenant-Id", c.server.Tenant)
 	}

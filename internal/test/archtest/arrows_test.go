@@ -84,6 +84,7 @@ var modules = map[string][]string{
 	"github.com/prometheus":                          {"internal/api/metrics"},
 	"github.com/robfig/cron":                         {"internal/agent/cron"},
 	"golang.org/x/sys":                               {"internal/base/child"},
+	"github.com/zalando/go-keyring":                  {"internal/cmd/cli"},
 	"gopkg.in/yaml.v3":                               {"internal/test/template"},
 	"zombiezen.com/go/sqlite":                        {"internal/seam/table/sqlite"},
 }

@@ -42,8 +42,8 @@ func New(t *testing.T) *Issuer {
 	i := &Issuer{t: t, signIns: newSignIns()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		i.answer(w, map[string]string{
-			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+		i.answer(w, map[string]any{
+			"issuer": i.URL, "scopes_supported": []string{"openid", "email", "profile", "offline_access"}, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 			"device_authorization_endpoint": i.URL + "/device", "revocation_endpoint": i.URL + "/revoke",
 		})
 	})

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -43,6 +44,7 @@ type code struct{ redirect, challenge, nonce string }
 // device is a code of a device.
 type device struct {
 	user     string
+	lasting  bool
 	approved bool
 	wait     time.Duration
 	polled   time.Time
@@ -129,7 +131,7 @@ func (i *Issuer) device(w http.ResponseWriter, r *http.Request) {
 	}
 	made, user := rand.Text(), rand.Text()[:8]
 	i.mu.Lock()
-	i.devices[made] = &device{user: user, wait: interval, polled: time.Now()}
+	i.devices[made] = &device{user: user, lasting: strings.Contains(r.PostFormValue("scope"), "offline_access"), wait: interval, polled: time.Now()}
 	i.mu.Unlock()
 	i.answer(w, map[string]any{
 		"device_code": made, "user_code": user, "expires_in": 60, "interval": interval.Seconds(),
@@ -144,22 +146,25 @@ func (i *Issuer) exchange(w http.ResponseWriter, r *http.Request) {
 		i.refuse(w, "invalid_client")
 		return
 	}
-	claims, refusal := i.redeem(r)
+	claims, lasting, refusal := i.redeem(r)
 	if refusal != "" {
 		i.refuse(w, refusal)
 		return
 	}
-	refresh := rand.Text()
-	i.mu.Lock()
-	i.refresh[refresh] = true
-	i.mu.Unlock()
-	i.answer(w, map[string]any{
-		"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "refresh_token": refresh, "id_token": i.IDToken(time.Now(), claims),
-	})
+	tokens := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": i.IDToken(time.Now(), claims)}
+	if lasting {
+		refresh := rand.Text()
+		tokens["refresh_token"] = refresh
+		i.mu.Lock()
+		i.refresh[refresh] = true
+		i.mu.Unlock()
+	}
+	i.answer(w, tokens)
 }
 
-// redeem uses up what the request offers, and returns further claims of its ID token.
-func (i *Issuer) redeem(r *http.Request) (claims map[string]any, refusal string) {
+// redeem uses up what the request offers, and returns further claims of its ID token, and whether
+// a refresh token goes with it.
+func (i *Issuer) redeem(r *http.Request) (claims map[string]any, lasting bool, refusal string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch r.PostFormValue("grant_type") {
@@ -168,27 +173,28 @@ func (i *Issuer) redeem(r *http.Request) (claims map[string]any, refusal string)
 		delete(i.codes, r.PostFormValue("code"))
 		challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 		if !ok || used.redirect != r.PostFormValue("redirect_uri") || used.challenge != base64.RawURLEncoding.EncodeToString(challenge[:]) {
-			return nil, "invalid_grant"
+			return nil, false, "invalid_grant"
 		}
-		return map[string]any{"nonce": used.nonce}, ""
+		return map[string]any{"nonce": used.nonce}, false, ""
 	case "urn:ietf:params:oauth:grant-type:device_code":
-		return nil, i.poll(r.PostFormValue("device_code"))
+		lasting, refusal = i.poll(r.PostFormValue("device_code"))
+		return nil, lasting, refusal
 	case "refresh_token":
 		if !i.refresh[r.PostFormValue("refresh_token")] {
-			return nil, "invalid_grant"
+			return nil, false, "invalid_grant"
 		}
 		delete(i.refresh, r.PostFormValue("refresh_token"))
-		return nil, ""
+		return nil, true, ""
 	default:
-		return nil, "unsupported_grant_type"
+		return nil, false, "unsupported_grant_type"
 	}
 }
 
-// poll answers the poll of a device: "" if the person has approved it.
-func (i *Issuer) poll(text string) (refusal string) {
+// poll answers the poll of a device: without a refusal if the person has approved it.
+func (i *Issuer) poll(text string) (lasting bool, refusal string) {
 	d := i.devices[text]
 	if d == nil {
-		return "expired_token"
+		return false, "expired_token"
 	}
 	early := time.Since(d.polled) < d.wait-tolerance
 	d.polled = time.Now()
@@ -199,14 +205,14 @@ func (i *Issuer) poll(text string) (refusal string) {
 		}
 		i.demand = false
 		d.wait += slowdown
-		return "slow_down"
+		return false, "slow_down"
 	case i.person == nil:
-		return "access_denied"
+		return false, "access_denied"
 	case !d.approved:
-		return "authorization_pending"
+		return false, "authorization_pending"
 	}
 	delete(i.devices, text)
-	return ""
+	return d.lasting, ""
 }
 
 func (i *Issuer) revoke(_ http.ResponseWriter, r *http.Request) {

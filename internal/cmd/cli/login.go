@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/cli/browser"
+	"github.com/spf13/cobra"
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/signin"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const loginLong = `Sign in at the OpenID Connect issuer that the server names (slipway serve --sign-in). The command prints an address and
+a code: open the address in any browser, on this machine or another one, and enter the code there. You get a session
+with your role as a member of the workspace.
+
+The server is kept as a context, which becomes the current one: with --url a new one, named by --context or after the
+host; otherwise the one of --context, $SLIPWAY_CONTEXT, or the current one. The session is kept in the keyring of the
+operating system. Where there is no keyring, or $SLIPWAY_NO_KEYRING is set, it is kept in the file of the contexts, which
+only you can read. Commands renew a session that is over, as long as the issuer lets them. slipway logout ends it.`
+
+const logoutLong = `End the session of a context at the server, and the sign-in at the issuer, and forget both. The context stays, without
+credentials. The context is the one of --context, $SLIPWAY_CONTEXT, or the current one.`
+
+func newLogin() *cobra.Command {
+	var address, name, workspace string
+	var noBrowser bool
+	cmd := &cobra.Command{
+		Use: "login", Short: "Sign in at the issuer of a server", Long: loginLong, Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			name, found, err := loginContext(all, address, name)
+			if err != nil {
+				return exit.Usage(err)
+			}
+			issuer, err := offered(cmd.Context(), found.URL)
+			if err != nil {
+				return err
+			}
+			answer, err := askPerson(cmd, issuer, !noBrowser)
+			if err != nil {
+				return err
+			}
+			granted, c, err := exchange(cmd.Context(), found.URL, cmp.Or(workspace, found.Tenant), answer)
+			if err != nil {
+				return err
+			}
+			found = kept{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
+			all.Contexts[name], all.Current = found, name
+			if err := keepLogin(all, name, c); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); %s is the current context\n", found.URL, output.Plain(granted.User), granted.Role, name)
+			if found.Login.Credential != nil {
+				file, err := contextsFile()
+				fmt.Fprintf(cmd.ErrOrStderr(), "there is no keyring here: the session is kept in %s, which only you can read\n", file)
+				return err
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&address, "url", "", "address of a server")
+	flags.StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT; with --url the default is the host of the address)")
+	flags.StringVar(&workspace, "workspace", "", "id or name of the workspace (may be left out by members of one workspace only)")
+	flags.BoolVar(&noBrowser, "no-browser", false, "open no browser, only print the address")
+	return cmd
+}
+
+// loginContext returns the context to sign in to, and its name.
+func loginContext(all contexts, address, name string) (string, kept, error) {
+	if address != "" {
+		if err := checkURL(address); err != nil {
+			return "", kept{}, err
+		}
+		parsed, err := url.Parse(address)
+		if err != nil {
+			return "", kept{}, err
+		}
+		name = cmp.Or(name, parsed.Host)
+		if known := all.Contexts[name]; known.URL == address {
+			return name, known, nil
+		}
+		return name, kept{URL: address}, nil
+	}
+	return chosenContext(all, name)
+}
+
+// chosenContext returns the context of a flag, the environment, or the current one.
+func chosenContext(all contexts, name string) (string, kept, error) {
+	if name = cmp.Or(name, os.Getenv("SLIPWAY_CONTEXT"), all.Current); name == "" {
+		return "", kept{}, errors.New("there is no context: name the server with --url, or the context with --context")
+	}
+	found, ok := all.Contexts[name]
+	if !ok {
+		return "", kept{}, fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
+	}
+	return name, found, nil
+}
+
+// offered returns the issuer that a server names.
+func offered(ctx context.Context, server string) (signin.Issuer, error) {
+	var offer signin.Offer
+	err := client.New(client.Server{URL: server}).Call(ctx, http.MethodGet, signin.Path, nil, &offer)
+	answer, refused := errors.AsType[*client.APIError](err)
+	if refused && answer.Status >= http.StatusInternalServerError || err != nil && !refused {
+		return signin.Issuer{}, err
+	}
+	if refused || offer.Issuer == nil {
+		return signin.Issuer{}, fmt.Errorf("the server at %s names no issuer at which people sign in; use an API key: slipway context add NAME --url %s", server, server)
+	}
+	return *offer.Issuer, nil
+}
+
+// askPerson has a person sign in at the issuer with the code of a device (RFC 8628), and waits.
+func askPerson(cmd *cobra.Command, issuer signin.Issuer, open bool) (*oauth2.Token, error) {
+	at, ctx, err := discover(cmd.Context(), issuer.URL)
+	if err != nil {
+		return nil, err
+	}
+	if at.DeviceAuthURL == "" {
+		return nil, fmt.Errorf("the issuer %s has no sign-in for command lines (RFC 8628)", issuer.URL)
+	}
+	config := at.Config(issuer.ClientID, "")
+	config.Scopes = slices.Concat(issuer.Scopes, at.Lasting)
+	code, err := config.DeviceAuth(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("begin the sign-in at %s: %w", issuer.URL, err)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "to sign in at %s, open %s and enter the code %s\n", issuer.URL, output.Plain(code.VerificationURI), output.Plain(code.UserCode))
+	if page := cmp.Or(code.VerificationURIComplete, code.VerificationURI); open && output.IsTerminal(cmd.ErrOrStderr()) && oidc.CheckPrivate(page) == nil {
+		browser.Stdout, browser.Stderr = io.Discard, io.Discard
+		_ = browser.OpenURL(page) // without a browser the person opens the address
+	}
+	answer, err := config.DeviceAccessToken(ctx, code)
+	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.ErrorCode != "" {
+		return nil, exit.Refused(fmt.Errorf("the issuer %s refuses the sign-in: %s", issuer.URL, output.Plain(refusal.ErrorCode)))
+	}
+	if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
+		return nil, exit.Refused(errors.New("the code was not entered in time; run slipway login again"))
+	}
+	if err != nil && cmd.Context().Err() != nil {
+		return nil, context.Cause(cmd.Context())
+	}
+	return answer, err
+}
+
+func newLogout() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "logout", Short: "End a sign-in, and forget it", Long: logoutLong, Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			name, found, err := chosenContext(all, name)
+			if err != nil {
+				return exit.Usage(err)
+			}
+			if found.Login == nil {
+				return fmt.Errorf("nobody is signed in to the context %s", name)
+			}
+			c, err := found.Login.read(name)
+			if err == nil {
+				err = found.Login.end(cmd.Context(), found.URL, c)
+			}
+			err = errors.Join(err, found.Login.forget(name))
+			found.Login = nil
+			all.Contexts[name] = found
+			if err := errors.Join(err, all.write()); err != nil {
+				return fmt.Errorf("the sign-in is forgotten here, but: %w", err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "signed out of %s\n", found.URL)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT)")
+	return cmd
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/zalando/go-keyring"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// execute runs a command in this process, whose keyring is the test's.
+func execute(t *testing.T, cmd *cobra.Command, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestASignInInTheKeyring signs in where the operating system has a keyring: no file holds a
+// secret, and the sign-out and the removal of the context empty the keyring.
+func TestASignInInTheKeyring(t *testing.T) {
+	keyring.MockInit()
+	config := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", config)
+	t.Setenv("HOME", config)
+	t.Setenv(noKeyring, "")
+	issuer := oidctest.New(t)
+	issuer.SetPerson(map[string]any{"sub": "1", "email": "ann@example.test", "email_verified": true})
+	address := serveWith(t, issuer)
+	go func() {
+		for {
+			select {
+			case code := <-issuer.Shown():
+				issuer.Approve(code)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	for _, leave := range []func() *cobra.Command{newLogout, newContextRemove} {
+		text, err := execute(t, newLogin(), "--url", address, "--context", "team")
+		if err != nil || strings.Contains(text, "no keyring") {
+			t.Fatalf("%v: %s", err, text)
+		}
+		file, err := os.ReadFile(filepath.Join(config, "slipway", "contexts.json"))
+		if os.IsNotExist(err) {
+			file, err = os.ReadFile(filepath.Join(config, "Library", "Application Support", "slipway", "contexts.json"))
+		}
+		fixtures.Must(t, err)
+		kept, err := keyring.Get(keyringService, "team")
+		if err != nil || !strings.Contains(kept, "slws_") || strings.Contains(string(file), "slws_") || strings.Contains(string(file), "credential") {
+			t.Errorf("the keyring holds %q (%v), the file %s", kept, err, file)
+		}
+		if text, err := execute(t, newWhoami()); err != nil || !strings.Contains(text, "ann@example.test") {
+			t.Errorf("%v: %s", err, text)
+		}
+		args := []string{"--context", "team"}
+		if strings.HasPrefix(leave().Use, "remove") {
+			args = []string{"team"}
+		}
+		if text, err := execute(t, leave(), args...); err != nil {
+			t.Errorf("%v: %s", err, text)
+		}
+		if kept, err := keyring.Get(keyringService, "team"); err != keyring.ErrNotFound {
+			t.Errorf("the keyring still holds %q (%v)", kept, err)
+		}
+	}
+}
+
+// serveWith runs a server with an issuer, of whose only workspace ann is a member, and returns its
+// address.
+func serveWith(t *testing.T, issuer *oidctest.Issuer) string {
+	t.Helper()
+	data := t.TempDir()
+	server, err := standalone.Open(standalone.Config{
+		Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler), SignIn: &oidc.Issuer{URL: issuer.URL, Audience: oidctest.ClientID, Members: true},
+	})
+	fixtures.Must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	for {
+		if c, err := standalone.ReadCredentials(data); err == nil {
+			at := client.New(client.Server{URL: c.BaseURL, Key: c.APIKey})
+			member := map[string]string{"user": "ann@example.test", "role": "viewer"}
+			fixtures.Must(t, at.Call(t.Context(), http.MethodPost, "/v2/workspaces/current/members", member, nil))
+			return c.BaseURL
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the server ended: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
