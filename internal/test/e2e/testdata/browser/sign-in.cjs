@@ -1,0 +1,33 @@
+// Is a person who signs in to the console at the server's issuer, coming from a page of the console.
+// Arguments: the server's address, and the text that ends the sign-in: of the page or of a refusal.
+const { tell } = require("./story.cjs");
+
+const [base, end] = process.argv.slice(2);
+
+tell(async (browser) => {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(20000);
+  const seen = { complaints: [] };
+  page.on("pageerror", (error) => seen.complaints.push(String(error)));
+  page.on("console", (m) => ["error", "warning"].includes(m.type()) && seen.complaints.push(m.text()));
+
+  // A link that this browser has not asked for signs nobody in.
+  await page.goto(base + "/sign-in/callback?state=planted&code=planted");
+  await page.getByRole("alert").waitFor();
+  seen.planted = await page.getByRole("alert").innerText();
+
+  await page.goto(base + "/console/#/members");
+  await page.reload();
+  const button = page.getByRole("button", { name: "Sign in with" });
+  await button.waitFor();
+  seen.button = await button.innerText();
+  await button.click();
+  await page.getByText(end).first().waitFor();
+  seen.address = page.url().slice(base.length);
+  seen.cookies = (await browser.cookies()).map((c) => `${c.name} ${c.sameSite} ${c.httpOnly}`);
+  seen.inPage = await page.evaluate(() => document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }));
+  if (seen.cookies.length === 0) return seen;
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await button.waitFor();
+  return seen;
+});
