@@ -11,7 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Owner is the deployment that owns the store. Every read and write begins with the workspace.
@@ -27,6 +26,11 @@ type Item struct {
 	// TTL is how long the item lives after it was last written, or last read with refresh; 0
 	// for ever.
 	TTL time.Duration
+	// Score is the similarity of the item to the query of a search, -1 to 1; nil if the item
+	// was not ranked.
+	Score *float64
+	// space is the space of the item's vectors, "" if it has no vectors.
+	space string
 	// version counts the changes. expires is when the item ceases to exist. counted is how
 	// many bytes are counted for it.
 	version int64
@@ -35,10 +39,13 @@ type Item struct {
 }
 
 const (
-	itemKind   = "store-item"
-	markerKind = "store-namespace"
+	itemKind    = "store-item"
+	vectorsKind = "store-vectors"
+	markerKind  = "store-namespace"
 	// attrTTL is the item's time to live in milliseconds.
 	attrTTL = "ttl_ms"
+	// attrSpace is the space of the item's vectors; absent if it has no vectors.
+	attrSpace = "space"
 	// attrCounted is how many bytes of the item the quota counts; absent if it counts none.
 	attrCounted = "counted"
 	// attrOpen says that the namespace of a marker accepts items without a write of the
@@ -79,7 +86,8 @@ func CheckNamespace(namespace []string) error {
 	return nil
 }
 
-func checkName(owner Owner, namespace []string, key string) error {
+// CheckName returns an error for a namespace and a key that cannot name an item.
+func CheckName(owner Owner, namespace []string, key string) error {
 	if err := CheckNamespace(namespace); err != nil {
 		return err
 	}
@@ -111,6 +119,7 @@ func decode(item *table.Item) (Item, error) {
 	i := Item{
 		Created: r.Created(), Updated: r.Updated(),
 		Value: json.RawMessage(item.Body), TTL: time.Duration(item.Int(attrTTL)) * time.Millisecond,
+		space:   item.Text(attrSpace),
 		version: item.Int(record.Version), expires: item.Expires, counted: item.Int(attrCounted),
 	}
 	var err error
@@ -123,6 +132,9 @@ func decode(item *table.Item) (Item, error) {
 func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
 	attrs := record.Attrs(itemKind, i.Updated, table.Attrs{attrTTL: i.TTL.Milliseconds()})
 	attrs[record.Version] = i.version + 1
+	if i.space != "" {
+		attrs[attrSpace] = i.space
+	}
 	if i.counted != 0 {
 		attrs[attrCounted] = i.counted
 	}
@@ -131,9 +143,6 @@ func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
 	item.Expires = i.expiry(now)
 	return table.Put{Item: item, If: condition}
 }
-
-// size returns how many bytes the item takes.
-func (i Item) size() int { return quota.Size(&table.Item{Body: i.Value}) }
 
 // expiry returns when the item ceases to exist if it is written now, zero for never.
 func (i Item) expiry(now time.Time) time.Time {

@@ -18,13 +18,26 @@ import (
 // before the page in memory.
 const maxSorted = 10_000
 
-// Search returns a page of the items below a namespace that the filter accepts, and the number
-// of all such items. The namespace may be empty. Search returns fewer items than the caller
-// asked for if they are large, but at least one. The items that were put last come first;
+// Wanted says which items a search returns.
+type Wanted struct {
+	// Below is the namespace of the items, or the beginning of it. It may be empty.
+	Below  []string
+	Filter Filter
+	// Near has the vector of a query. The items whose vectors are most similar come first;
+	// then the items without vectors in this space. Without a vector no item is ranked.
+	Near Vectors
+	table.Window
+	// Refresh renews the time to live of the items that are returned.
+	Refresh bool
+}
+
+// Search returns a page of the wanted items, and the number of all such items. It returns
+// fewer items than the caller asked for if they are large, but at least one. Items that are
+// not ranked, or have the same rank, are ordered by the time when they were put, newest first;
 // items that were put at the same moment are ordered by namespace and key. Search reads all
-// items below the namespace. If refresh is set, it renews the time to live of the items that
-// it returns.
-func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) (found []Item, total int, err error) {
+// items below the namespace, and their vectors if there is a query.
+func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found []Item, total int, err error) {
+	below, filter, window := wanted.Below, wanted.Filter, wanted.Window
 	if len(below) > 0 {
 		if err := CheckNamespace(below); err != nil {
 			return nil, 0, err
@@ -34,19 +47,26 @@ func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter 
 		return nil, 0, fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
 	}
 	window.Room = table.PageRoom
+	near := s.ranker(wanted.Near)
 	// Pointers, because the order is made by insertion.
 	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
-		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, below, take) },
+		Each: func(ctx context.Context, take func(*table.Item) error) error {
+			return s.each(ctx, owner, below, near, take)
+		},
+		Read: near.read,
 		Decode: func(stored *table.Item) (*Item, bool, error) {
 			item, err := decode(stored)
 			if err != nil {
 				return nil, false, err
 			}
+			if score, ranked := near.scores[stored.Key]; ranked {
+				item.Score = &score
+			}
 			ok, err := filter.Matches(item.Value)
 			return &item, ok, err
 		},
 		Slim:    func(item **Item) { (*item).Value = nil },
-		Compare: newest,
+		Compare: nearest,
 		Window:  window,
 	})
 	if err != nil {
@@ -56,29 +76,49 @@ func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter 
 	for i, item := range sorted {
 		found[i] = *item
 	}
-	if refresh {
+	if wanted.Refresh {
 		err = s.refresh(ctx, owner, found...)
 	}
 	return found, total, err
 }
 
-// newest is the order of a search.
-func newest(a, b *Item) int {
-	return cmp.Or(b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
+// nearest is the order of a search.
+func nearest(a, b *Item) int {
+	rank := 0
+	switch {
+	case a.Score != nil && b.Score != nil:
+		rank = cmp.Compare(*b.Score, *a.Score)
+	case a.Score != nil:
+		rank = -1
+	case b.Score != nil:
+		rank = 1
+	}
+	return cmp.Or(rank, b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
 }
 
-// each calls take with the items below a namespace. Below all namespaces, it reads one
-// partition after the other.
-func (s *Store) each(ctx context.Context, owner Owner, below []string, take func(*table.Item) error) error {
+// each calls take with the items below a namespace, after near has the scores of their page.
+// Below all namespaces, it reads one partition after the other.
+func (s *Store) each(ctx context.Context, owner Owner, below []string, near *ranker, take func(*table.Item) error) error {
+	page := func(items []*table.Item) error {
+		if err := near.page(ctx, items); err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := take(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if len(below) > 0 {
-		return table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
+		return table.Pages(ctx, s.table, page, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
 	}
 	for first := ""; ; {
 		var err error
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
 			return err
 		}
-		if err := table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first})); err != nil {
+		if err := table.Pages(ctx, s.table, page, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first})); err != nil {
 			return err
 		}
 	}

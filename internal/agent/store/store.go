@@ -31,19 +31,20 @@ func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
 	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits)}
 }
 
-// Put stores a value under a key and replaces the existing value. It keeps the time at which
-// the item was created. A ttl of 0 is for ever.
-func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration) error {
-	if err := checkName(owner, namespace, key); err != nil {
+// Put stores a value under a key, with its vectors, and replaces the existing value and its
+// vectors. It keeps the time at which the item was created. A ttl of 0 is for ever.
+func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration, vectors Vectors) error {
+	if err := CheckName(owner, namespace, key); err != nil {
 		return err
 	}
 	now := s.now()
 	var standing Item
-	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
-	if err := s.pool.Room(ctx, owner.Workspace, next.size()); err != nil {
+	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now, space: vectors.space}
+	size := vectors.size() + quota.Size(&table.Item{Body: value})
+	if err := s.pool.Room(ctx, owner.Workspace, size); err != nil {
 		return err
 	}
-	next.counted = s.pool.Draw(next.size())
+	next.counted = s.pool.Draw(size)
 	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		o.AddOr(next.put(owner, now, condition), func(item *table.Item) error {
@@ -55,6 +56,12 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
 			return err
 		})
+		switch {
+		case len(vectors.data) > 0:
+			o.Add(next.putVectors(owner, now, vectors.data))
+		case standing.space != "":
+			o.Add(table.Delete{Key: next.vectorsKey(owner)})
+		}
 		o.AddOr(marker, func(item *table.Item) error {
 			marker = s.opened(owner, namespace, now, ttl > 0, item)
 			return nil
@@ -112,7 +119,7 @@ func unchanged(marker *table.Item) table.Cond {
 // Get returns an item. If refresh is set, it renews the item's time to live as if the item had
 // been written now. It returns a fault.NotFound for an unknown item.
 func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
-	if err := checkName(owner, namespace, key); err != nil {
+	if err := CheckName(owner, namespace, key); err != nil {
 		return Item{}, err
 	}
 	stored, err := s.table.Get(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key))
@@ -141,7 +148,17 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		written, err := record.Try(ctx, s.table, item.put(owner, now, table.Equals(record.Version, item.version)))
+		writes := []table.Write{item.put(owner, now, table.Equals(record.Version, item.version))}
+		if item.space != "" {
+			vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
+			if err != nil && !errors.Is(err, table.ErrNotFound) {
+				return fmt.Errorf("get vectors: %w", err)
+			}
+			if err == nil {
+				writes = append(writes, item.putVectors(owner, now, vectors.Body))
+			}
+		}
+		written, err := record.Try(ctx, s.table, writes...)
 		if err != nil {
 			return fmt.Errorf("refresh item: %w", err)
 		}
@@ -155,7 +172,7 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 // Delete removes an item. With the last item it also removes the namespace. It is no error if
 // the item does not exist.
 func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
-	if err := checkName(owner, namespace, key); err != nil {
+	if err := CheckName(owner, namespace, key); err != nil {
 		return err
 	}
 	at := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)
@@ -169,6 +186,9 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 		}
 		item, err := decode(stored)
 		o.Add(table.Delete{Key: at, If: table.Equals(record.Version, item.version)})
+		if item.space != "" {
+			o.Add(table.Delete{Key: keys.StoreVectors(at)})
+		}
 		o.Then(func(ctx context.Context) { s.count(ctx, owner, item, Item{}, s.now()) })
 		return o, err
 	})

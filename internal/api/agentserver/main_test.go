@@ -158,7 +158,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 		Webhooks:   hooks, Answers: idempotency.NewStore(f.answers, key, clock.System),
 		Agents: &runner.Agents{
 			Deployments: f.deployments, Graph: graph.NewClient(nil),
-			Target: func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil },
+			Target: targetAt(agent),
 		},
 	}
 	for _, c := range change {
@@ -234,6 +234,11 @@ func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Fig
 type at struct {
 	compute.Target // only Acquire is called
 	endpoint       compute.Endpoint
+}
+
+// targetAt is the Target of a runner.Agents.
+func targetAt(agent compute.Endpoint) func(context.Context) (compute.Target, error) {
+	return func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil }
 }
 
 func (a at) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {

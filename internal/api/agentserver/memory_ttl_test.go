@@ -40,7 +40,7 @@ func setUpAging(t *testing.T) aging {
 }
 
 // setUpAgingAs is setUpAging with the settings of a configuration file.
-func setUpAgingAs(t *testing.T, asked build.Settings) aging {
+func setUpAgingAs(t *testing.T, asked build.Settings, change ...func(*agentserver.Config, *fixture)) aging {
 	t.Helper()
 	f := setUpUndeployed(t, nil, 0)
 	f.settings = asked
@@ -51,10 +51,14 @@ func setUpAgingAs(t *testing.T, asked build.Settings) aging {
 	items := fixtures.Table(t, sqlite.WithClock(now))
 	a.items = items
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
-	must(t, agentserver.Register(mux, agentserver.Config{
+	config := agentserver.Config{
 		Store: store.New(items, now), Deployments: a.deployments, Assistants: assistant.NewStore(a.table, clock.System), Threads: a.threads, Runs: a.runs,
 		Authenticator: auth.New(a.keys), Version: version,
-	}))
+	}
+	for _, c := range change {
+		c(&config, f)
+	}
+	must(t, agentserver.Register(mux, config))
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
 	return a

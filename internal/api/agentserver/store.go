@@ -34,7 +34,9 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 	if fault.Is(err, fault.NotFound) {
 		return noItem{}, nil
 	}
-	return GetItem200JSONResponse(showItem(found)), err
+	return GetItem200JSONResponse{
+		Namespace: found.Namespace, Key: found.Key, Value: orEmpty(found.Value), CreatedAt: clock.Format(found.Created), UpdatedAt: clock.Format(found.Updated),
+	}, err
 }
 
 // noItem is the answer for an item that does not exist.
@@ -53,7 +55,15 @@ func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutI
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.Put(ctx, storeOwner(ctx), request.Body.Namespace, request.Body.Key, request.Body.Value, ttl); err != nil {
+	owner, asked := storeOwner(ctx), request.Body
+	if err := store.CheckName(owner, asked.Namespace, asked.Key); err != nil {
+		return nil, err
+	}
+	vectors, err := s.vectorsOf(ctx, asked.Value, asked.Index)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.Put(ctx, owner, asked.Namespace, asked.Key, asked.Value, ttl, vectors); err != nil {
 		return nil, err
 	}
 	return PutItem204Response{}, nil
@@ -75,7 +85,13 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 		return nil, err
 	}
 	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
-	found, total, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, refreshes(ctx)))
+	near, err := s.vectorOf(ctx, text(asked.Query))
+	if err != nil {
+		return nil, err
+	}
+	found, total, err := s.Store.Search(ctx, storeOwner(ctx), store.Wanted{
+		Below: asked.NamespacePrefix, Filter: filter, Near: near, Window: window, Refresh: orElse(asked.RefreshTTL, refreshes(ctx)),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +116,9 @@ func (s server) ListNamespaces(ctx context.Context, request ListNamespacesReques
 	return ListNamespaces200JSONResponse{Namespaces: found}, err
 }
 
-// showItem returns an item in the form that the interface has.
+// showItem returns an item of a search in the form that the interface has.
 func showItem(i store.Item) StoreItem {
-	return StoreItem{Namespace: i.Namespace, Key: i.Key, Value: orEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated)}
+	return StoreItem{
+		Namespace: i.Namespace, Key: i.Key, Value: orEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated), Score: i.Score,
+	}
 }

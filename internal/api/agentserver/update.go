@@ -19,6 +19,9 @@ type Agents interface {
 	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
 	// Rule asks the own authentication of the deployment's repository.
 	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
+	// Embed embeds texts for the store, as the configuration file of the deployment's
+	// repository says.
+	Embed(ctx context.Context, workspace, deployment string, texts graph.Texts) (graph.Embeddings, error)
 	// Visit lets the own HTTP application of the deployment's repository answer a request. The
 	// function send sends the request.
 	Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error

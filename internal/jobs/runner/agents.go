@@ -71,6 +71,33 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
 }
 
+// embeddingLimit is how long the repository may take to embed texts. Its own limit is 5 s
+// shorter.
+const embeddingLimit = 65 * time.Second
+
+// Embed asks a deployment's agent for the vectors of texts, in the active release. If there
+// are no vectors, the error is a fault.Unavailable that says why.
+func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts graph.Texts) (graph.Embeddings, error) {
+	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
+	if err != nil {
+		return graph.Embeddings{}, err
+	}
+	defer done()
+	limited, cancel := context.WithTimeout(ctx, embeddingLimit)
+	defer cancel()
+	embeddings, err := a.Graph.Embed(limited, endpoint, texts)
+	switch {
+	case ctx.Err() != nil:
+		return graph.Embeddings{}, context.Cause(ctx)
+	case err != nil:
+		slog.WarnContext(ctx, "the agent has embedded no texts", "deployment", deployment, "error", err)
+		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent does not embed texts at the moment.")
+	case embeddings.Error != "":
+		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent's embedding has failed: %s", beginning(embeddings.Error, maxCause))
+	}
+	return embeddings, nil
+}
+
 // Visit lets the HTTP application of a deployment's repository answer a request, in the active
 // release. send sends the request. If the agent is not available, the error is a
 // fault.Unavailable.

@@ -65,6 +65,8 @@
 //	item of the store                 Get StoreItem
 //	items below a namespace           Query StoreItemsBelow; of all namespaces, for each first
 //	                                  label of StoreNamespaces
+//	vectors of an item                Get StoreVectors; of a page of items, Query
+//	                                  StoreVectorsBetween
 //	is a namespace empty              Query StoreItemsOf, limit 1
 //	namespaces of a deployment        Query StoreNamespaces (index list)
 //	crons of a deployment             Query Crons; one of them Get Cron

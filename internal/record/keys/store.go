@@ -19,6 +19,7 @@ func storePK(workspace, deployment, first string) string {
 
 const (
 	storeItemPrefix      = "I#"
+	storeVectorsPrefix   = "V#"
 	storeNamespacePrefix = "N#"
 )
 
@@ -51,6 +52,23 @@ func ParseStoreItem(key table.Key) (namespace []string, itemKey string, err erro
 		return nil, "", fmt.Errorf("key %v is not a store item's: %w", key, err)
 	}
 	return namespace, itemKey, nil
+}
+
+// StoreVectors is the key of the vectors of an item, given the item's own key. The order of
+// vectors is the order of their items.
+func StoreVectors(item table.Key) table.Key {
+	return table.Key{PK: item.PK, SK: storeVectorsPrefix + strings.TrimPrefix(item.SK, storeItemPrefix)}
+}
+
+// StoreItemWith is the key of the item that has vectors under a key.
+func StoreItemWith(vectors table.Key) table.Key {
+	return table.Key{PK: vectors.PK, SK: storeItemPrefix + strings.TrimPrefix(vectors.SK, storeVectorsPrefix)}
+}
+
+// StoreVectorsBetween asks for the vectors of two items of one partition, and of all items
+// between them.
+func StoreVectorsBetween(first, last table.Key) table.Query {
+	return table.Query{PK: first.PK, From: StoreVectors(first).SK, To: StoreVectors(last).SK}
 }
 
 // ParseStorePath reads a namespace back from the sort key of its entry in the list.

@@ -1,6 +1,9 @@
 package build
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +16,8 @@ type Settings struct {
 	// Threads is checkpointer.ttl, and Items is store.ttl.
 	Threads *ThreadTTL `json:"threads,omitempty"`
 	Items   *ItemTTL   `json:"items,omitempty"`
+	// Index is store.index.
+	Index *Index `json:"index,omitempty"`
 }
 
 // Keys returns the keys of the configuration file that the settings were read from. A runtime
@@ -25,7 +30,7 @@ func (s Settings) Keys() []string {
 	if s.Threads != nil {
 		keys = append(keys, "checkpointer")
 	}
-	if s.Items != nil {
+	if s.Items != nil || s.Index != nil {
 		keys = append(keys, "store")
 	}
 	return keys
@@ -48,6 +53,22 @@ type ItemTTL struct {
 	// Still reports whether a read does not begin an item's TTL anew, unless the reader asks
 	// for it.
 	Still bool `json:"still,omitempty"`
+}
+
+// Index says how items of the store are embedded, so that a search can rank them by
+// similarity. The agent embeds them, with the repository's own packages.
+type Index struct {
+	// Embed is a function or an object of the repository, "path/to/file.py:variable", or the
+	// name of a provider's model, "provider:model".
+	Embed string `json:"embed"`
+	// Dims is the number of dimensions of each vector.
+	Dims int `json:"dims"`
+}
+
+// Space names the space of the vectors. Vectors of two spaces cannot be compared.
+func (i Index) Space() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s", i.Dims, i.Embed))
+	return hex.EncodeToString(sum[:8])
 }
 
 // HTTP is the value of the key http.

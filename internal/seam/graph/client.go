@@ -129,6 +129,23 @@ func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invo
 	return ruling, nil
 }
 
+// Embed asks the agent for the vectors of texts. The errors are the same as for Invoke.
+func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Texts) (Embeddings, error) {
+	var embeddings Embeddings
+	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationEmbed, Embed: &texts})
+	if err == nil {
+		err = decode(ctx, response, &embeddings)
+	}
+	if err == nil && embeddings.Error == "" && (len(embeddings.Items) != len(texts.Items) || len(embeddings.Queries) != len(texts.Queries)) {
+		err = &ProtocolError{Message: fmt.Sprintf("%d items and %d queries have the vectors of %d and %d",
+			len(texts.Items), len(texts.Queries), len(embeddings.Items), len(embeddings.Queries))}
+	}
+	if err != nil {
+		return Embeddings{}, fmt.Errorf("embed by the agent: %w", err)
+	}
+	return embeddings, nil
+}
+
 // Ping asks the agent for its health. The errors are the same as for Invoke.
 func (c *Client) Ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
 	ping, err := c.ping(ctx, endpoint)

@@ -58,6 +58,9 @@ const (
 	// Ruling.
 	OperationAuthenticate Operation = "authenticate"
 	OperationAuthorize    Operation = "authorize"
+	// OperationEmbed embeds Texts for the store of the agent server. The agent answers with
+	// Embeddings. Only an agent whose configuration file has store.index is asked.
+	OperationEmbed Operation = "embed"
 )
 
 // Invocation is the body of POST /invocations.
@@ -99,6 +102,8 @@ type Invocation struct {
 	// Request is for OperationAuthenticate, Access for OperationAuthorize.
 	Request *Request `json:"request,omitempty"`
 	Access  *Access  `json:"access,omitempty"`
+	// Embed is for OperationEmbed.
+	Embed *Texts `json:"embed,omitempty"`
 	// ServerURL is the base URL of the deployment's own agent server, "" if the agent cannot
 	// reach it. The agent may use it with its invoke token as X-Api-Key and its workspace as
 	// X-Tenant-Id. X-Slipway-Caller, a User as JSON in URL-safe base64, names the user for
@@ -152,6 +157,33 @@ type Ruling struct {
 	// Value as the handler has changed it. Both are the answer to OperationAuthorize.
 	Filter json.RawMessage `json:"filter,omitempty"`
 	Value  json.RawMessage `json:"value,omitempty"`
+}
+
+// Texts are what an agent embeds.
+type Texts struct {
+	Items   []IndexedItem `json:"items,omitempty"`
+	Queries []string      `json:"queries,omitempty"`
+}
+
+// IndexedItem is an item of the store whose texts are embedded.
+type IndexedItem struct {
+	// Value is a JSON object.
+	Value json.RawMessage `json:"value"`
+	// Fields are the paths of the texts in the value, as the framework reads them; null means
+	// the fields in the configuration file.
+	Fields []string `json:"fields"`
+}
+
+// Embeddings are the vectors of Texts, in the same order. A vector is a sequence of
+// little-endian float32, which JSON has in base64.
+type Embeddings struct {
+	// Items has for each item the vectors of its texts one after the other. An item may have
+	// no texts.
+	Items [][]byte `json:"items,omitempty"`
+	// Queries has one vector for each query.
+	Queries [][]byte `json:"queries,omitempty"`
+	// Error is the reason why there are no vectors, for a person.
+	Error string `json:"error,omitempty"`
 }
 
 // Superstep is a list of updates that make one checkpoint.

@@ -134,9 +134,21 @@ func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 // eachBytes is how many bytes of the items that Each reads are in memory at a time.
 const eachBytes = 4 << 20
 
-// Each hands all items that queries find to take, page by page. An error of take ends it and
-// is returned unchanged.
+// Each hands all items that queries find to take. An error of take ends it and is returned
+// unchanged.
 func Each(ctx context.Context, t Table, take func(*Item) error, queries ...Query) error {
+	return Pages(ctx, t, func(items []*Item) error {
+		for _, item := range items {
+			if err := take(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, queries...)
+}
+
+// Pages is Each for callers that look at a page of items at once.
+func Pages(ctx context.Context, t Table, take func([]*Item) error, queries ...Query) error {
 	for _, query := range queries {
 		query.Bytes = eachBytes
 		for {
@@ -144,10 +156,8 @@ func Each(ctx context.Context, t Table, take func(*Item) error, queries ...Query
 			if err != nil {
 				return err
 			}
-			for _, item := range page.Items {
-				if err := take(item); err != nil {
-					return err
-				}
+			if err := take(page.Items); err != nil {
+				return err
 			}
 			if query.Cursor = page.Cursor; page.Cursor == "" {
 				break

@@ -43,6 +43,10 @@ type Agent struct {
 	// no authentication of its own.
 	Rule func(ctx context.Context, asked graph.Invocation) (string, error)
 
+	// Embed returns the vectors of texts for the store, or an error, which becomes the Error
+	// of the answer. Nil means that the repository embeds no texts.
+	Embed func(graph.Texts) (graph.Embeddings, error)
+
 	// App is the repository's own HTTP application, with Routes in the place of the agent
 	// server's routes. Nil means that the repository has no application.
 	App    http.Handler
@@ -128,6 +132,10 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		a.rule(r.Context(), w, invocation)
 		return
 	}
+	if invocation.Operation == graph.OperationEmbed {
+		a.embed(w, invocation)
+		return
+	}
 	if a.holder != nil {
 		whole, err := a.holder.hold(w, body, &invocation)
 		if err != nil {
@@ -154,6 +162,18 @@ func (a *Agent) rule(ctx context.Context, w http.ResponseWriter, asked graph.Inv
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, answer) // a client that is gone needs no answer
+}
+
+func (a *Agent) embed(w http.ResponseWriter, asked graph.Invocation) {
+	if a.Embed == nil || asked.Embed == nil {
+		http.Error(w, "the repository embeds no texts", http.StatusNotFound)
+		return
+	}
+	embeddings, err := a.Embed(*asked.Embed)
+	if err != nil {
+		embeddings = graph.Embeddings{Error: err.Error()}
+	}
+	writeJSON(w, embeddings)
 }
 
 func (a *Agent) stream(ctx context.Context, w http.ResponseWriter, invocation graph.Invocation) {

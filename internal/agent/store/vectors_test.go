@@ -1,0 +1,159 @@
+package store_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+var owner = store.Owner{Workspace: "w", Deployment: "d"}
+
+// vectors returns vectors of a space, given all their numbers.
+func vectors(t testing.TB, space string, dims int, numbers ...float32) store.Vectors {
+	t.Helper()
+	var data []byte
+	for _, x := range numbers {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	v, err := store.NewVectors(space, dims, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func put(t testing.TB, s *store.Store, key string, v store.Vectors) {
+	t.Helper()
+	fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
+}
+
+// near returns "key score" of each item, the most similar first.
+func near(t testing.TB, s *store.Store, query store.Vectors, limit int) string {
+	t.Helper()
+	found, _, err := s.Search(t.Context(), owner, store.Wanted{Below: []string{"n"}, Near: query, Window: table.Window{Limit: limit}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, item := range found {
+		score := "-"
+		if item.Score != nil {
+			score = fmt.Sprintf("%.2f", *item.Score)
+		}
+		all = append(all, item.Key+" "+score)
+	}
+	return strings.Join(all, ", ")
+}
+
+func wantNear(t *testing.T, s *store.Store, query store.Vectors, want string) {
+	t.Helper()
+	if got := near(t, s, query, 10); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestVectorsOfAnotherSpaceAreNotRanked changes the model, and changes it back.
+func TestVectorsOfAnotherSpaceAreNotRanked(t *testing.T) {
+	t.Parallel()
+	s := store.New(testtable.Open(t, clock.System), clock.System)
+	put(t, s, "a", vectors(t, "old", 2, 1, 0))
+	put(t, s, "b", vectors(t, "old", 2, 3, 3, -1, 1))
+	put(t, s, "c", vectors(t, "new", 3, 0, 0, 1))
+	wantNear(t, s, vectors(t, "old", 2, 2, 0), "a 1.00, b 0.71, c -")
+	wantNear(t, s, vectors(t, "new", 3, 0, 1, 1), "c 0.71, b -, a -")
+	put(t, s, "a", vectors(t, "new", 3, 0, 1, 0))
+	wantNear(t, s, vectors(t, "new", 3, 0, 1, 0), "a 1.00, c 0.00, b -")
+	wantNear(t, s, vectors(t, "old", 2, 0, 1), "b 0.71, a -, c -")
+	wantNear(t, s, vectors(t, "new", 3, 0, 0, 0), "a 0.00, c 0.00, b -")
+}
+
+// TestVectorsGoWithTheirItem checks that no vectors are left behind.
+func TestVectorsGoWithTheirItem(t *testing.T) {
+	t.Parallel()
+	tb := testtable.Open(t, clock.System)
+	s := store.New(tb, clock.System)
+	left := func() (kinds string) {
+		items, err := table.AllItems(t.Context(), tb, keys.StorePartition(owner.Workspace, owner.Deployment, "n"))
+		fixtures.Must(t, err)
+		for _, item := range items {
+			kinds += item.Key.SK + " "
+		}
+		return kinds
+	}
+	want := func(when, want string) {
+		t.Helper()
+		if got := left(); got != want {
+			t.Errorf("%s there is %q, want %q", when, got, want)
+		}
+	}
+	v := vectors(t, "s", 1, 1)
+	put(t, s, "a", v)
+	put(t, s, "b", v)
+	want("at first", "I#n/#a I#n/#b N#n/ V#n/#a V#n/#b ")
+	put(t, s, "a", store.Vectors{})
+	want("without vectors", "I#n/#a I#n/#b N#n/ V#n/#b ")
+	fixtures.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "b"))
+	fixtures.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "a"))
+	want("after the deletions", "")
+	put(t, s, "c", v)
+	fixtures.Must(t, s.Erase(t.Context(), owner.Workspace, owner.Deployment))
+	want("after all is erased", "")
+}
+
+// TestVectorsOverManyPages searches more items than a page of the table has. Every second item
+// has no vectors.
+func TestVectorsOverManyPages(t *testing.T) {
+	t.Parallel()
+	s := store.New(testtable.Open(t, clock.System), clock.System)
+	const items = 1100
+	for i := range items {
+		v := store.Vectors{}
+		if i%2 == 0 {
+			v = vectors(t, "s", 2, float32(math.Cos(float64(i)/items)), float32(math.Sin(float64(i)/items)))
+		}
+		put(t, s, fmt.Sprintf("%05d", i), v)
+	}
+	if got, want := near(t, s, vectors(t, "s", 2, float32(math.Cos(1)), float32(math.Sin(1))), 2), "01098 1.00, 01096 1.00"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// BenchmarkSearchBySimilarity searches a namespace for the ten items that are most similar.
+func BenchmarkSearchBySimilarity(b *testing.B) {
+	for _, dims := range []int{384, 1536} {
+		for _, items := range []int{1_000, 10_000, 100_000} {
+			b.Run(fmt.Sprintf("dims=%d/items=%d", dims, items), func(b *testing.B) { benchmarkSearch(b, dims, items) })
+		}
+	}
+}
+
+func benchmarkSearch(b *testing.B, dims, items int) {
+	s := store.New(testtable.Open(b, clock.System), clock.System)
+	random := func() store.Vectors {
+		numbers := make([]float32, dims)
+		for i := range numbers {
+			numbers[i] = float32(rand.NormFloat64())
+		}
+		return vectors(b, "s", dims, numbers...)
+	}
+	value := json.RawMessage(`{"text": "` + strings.Repeat("word ", 20) + `"}`)
+	for i := range items {
+		fixtures.Must(b, s.Put(b.Context(), owner, []string{"n"}, fmt.Sprintf("%06d", i), value, 0, random()))
+	}
+	query := random()
+	b.ReportAllocs()
+	for b.Loop() {
+		near(b, s, query, 10)
+	}
+}
