@@ -17,6 +17,7 @@ from .bridge import GraphLoop
 from .config import UserError, read_config
 from .describe import describe
 from .encode import encode
+from .index import Index, load_index
 from .loader import Source, load, warn_of_own_checkpointer
 from .server import Server
 
@@ -40,6 +41,7 @@ def main() -> None:
             auth = load_auth(config)
             graphs = GraphLoop()
             app = load_application(config, graphs)
+            index = load_index(config)
             # A factory that makes no graph is found now, not by the first run.
             checked = {i: graphs.submit(describe(s)).result() for i, s in sources.items() if arguments.check or s.is_factory}
             if app is not None and not arguments.check:
@@ -50,17 +52,17 @@ def main() -> None:
     if arguments.check:
         sys.stdout.buffer.write(encode({"graphs": checked}) + b"\n")
         _exit(0)
-    _serve(sources, graphs, auth, app)
+    _serve(sources, graphs, auth, app, index)
 
 
-def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None, app: Application | None) -> None:
+def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None, app: Application | None, index: Index | None) -> None:
     for graph_id, source in sources.items():
         if not source.is_factory:
             warn_of_own_checkpointer(graph_id, source.value)
     path = os.environ.get("SLIPWAY_SOCKET")
     host, port = os.environ.get("HOST") or "0.0.0.0", int(os.environ.get("PORT") or 8080)  # port 0 picks one
     config = uvicorn.Config(
-        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth, app),
+        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth, app, index),
         lifespan="off",
         ws="none",
         access_log=False,

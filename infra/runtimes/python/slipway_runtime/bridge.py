@@ -22,10 +22,10 @@ _HIGH_WATER = 4 << 20
 class GraphLoop:
     """An event loop in a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "graphs") -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(_THREADS, "node"))
-        threading.Thread(target=self._run, name="graphs", daemon=True).start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -42,6 +42,8 @@ class Config:
     auth: str | None = None
     # http is the key http, of which the runtime serves app.
     http: dict[str, Any] = field(default_factory=dict)
+    # store is the key store, of which the runtime serves index.
+    store: dict[str, Any] = field(default_factory=dict)
 
 
 def read_config(path: str | None) -> Config:
@@ -62,7 +64,7 @@ def read_config(path: str | None) -> Config:
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
     dependencies = [directory / d for d in wanted if isinstance(d, str)] if isinstance(wanted, list) else []
-    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")), fields.get("http") or {})
+    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")), fields.get("http") or {}, fields.get("store") or {})
 
 
 def _auth(file: Path, value: object) -> str | None:

@@ -11,8 +11,8 @@ import orjson
 from langgraph.types import Command, Send, StateUpdate
 
 OPERATIONS = ("run", "update_state", "describe")
-# QUESTIONS are operations too, for the repository's own authentication.
-QUESTIONS = ("authenticate", "authorize")
+# QUESTIONS are operations too, for the repository's own authentication and for its index of the store.
+QUESTIONS = ("authenticate", "authorize", "embed")
 DURABILITIES = ("async", "sync", "exit")
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
@@ -146,8 +146,8 @@ def _fields(schema: type) -> list[str]:
 
 
 def question_of(body: bytes) -> dict[str, Any] | None:
-    """The question for the repository's own authentication that a body is, None for an invocation of a graph."""
-    if not any(name in body for name in (b'"authenticate"', b'"authorize"')):
+    """The question that a body is, None for an invocation of a graph."""
+    if not any(f'"{name}"'.encode() in body for name in QUESTIONS):
         return None
     try:
         fields = orjson.loads(body)

@@ -14,6 +14,7 @@ from .bridge import GraphLoop, Outlet
 from .config import UserError
 from .describe import describe
 from .encode import encode
+from .index import Index
 from .invocation import InvalidInvocation, Invocation, parse, question_of
 from .loader import Source
 from .run import Run
@@ -40,10 +41,12 @@ class _Refused(Exception):
 class Server:
     """An ASGI application."""
 
-    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None, app: Application | None = None) -> None:
+    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None, app: Application | None = None,
+                 index: Index | None = None) -> None:
         self._sources = sources
         self._auth = auth
         self._app = app
+        self._index = index
         self._graphs = graphs
         self._token = token
         self._stores: dict[str, ServerStore] = {}
@@ -75,7 +78,8 @@ class Server:
         body = await _read(receive)
         try:
             if (question := question_of(body)) is not None:
-                await _answer(send, 200, await self._rule(question))
+                ask = self._embed if question["operation"] == "embed" else self._rule
+                await _answer(send, 200, await ask(question))
                 return
             invocation = parse(body)
         except InvalidInvocation as e:
@@ -129,6 +133,14 @@ class Server:
         except Exception as e:
             log.exception("the repository's own authentication has failed")
             raise _Refused(500, f"the repository's own authentication has failed: {type(e).__name__}") from e
+
+    async def _embed(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._index is None:
+            raise _Refused(404, "the repository has no index of the store")
+        texts = question.get("embed")
+        if not isinstance(texts, dict):
+            raise InvalidInvocation("embed: must be of type dict")
+        return await self._index.embed(texts)
 
     def _store(self, invocation: Invocation) -> ServerStore | None:
         url = invocation.server_url

@@ -18,7 +18,7 @@ var (
 	}
 	storeKeys = map[string]string{
 		"ttl":   "",
-		"index": "items are not indexed for similarity yet",
+		"index": "",
 		"path":  "items are kept by the platform, which takes no store of a repository's own",
 	}
 	threadTTLKeys = map[string]string{"strategy": "", "default_ttl": "", "sweep_interval_minutes": "", "sweep_limit": ""}
@@ -39,6 +39,7 @@ func (p *parser) ttls() {
 	}
 	if fields := p.object("store", `{"ttl": {"default_ttl": 10080}}`, storeKeys); fields != nil {
 		p.config.Settings.Items = p.itemTTL(fields)
+		p.config.Settings.Index = p.index(fields)
 	}
 }
 

@@ -1,0 +1,70 @@
+//go:build agents
+
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAgentsIndex deploys a repository that embeds the items of the store, and then a revision
+// of it with another number of dimensions.
+func TestAgentsIndex(t *testing.T) {
+	s := newAgentServer(t)
+	repo := newRepository(t)
+	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "index", "python"))); err != nil {
+		t.Fatal(err)
+	}
+	repo.commit(t)
+	d := s.deployExample(t, "index", repo)
+	var state struct{ Found []any }
+	s.call(t, http.StatusOK, "POST", d.url+"/runs/wait", map[string]any{"assistant_id": "agent", "input": map[string]any{"question": "does a dog bark", "found": []any{}}}, &state)
+	const found = `[[note true] [1 true] [2 false] [0 false] [hidden false] note `
+	if got := fmt.Sprint(state.Found); !strings.HasPrefix(got, found) || !strings.Contains(got, "ValueError: this text cannot be embedded") {
+		t.Errorf("the graph has found %s, want %s", got, found)
+	}
+	type item struct {
+		Key   string
+		Score *float64
+	}
+	search := func() (keys []string, scores int) {
+		t.Helper()
+		var answer struct{ Items []item }
+		asked := map[string]any{"namespace_prefix": []string{"facts"}, "query": "cat", "limit": 2}
+		s.call(t, http.StatusOK, "POST", d.url+"/store/items/search", asked, &answer)
+		for _, item := range answer.Items {
+			keys = append(keys, item.Key)
+			if item.Score != nil {
+				scores++
+			}
+		}
+		return keys, scores
+	}
+	put := func(text string, status int) {
+		t.Helper()
+		s.call(t, status, "PUT", d.url+"/store/items", map[string]any{"namespace": []string{"facts", "bob"}, "key": "b", "value": map[string]any{"text": text}}, nil)
+	}
+	if keys, scores := search(); keys[0] != "0" || scores != 2 {
+		t.Errorf("found %v, %d of them ranked", keys, scores)
+	}
+	put("cat", http.StatusNoContent)
+	put("unreadable", http.StatusServiceUnavailable)
+	if keys, _ := search(); keys[0] != "b" {
+		t.Errorf("found %v", keys)
+	}
+	repo.change(t, "embed.py", "* 256", "* 300")
+	repo.change(t, "framework.json", "256", "300")
+	d.awaitDeployed(t, d.patch(t, "main"))
+	if _, scores := search(); scores != 0 {
+		t.Errorf("%d items have a score for vectors of another revision", scores)
+	}
+	put("cat", http.StatusNoContent)
+	if keys, scores := search(); keys[0] != "b" || scores != 1 {
+		t.Errorf("after an item was put again, found %v, %d of them ranked", keys, scores)
+	}
+	d.remove(t)
+}
