@@ -48,6 +48,25 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 	}
 	window.Room = table.PageRoom
 	near := s.ranker(wanted.Near)
+	if len(below) > 0 {
+		near.unit = s.held.get(keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below), wanted.Near)
+	}
+	if near.unit != nil && len(filter.members) == 0 {
+		found, total, err = s.nearest(ctx, near, window)
+	} else {
+		found, total, err = s.sorted(ctx, owner, below, near, filter, window)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("search items: %w", err)
+	}
+	if wanted.Refresh {
+		err = s.refresh(ctx, owner, found...)
+	}
+	return found, total, err
+}
+
+// sorted returns a page of the items that the filter accepts, and reads all items for it.
+func (s *Store) sorted(ctx context.Context, owner Owner, below []string, near *ranker, filter Filter, window table.Window) ([]Item, int, error) {
 	// Pointers, because the order is made by insertion.
 	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
 		Each: func(ctx context.Context, take func(*table.Item) error) error {
@@ -59,7 +78,7 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 			if err != nil {
 				return nil, false, err
 			}
-			if score, ranked := near.scores[stored.Key]; ranked {
+			if score, ranked := near.scores[stored.Key]; ranked && near.ranks(stored) {
 				item.Score = &score
 			}
 			ok, err := filter.Matches(item.Value)
@@ -70,19 +89,16 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 		Window:  window,
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("search items: %w", err)
+		return nil, 0, err
 	}
-	found = make([]Item, len(sorted))
+	found := make([]Item, len(sorted))
 	for i, item := range sorted {
 		found[i] = *item
 	}
-	if wanted.Refresh {
-		err = s.refresh(ctx, owner, found...)
-	}
-	return found, total, err
+	return found, total, nil
 }
 
-// nearest is the order of a search.
+// nearest is the order of a search, as compareHits is for rows.
 func nearest(a, b *Item) int {
 	rank := 0
 	switch {
@@ -111,7 +127,14 @@ func (s *Store) each(ctx context.Context, owner Owner, below []string, near *ran
 		return nil
 	}
 	if len(below) > 0 {
-		return table.Pages(ctx, s.table, page, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
+		query, complete := keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below), false
+		if near.unit == nil {
+			near.making = s.held.begin(query, near.near)
+			defer func() { s.held.end(near.making, complete) }()
+		}
+		err := table.Pages(ctx, s.table, page, query)
+		complete = err == nil
+		return err
 	}
 	for first := ""; ; {
 		var err error

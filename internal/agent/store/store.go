@@ -21,6 +21,7 @@ type Store struct {
 	table table.Table
 	now   clock.Clock
 	pool  *quota.Pool
+	held  *held // nil if no vectors are held
 }
 
 // New returns a store over a table.
@@ -31,6 +32,14 @@ func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
 	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits)}
 }
 
+// Hold makes the store hold vectors in memory, up to a number of bytes, and about as many more
+// while it reads the vectors of a namespace. It must be called before any other method, and
+// only in a process that alone writes the table, through this store.
+func (s *Store) Hold(room int) *Store {
+	s.held = newHeld(room)
+	return s
+}
+
 // Put stores a value under a key, with its vectors, and replaces the existing value and its
 // vectors. It keeps the time at which the item was created. A ttl of 0 is for ever.
 func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration, vectors Vectors) error {
@@ -38,14 +47,21 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 		return err
 	}
 	now := s.now()
-	var standing Item
 	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now, space: vectors.space}
 	size := vectors.size() + quota.Size(&table.Item{Body: value})
 	if err := s.pool.Room(ctx, owner.Workspace, size); err != nil {
 		return err
 	}
 	next.counted = s.pool.Draw(size)
-	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
+	return s.held.write(keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), func() (change, error) {
+		return change{row: next.row(owner, now, vectors)}, s.put(ctx, owner, next, now, vectors)
+	})
+}
+
+// put writes an item that was put now, with its vectors.
+func (s *Store) put(ctx context.Context, owner Owner, next Item, now time.Time, vectors Vectors) error {
+	var standing Item
+	condition, marker := table.Absent(), s.isOpen(owner, next.Namespace, next.TTL > 0)
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		o.AddOr(next.put(owner, now, condition), func(item *table.Item) error {
 			if item == nil { // the item was deleted meanwhile
@@ -63,7 +79,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 			o.Add(table.Delete{Key: next.vectorsKey(owner)})
 		}
 		o.AddOr(marker, func(item *table.Item) error {
-			marker = s.opened(owner, namespace, now, ttl > 0, item)
+			marker = s.opened(owner, next.Namespace, now, next.TTL > 0, item)
 			return nil
 		})
 		o.Then(func(ctx context.Context) { s.count(ctx, owner, standing, next, now) })
@@ -148,25 +164,36 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		writes := []table.Write{item.put(owner, now, table.Equals(record.Version, item.version))}
-		if item.space != "" {
-			vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
-			if err != nil && !errors.Is(err, table.ErrNotFound) {
-				return fmt.Errorf("get vectors: %w", err)
-			}
-			if err == nil {
-				writes = append(writes, item.putVectors(owner, now, vectors.Body))
-			}
-		}
-		written, err := record.Try(ctx, s.table, writes...)
+		err := s.held.write(keys.StoreItem(owner.Workspace, owner.Deployment, item.Namespace, item.Key), func() (change, error) {
+			return s.renew(ctx, owner, item, now)
+		})
 		if err != nil {
 			return fmt.Errorf("refresh item: %w", err)
 		}
-		if written {
-			s.count(ctx, owner, item, item, now)
-		}
 	}
 	return nil
+}
+
+// renew renews the time to live of an item and its vectors. An item that was written meanwhile
+// stays as it is.
+func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time) (made change, err error) {
+	made.renewed = true
+	writes := []table.Write{item.put(owner, now, table.Equals(record.Version, item.version))}
+	if item.space != "" {
+		vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
+		if err != nil && !errors.Is(err, table.ErrNotFound) {
+			return made, fmt.Errorf("get vectors: %w", err)
+		}
+		if err == nil {
+			writes = append(writes, item.putVectors(owner, now, vectors.Body))
+		}
+	}
+	written, err := record.Try(ctx, s.table, writes...)
+	if err == nil && written {
+		made.row = &row{expires: item.expiry(now)}
+		s.count(ctx, owner, item, item, now)
+	}
+	return made, err
 }
 
 // Delete removes an item. With the last item it also removes the namespace. It is no error if
@@ -176,7 +203,16 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 		return err
 	}
 	at := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)
-	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+	err := s.held.write(at, func() (change, error) { return change{}, s.remove(ctx, owner, at) })
+	if err != nil {
+		return err
+	}
+	return s.tidy(ctx, owner, namespace)
+}
+
+// remove removes an item and its vectors.
+func (s *Store) remove(ctx context.Context, owner Owner, at table.Key) error {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		stored, err := s.table.Get(ctx, at)
 		if errors.Is(err, table.ErrNotFound) {
 			return o, nil
@@ -192,10 +228,6 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 		o.Then(func(ctx context.Context) { s.count(ctx, owner, item, Item{}, s.now()) })
 		return o, err
 	})
-	if err != nil {
-		return err
-	}
-	return s.tidy(ctx, owner, namespace)
 }
 
 // tidy deletes the marker of a namespace that has no items.
@@ -242,6 +274,7 @@ func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (b
 // Erase removes all items that a deployment has stored.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 	owner := Owner{workspace, deployment}
+	defer s.held.clear()
 	for first := ""; ; {
 		var err error
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,114 +92,21 @@ func (i Item) putVectors(owner Owner, now time.Time, data []byte) table.Put {
 	return table.Put{Item: table.Item{Key: i.vectorsKey(owner), Attrs: attrs, Body: data, Expires: i.expiry(now)}}
 }
 
-// ranker compares items with a query. It holds the scores of one page of items.
-type ranker struct {
-	table  table.Table
-	near   Vectors
-	query  []float32
-	scores map[table.Key]float64
-}
-
-func (s *Store) ranker(near Vectors) *ranker {
-	r := &ranker{table: s.table, near: near, query: make([]float32, near.dims)}
-	for i := range r.query {
-		r.query[i] = floatAt(near.data, i*widthOf)
+// row returns the item, which was put now, as a unit has it.
+func (i Item) row(owner Owner, now time.Time, vectors Vectors) *row {
+	at := keys.StoreItem(owner.Workspace, owner.Deployment, i.Namespace, i.Key)
+	r := &row{key: at, space: vectors.space, updated: now.Truncate(time.Microsecond), expires: i.expiry(now)}
+	if len(vectors.data) > 0 {
+		r.vectors = floats(vectors.data)
 	}
 	return r
 }
 
-// indexed returns the items that have vectors in the query's space, none if there is no query.
-func (r *ranker) indexed(items []*table.Item) (found []*table.Item) {
-	if len(r.query) == 0 {
-		return nil
+// floats reads vectors.
+func floats(data []byte) []float32 {
+	read := make([]float32, len(data)/widthOf)
+	for i := range read {
+		read[i] = floatAt(data, i*widthOf)
 	}
-	for _, item := range items {
-		if item != nil && item.Text(attrSpace) == r.near.space {
-			found = append(found, item)
-		}
-	}
-	return found
-}
-
-// page computes the scores of the items of a page, which lie together in a partition.
-func (r *ranker) page(ctx context.Context, items []*table.Item) error {
-	clear(r.scores)
-	found := r.indexed(items)
-	if len(found) == 0 {
-		return nil
-	}
-	query := keys.StoreVectorsBetween(found[0].Key, found[len(found)-1].Key)
-	if err := table.Each(ctx, r.table, r.take, query); err != nil {
-		return fmt.Errorf("query vectors: %w", err)
-	}
-	return nil
-}
-
-// read reads items again, with their scores.
-func (r *ranker) read(ctx context.Context, at ...table.Key) ([]*table.Item, error) {
-	items, err := r.table.GetBatch(ctx, at...)
-	if err != nil {
-		return nil, err
-	}
-	clear(r.scores)
-	var look []table.Key
-	for _, item := range r.indexed(items) {
-		look = append(look, keys.StoreVectors(item.Key))
-	}
-	if len(look) == 0 {
-		return items, nil
-	}
-	vectors, err := r.table.GetBatch(ctx, look...)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range vectors {
-		if v == nil {
-			continue
-		}
-		if err := r.take(v); err != nil {
-			return nil, err
-		}
-	}
-	return items, nil
-}
-
-// take computes the score of an item from its vectors: the best of them counts.
-func (r *ranker) take(vectors *table.Item) error {
-	if vectors.Text(attrSpace) != r.near.space {
-		return nil
-	}
-	if err := record.Check(vectors, vectorsKind); err != nil {
-		return err
-	}
-	width := len(r.query) * widthOf
-	if len(vectors.Body)%width != 0 {
-		return fmt.Errorf("the vectors %v take %d bytes", vectors.Key, len(vectors.Body))
-	}
-	best := -1.0
-	for from := 0; from < len(vectors.Body); from += width {
-		best = max(best, float64(dot(r.query, vectors.Body[from:from+width])))
-	}
-	if r.scores == nil {
-		r.scores = map[table.Key]float64{}
-	}
-	r.scores[keys.StoreItemWith(vectors.Key)] = min(best, 1) // rounding may make it a little more
-	return nil
-}
-
-// dot multiplies a vector with a stored vector of as many dimensions. Four sums at a time keep
-// the processor busy: one sum takes three times as long.
-func dot(query []float32, stored []byte) float32 {
-	var a, b, c, d float32
-	for len(query) >= 4 && len(stored) >= 16 {
-		a += query[0] * floatAt(stored, 0)
-		b += query[1] * floatAt(stored, 4)
-		c += query[2] * floatAt(stored, 8)
-		d += query[3] * floatAt(stored, 12)
-		query, stored = query[4:], stored[16:]
-	}
-	for i, x := range query {
-		a += x * floatAt(stored, i*widthOf)
-	}
-	return a + b + c + d
+	return read
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -111,6 +110,20 @@ func TestVectorsGoWithTheirItem(t *testing.T) {
 	want("after all is erased", "")
 }
 
+// TestVectorsThatAnEarlierVersionLeft has an item that was put by a version without vectors.
+func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
+	t.Parallel()
+	tb := testtable.Open(t, clock.System)
+	s := store.New(tb, clock.System)
+	v := vectors(t, "s", 1, 1)
+	for _, key := range []string{"a", "b", "c"} {
+		put(t, s, key, v)
+	}
+	at := keys.StoreItem(owner.Workspace, owner.Deployment, []string{"n"}, "b")
+	fixtures.Must(t, tb.Transact(t.Context(), table.Update{Key: at, Unset: []string{"space"}}))
+	wantNear(t, s, v, "c 1.00, a 1.00, b -")
+}
+
 // TestVectorsOverManyPages searches more items than a page of the table has. Every second item
 // has no vectors.
 func TestVectorsOverManyPages(t *testing.T) {
@@ -126,34 +139,5 @@ func TestVectorsOverManyPages(t *testing.T) {
 	}
 	if got, want := near(t, s, vectors(t, "s", 2, float32(math.Cos(1)), float32(math.Sin(1))), 2), "01098 1.00, 01096 1.00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// BenchmarkSearchBySimilarity searches a namespace for the ten items that are most similar.
-func BenchmarkSearchBySimilarity(b *testing.B) {
-	for _, dims := range []int{384, 1536} {
-		for _, items := range []int{1_000, 10_000, 100_000} {
-			b.Run(fmt.Sprintf("dims=%d/items=%d", dims, items), func(b *testing.B) { benchmarkSearch(b, dims, items) })
-		}
-	}
-}
-
-func benchmarkSearch(b *testing.B, dims, items int) {
-	s := store.New(testtable.Open(b, clock.System), clock.System)
-	random := func() store.Vectors {
-		numbers := make([]float32, dims)
-		for i := range numbers {
-			numbers[i] = float32(rand.NormFloat64())
-		}
-		return vectors(b, "s", dims, numbers...)
-	}
-	value := json.RawMessage(`{"text": "` + strings.Repeat("word ", 20) + `"}`)
-	for i := range items {
-		fixtures.Must(b, s.Put(b.Context(), owner, []string{"n"}, fmt.Sprintf("%06d", i), value, 0, random()))
-	}
-	query := random()
-	b.ReportAllocs()
-	for b.Loop() {
-		near(b, s, query, 10)
 	}
 }

@@ -317,7 +317,7 @@ func (s *Server) assemble() error {
 		Uploads:     s.uploads,
 		Quotas:      s.config.Quotas, Files: s.files(),
 	})
-	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas)
+	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas).Hold(store.Held)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
 	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})

@@ -36,11 +36,12 @@ func (p *parser) index(store map[string]json.RawMessage) *build.Index {
 	if slices.Contains(texts, "") {
 		p.problem("%s.fields: a field must not be empty", path)
 	}
-	switch {
-	case p.config.Language == "":
+	switch p.config.Language {
+	case Python:
+	case "":
 		p.problem("%s: only the platform's runtimes embed items; a program with a start command has no such thing", path)
-	case p.config.Language == Node:
-		p.problem("%s: the Node runtime does not embed items yet", path)
+	default:
+		p.problem("%s: the %s runtime does not embed items yet", path, p.config.Language)
 	}
 	p.embed(asked.Embed)
 	return asked

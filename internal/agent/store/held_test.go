@@ -1,0 +1,191 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// held is a store that holds vectors, beside a store that reads the same table.
+type held struct {
+	holding, reading *store.Store
+	passed           atomic.Int64
+}
+
+func newHeld(t *testing.T, room int) *held {
+	t.Helper()
+	h := &held{}
+	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	now := func() time.Time { return began.Add(time.Duration(h.passed.Add(int64(time.Microsecond)))) }
+	tb := testtable.Open(t, now)
+	h.holding, h.reading = store.New(tb, now).Hold(room), store.New(tb, now)
+	return h
+}
+
+// change puts, deletes or reads a random item. Each tenth item is in a namespace below.
+func (h *held) change(t *testing.T, of int) {
+	t.Helper()
+	number, namespace := rand.IntN(of), []string{"n"}
+	if number%10 == 0 {
+		namespace = []string{"n", "below"}
+	}
+	key, ttl := fmt.Sprintf("%05d", number), time.Duration(0)
+	if number%3 == 0 {
+		ttl = time.Minute
+	}
+	var v store.Vectors
+	switch rand.IntN(8) {
+	case 0:
+		fixtures.Must(t, h.holding.Delete(t.Context(), owner, namespace, key))
+		return
+	case 1: // without vectors
+	case 2:
+		v = vectors(t, "other", 3, 1, 2, 3)
+	case 3:
+		v = vectors(t, "s", 2, rand.Float32(), rand.Float32(), rand.Float32(), rand.Float32())
+	default:
+		v = vectors(t, "s", 2, rand.Float32()-0.5, rand.Float32()-0.5)
+	}
+	fixtures.Must(t, h.holding.Put(t.Context(), owner, namespace, key, json.RawMessage(fmt.Sprintf(`{"n": %d}`, number%2)), ttl, v))
+}
+
+// same compares searches of both stores.
+func (h *held) same(t *testing.T) {
+	t.Helper()
+	odd, err := store.ParseFilter(json.RawMessage(`{"n": 1}`))
+	fixtures.Must(t, err)
+	query := vectors(t, "s", 2, rand.Float32(), rand.Float32())
+	for _, below := range [][]string{{"n"}, {"n", "below"}, {}} {
+		for _, filter := range []store.Filter{{}, odd} {
+			for _, window := range []table.Window{{Limit: 10}, {Offset: 700, Limit: 300}} {
+				if len(below) == 0 && window.Offset > 0 {
+					continue
+				}
+				wanted := store.Wanted{Below: below, Filter: filter, Near: query, Window: window}
+				found, total, err := h.holding.Search(t.Context(), owner, wanted)
+				fixtures.Must(t, err)
+				want, wantTotal, err := h.reading.Search(t.Context(), owner, wanted)
+				fixtures.Must(t, err)
+				if diff := cmp.Diff(shown(want), shown(found)); diff != "" || total != wantTotal {
+					t.Fatalf("below %v, %+v: %d items, want %d (-want +got):\n%s", below, window, total, wantTotal, diff)
+				}
+			}
+		}
+	}
+}
+
+func shown(items []store.Item) (all []string) {
+	for _, item := range items {
+		score := "-"
+		if item.Score != nil {
+			score = fmt.Sprintf("%.6f", *item.Score)
+		}
+		all = append(all, fmt.Sprint(item.Namespace, item.Key, " ", score, " ", string(item.Value)))
+	}
+	return all
+}
+
+// TestWhatIsHeldIsWhatTheTableHas changes items at random, and compares searches with those of
+// a store that holds nothing. Items also expire, and are renewed by searches.
+func TestWhatIsHeldIsWhatTheTableHas(t *testing.T) {
+	t.Parallel()
+	for name, room := range map[string]int{"all": 1 << 20, "some": 200_000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHeld(t, room)
+			for round := range 6 {
+				for range 700 {
+					h.change(t, 1800)
+				}
+				h.passed.Add(int64(20 * time.Second))
+				h.same(t)
+				if round%3 == 0 {
+					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: table.Window{Limit: 300}}
+					_, _, err := h.holding.Search(t.Context(), owner, query)
+					fixtures.Must(t, err)
+				}
+			}
+			fixtures.Must(t, h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment))
+			h.same(t)
+		})
+	}
+}
+
+// TestItemsChangeWhileTheyAreSearched has writers and searches at the same time, and compares
+// when all have ended.
+func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
+	t.Parallel()
+	h := newHeld(t, 1<<20)
+	for range 2000 {
+		h.change(t, 3000)
+	}
+	for range 3 {
+		var work sync.WaitGroup
+		for range 4 {
+			work.Go(func() {
+				for range 200 {
+					h.change(t, 3000)
+				}
+			})
+			work.Go(func() {
+				for range 10 {
+					near(t, h.holding, vectors(t, "s", 2, 1, rand.Float32()), 10)
+				}
+			})
+		}
+		work.Wait()
+		h.same(t)
+	}
+}
+
+// lossy is a table that makes a change and then says that it does not know whether it has.
+type lossy struct {
+	table.Table
+	loses atomic.Bool
+}
+
+func (l *lossy) Transact(ctx context.Context, writes ...table.Write) error {
+	err := l.Table.Transact(ctx, writes...)
+	if err == nil && l.loses.Load() {
+		return errors.New("the answer is lost")
+	}
+	return err
+}
+
+// TestAWriteOfUnknownOutcome checks that a search does not show what was there before.
+func TestAWriteOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	tb := &lossy{Table: testtable.Open(t, clock.System)}
+	s := store.New(tb, clock.System).Hold(1 << 20)
+	for i := range 1000 {
+		put(t, s, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))
+	}
+	put(t, s, "best", vectors(t, "s", 2, 0, 1))
+	for range 2 { // the second search is one of what is held
+		if got := near(t, s, vectors(t, "s", 2, 0, 1), 1); got != "best 1.00" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	tb.loses.Store(true)
+	if err := s.Put(t.Context(), owner, []string{"n"}, "best", json.RawMessage(`{}`), 0, vectors(t, "s", 2, 1, 0)); err == nil {
+		t.Fatal("the put has an outcome")
+	}
+	tb.loses.Store(false)
+	if got := near(t, s, vectors(t, "s", 2, 0, 1), 1); got != "best 0.00" {
+		t.Errorf("got %s", got)
+	}
+}
