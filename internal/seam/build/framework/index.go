@@ -50,9 +50,9 @@ func (p *parser) index(store map[string]json.RawMessage) *build.Index {
 // embed checks that the name is a provider's model, or a variable in a Python file of the
 // repository.
 func (p *parser) embed(name string) {
-	file, variable, ok := cutLast(name)
-	switch {
-	case !ok || file == "" || variable == "":
+	at := strings.LastIndexByte(name, ':')
+	switch file := name[:max(at, 0)]; {
+	case file == "" || at == len(name)-1:
 		p.problem(`store.index.embed: must be "path/to/file.py:function", or a provider and its model, as "openai:text-embedding-3-small"`)
 	case strings.HasSuffix(file, ".py") && (filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file))):
 		p.problem("store.index.embed: the path %q leaves the repository", file)
