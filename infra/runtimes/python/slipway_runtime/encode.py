@@ -32,6 +32,8 @@ def _default(value: Any) -> Any:
         return repr(value)
     if callable(dump := getattr(value, "model_dump", None)):
         return dump()
+    if hasattr(value, "__fields__") and callable(dump := getattr(value, "dict", None)):  # models of pydantic 1, as messages were before core 0.3
+        return dump()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return value._asdict()
     if isinstance(value, BaseException):

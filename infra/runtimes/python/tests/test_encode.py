@@ -7,11 +7,16 @@ import pytest
 from langchain_core.messages import AIMessageChunk
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
+from pydantic.v1 import BaseModel as OldModel
 
 from slipway_runtime.encode import encode
 
 
 class Model(BaseModel):
+    a: int = 1
+
+
+class Old(OldModel):
     a: int = 1
 
 
@@ -25,6 +30,7 @@ Point = namedtuple("Point", "x y")
 
 @pytest.mark.parametrize(("value", "wanted"), [
     (Model(), {"a": 1}),
+    (Old(), {"a": 1}),
     (Data(Model()), {"model": {"a": 1}}),
     (Point(1, Model()), {"x": 1, "y": {"a": 1}}),
     ({1, }, [1]),
