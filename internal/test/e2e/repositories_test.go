@@ -165,7 +165,7 @@ func (s *server) try(t *testing.T, p public, models string) result {
 	}
 	if last.Status != "DEPLOYED" {
 		t.Logf("%s: %s", value(last.Reason), value(last.Text))
-		r.why = s.cause(p, value(last.Text))
+		r.why = p.cause(value(last.Reason)+":", value(last.Text))
 		return r
 	}
 	r.deployed, r.seconds = "yes", fmt.Sprintf("%.0f", time.Since(begun).Seconds())
@@ -182,7 +182,7 @@ func (s *server) try(t *testing.T, p public, models string) result {
 		cancel()
 		if *part.cell = verdict; err != nil {
 			t.Log(err)
-			*part.cell, r.why = "no", s.cause(p, err.Error())
+			*part.cell, r.why = "no", p.cause("", err.Error())
 		}
 	}
 	return r
@@ -212,15 +212,27 @@ func (p public) secrets(models string) []secret {
 }
 
 // causeLength is how many letters the table says of the cause of a failure.
-const causeLength = 240
+const causeLength = 180
 
-// cause returns what the table says of a failure: one line, without the paths of this machine.
-func (s *server) cause(p public, text string) string {
-	if on, ok := s.target.(*local); ok {
-		text = strings.ReplaceAll(text, on.dir, "")
+// mentions matches the lines of a failed command's output that say why it failed.
+var mentions = regexp.MustCompile(`(?i)error|cannot|not found`)
+
+// changing matches what is different on each machine and in each run.
+var changing = regexp.MustCompile(`(/[\w.@-]+)*/src/|file://\S+|/(tmp|home|root)/\S+|http://127\.0\.0\.1:\d+|0x[0-9a-f]{6,}`)
+
+// cause returns what the table says of a failure: one line, without what changes from run to run.
+func (p public) cause(reason, text string) string {
+	if told, output, ok := strings.Cut(text, "Its last output:\n"); ok {
+		text = told
+		for line := range strings.Lines(output) {
+			if mentions.MatchString(line) {
+				text = line
+				break
+			}
+		}
 	}
-	text = regexp.MustCompile(`file://\S+|/(tmp|home|root)/\S+|http://127\.0\.0\.1:\d+`).ReplaceAllString(text, "...")
-	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "|", "/")), " ")
+	text = changing.ReplaceAllString(strings.ReplaceAll(text, "|", "/"), "")
+	text = strings.Join(strings.Fields(reason+" "+text), " ")
 	if cut := []rune(text); len(cut) > causeLength {
 		text = string(cut[:causeLength]) + "..."
 	}

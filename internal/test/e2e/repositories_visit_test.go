@@ -51,27 +51,35 @@ type described struct {
 	Graph string `json:"graph_id"`
 }
 
+// assistants returns the assistants of all graphs. A repository whose handlers show users only
+// their own gets one of the user's.
 func (v visitor) assistants(ctx context.Context) (list []described, err error) {
 	err = v.ask(ctx, "POST", "/assistants/search", map[string]any{"limit": 100}, &list)
-	if err == nil && len(list) == 0 {
-		err = errors.New("there are no assistants")
+	if err != nil || len(list) > 0 {
+		return list, err
 	}
-	return list, err
+	if v.public.Graph == "" {
+		return nil, errors.New("there are no assistants")
+	}
+	var own described
+	err = v.ask(ctx, "POST", "/assistants", map[string]any{"graph_id": v.public.Graph}, &own)
+	return []described{own}, err
 }
 
-// graph returns the graph that is run.
-func (v visitor) graph(ctx context.Context) (string, error) {
-	if v.public.Graph != "" {
-		return v.public.Graph, nil
-	}
+// assistant returns the assistant of the graph that is run.
+func (v visitor) assistant(ctx context.Context) (string, error) {
 	list, err := v.assistants(ctx)
 	if err != nil {
 		return "", err
 	}
-	if len(list) != 1 {
+	if len(list) == 1 {
+		return list[0].ID, nil
+	}
+	at := slices.IndexFunc(list, func(one described) bool { return one.Graph == v.public.Graph })
+	if at < 0 {
 		return "", fmt.Errorf("the list names none of the %d graphs", len(list))
 	}
-	return list[0].Graph, nil
+	return list[at].ID, nil
 }
 
 // describe reads the schemas and drawings of all graphs.
@@ -109,7 +117,7 @@ func (v visitor) describe(ctx context.Context) (string, error) {
 
 // request returns a run that asks a question.
 func (v visitor) request(ctx context.Context, question string) (request, error) {
-	graph, err := v.graph(ctx)
+	assistant, err := v.assistant(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +126,7 @@ func (v visitor) request(ctx context.Context, question string) (request, error) 
 		input = json.RawMessage(`{"messages": [{"role": "user", "content": "{question}"}]}`)
 	}
 	body := request{
-		"assistant_id": graph, "input": json.RawMessage(strings.ReplaceAll(string(input), "{question}", question)),
+		"assistant_id": assistant, "input": json.RawMessage(strings.ReplaceAll(string(input), "{question}", question)),
 		"stream_mode": []string{"messages-tuple", "updates", "values"}, "stream_subgraphs": true,
 	}
 	maps.Copy(body, v.public.Runs)
