@@ -120,7 +120,12 @@ func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*a
 	if err != nil {
 		return nil, err
 	}
-	return &answer{agent: g, thread: address, ID: run.ID, last: allEvents, begun: map[string]bool{}}, nil
+	return g.run(thread, run.ID), nil
+}
+
+// run is a run whose answer is received from its beginning.
+func (g *agent) run(thread, run string) *answer {
+	return &answer{agent: g, thread: g.path + "/threads/" + thread, ID: run, last: allEvents, begun: map[string]bool{}}
 }
 
 // listen calls hear with each part of the answer until the run has ended. After a lost

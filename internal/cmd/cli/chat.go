@@ -121,13 +121,18 @@ func (c *conversation) turn(ctx context.Context, question string, show func(outp
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: question})
+	}
+	return c.hear(ctx, answer, show, stdout, asJSON)
+}
+
+// hear prints the answer of a run until the run has ended.
+func (c *conversation) hear(ctx context.Context, answer *answer, show func(output.Event), stdout io.Writer, asJSON bool) (err error) {
 	write := func(text string) {
 		if !asJSON && err == nil {
 			_, err = io.WriteString(stdout, text)
 		}
-	}
-	if asJSON {
-		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: question})
 	}
 	open := false
 	var failed error

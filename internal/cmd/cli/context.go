@@ -38,6 +38,7 @@ func newContext() *cobra.Command {
 
 func newContextAdd() *cobra.Command {
 	var server client.Server
+	var done outcome
 	cmd := &cobra.Command{
 		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,12 +63,13 @@ func newContextAdd() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s is the current context: workspace %s at %s\n", args[0], found.Name, server.URL)
-			return nil
+			return done.print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
+				map[string]any{"context": args[0], "url": server.URL, "workspace_id": found.ID})
 		},
 	}
 	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")
 	cmd.Flags().StringVar(&server.Tenant, "tenant", "", "workspace id (default: the workspace of the key)")
+	done.flags(cmd)
 	return cmd
 }
 
@@ -141,22 +143,30 @@ func newContextList() *cobra.Command {
 }
 
 func newContextUse() *cobra.Command {
-	return &cobra.Command{
+	var done outcome
+	cmd := &cobra.Command{
 		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContext(args[0], func(all *contexts) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := changeContext(args[0], func(all *contexts) error {
 				all.Current = args[0]
 				return nil
 			})
+			if err != nil {
+				return err
+			}
+			return done.print(cmd, args[0]+" is the current context", map[string]any{"context": args[0]})
 		},
 	}
+	done.flags(cmd)
+	return cmd
 }
 
 func newContextRemove() *cobra.Command {
-	return &cobra.Command{
+	var done outcome
+	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Forget a context and its credentials", Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContext(args[0], func(all *contexts) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := changeContext(args[0], func(all *contexts) error {
 				signedIn := all.Contexts[args[0]].Login
 				if delete(all.Contexts, args[0]); all.Current == args[0] {
 					all.Current = ""
@@ -166,8 +176,14 @@ func newContextRemove() *cobra.Command {
 				}
 				return signedIn.forget(args[0])
 			})
+			if err != nil {
+				return err
+			}
+			return done.print(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
 		},
 	}
+	done.flags(cmd)
+	return cmd
 }
 
 // changeContext changes the context with the given name, which must exist.

@@ -37,6 +37,7 @@ credentials. The context is the one of --context, $SLIPWAY_CONTEXT, or the curre
 func newLogin() *cobra.Command {
 	var address, name, workspace string
 	var noBrowser bool
+	var done outcome
 	cmd := &cobra.Command{
 		Use: "login", Short: "Sign in at the issuer of a server", Long: loginLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,13 +66,17 @@ func newLogin() *cobra.Command {
 			if err := keepLogin(all, name, c); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); %s is the current context\n", found.URL, output.Plain(granted.User), granted.Role, name)
-			if found.Login.Credential != nil {
+			inKeyring := found.Login.Credential == nil
+			if !inKeyring {
 				file, err := contextsFile()
+				if err != nil {
+					return err
+				}
 				fmt.Fprintf(cmd.ErrOrStderr(), "there is no keyring here: the session is kept in %s, which only you can read\n", file)
-				return err
 			}
-			return nil
+			return done.print(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
+				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": inKeyring,
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -79,6 +84,7 @@ func newLogin() *cobra.Command {
 	flags.StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT; with --url the default is the host of the address)")
 	flags.StringVar(&workspace, "workspace", "", "id or name of the workspace (may be left out by members of one workspace only)")
 	flags.BoolVar(&noBrowser, "no-browser", false, "open no browser, only print the address")
+	done.flags(cmd)
 	return cmd
 }
 
@@ -162,6 +168,7 @@ func askPerson(cmd *cobra.Command, issuer signin.Issuer, open bool) (*oauth2.Tok
 
 func newLogout() *cobra.Command {
 	var name string
+	var done outcome
 	cmd := &cobra.Command{
 		Use: "logout", Short: "End a sign-in, and forget it", Long: logoutLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -186,10 +193,10 @@ func newLogout() *cobra.Command {
 			if err := errors.Join(err, all.write()); err != nil {
 				return fmt.Errorf("the sign-in is forgotten here, but: %w", err)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "signed out of %s\n", found.URL)
-			return nil
+			return done.print(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
 		},
 	}
 	cmd.Flags().StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT)")
+	done.flags(cmd)
 	return cmd
 }

@@ -31,6 +31,7 @@ Go with nothing but the standard library, which shows what an agent in any langu
 
 func newNew() *cobra.Command {
 	var language string
+	var done outcome
 	cmd := &cobra.Command{
 		Use: "new DIR", Short: "Make a small agent", Long: newLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,14 +41,15 @@ func newNew() *cobra.Command {
 			if err := begin(args[0], language); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s has an agent, which needs %s. Next: slipway deploy %s\n", args[0], languages[language], args[0])
-			return nil
+			return done.print(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
+				map[string]any{"directory": args[0], "language": language})
 		},
 	}
 	cmd.Flags().StringVar(&language, "language", "python", "python, javascript or go")
 	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist
 	}
+	done.flags(cmd)
 	return cmd
 }
 

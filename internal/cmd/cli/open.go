@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,7 +22,7 @@ address on another one.`
 
 func newOpen() *cobra.Command {
 	var where Where
-	var noBrowser bool
+	var noBrowser, asJSON bool
 	cmd := &cobra.Command{
 		Use: "open", Short: "Open the console in a browser and sign in", Long: openLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,6 +38,9 @@ func newOpen() *cobra.Command {
 			} else if err := api.Call(cmd.Context(), http.MethodPost, "/console/codes", nil, &made); err != nil {
 				return err
 			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
+			}
 			fmt.Fprintln(cmd.OutOrStdout(), made.URL)
 			if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
 				return nil
@@ -50,5 +54,6 @@ func newOpen() *cobra.Command {
 	}
 	where.Flags(cmd)
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, and open no browser")
 	return cmd
 }

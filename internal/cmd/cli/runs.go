@@ -24,8 +24,8 @@ type runShown struct {
 }
 
 func newRuns() *cobra.Command {
-	return group("runs", "List, show, wait for and end the runs of a thread", "",
-		newRunsList(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
+	return group("runs", "List, show, stream, wait for and end the runs of a thread", "",
+		newRunsList(), newRunsStream(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 
 func newRunsList() *cobra.Command {
@@ -90,6 +90,38 @@ func waitForRun(ctx context.Context, found *agent, run string) (values json.RawM
 		err = fmt.Errorf("run %s ended with the status %s", ended.ID, ended.Status)
 	}
 	return values, err
+}
+
+const runsStreamLong = `Print the answer of a run from its beginning: what is written already, and the rest while it is written. Only the
+agent's answer goes to stdout.`
+
+func newRunsStream() *cobra.Command {
+	var where Where
+	var asJSON bool
+	cmd := where.asks(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, cobra.ExactArgs(3),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
+			if asJSON {
+				teller = output.NewJSON(cmd.OutOrStdout())
+			}
+			show := telling(teller)
+			c := &conversation{agent: found, thread: args[1], runs: 1}
+			result := output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread}
+			err = c.hear(cmd.Context(), found.run(c.thread, args[2]), show, cmd.OutOrStdout(), asJSON)
+			if err != nil {
+				result.Status, result.Text = "failed", err.Error()
+			}
+			if asJSON || err != nil {
+				show(result)
+			}
+			return errors.Join(err, teller.Close())
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	return cmd
 }
 
 func newRunsCancel() *cobra.Command {
