@@ -38,7 +38,7 @@ func newContext() *cobra.Command {
 
 func newContextAdd() *cobra.Command {
 	var server client.Server
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,13 +63,13 @@ func newContextAdd() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			return done.print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
+			return done.Print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
 				map[string]any{"context": args[0], "url": server.URL, "workspace_id": found.ID})
 		},
 	}
 	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")
 	cmd.Flags().StringVar(&server.Tenant, "tenant", "", "workspace id (default: the workspace of the key)")
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func newContextList() *cobra.Command {
 }
 
 func newContextUse() *cobra.Command {
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,15 +154,15 @@ func newContextUse() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return done.print(cmd, args[0]+" is the current context", map[string]any{"context": args[0]})
+			return done.Print(cmd, args[0]+" is the current context", map[string]any{"context": args[0]})
 		},
 	}
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
 func newContextRemove() *cobra.Command {
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Forget a context and its credentials", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -179,10 +179,10 @@ func newContextRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return done.print(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
+			return done.Print(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
 		},
 	}
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 

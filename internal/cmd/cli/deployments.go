@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -141,7 +140,7 @@ func shortened(digest string) string { return digest[:min(len(digest), 12)] }
 func newDeploymentsDelete() *cobra.Command {
 	var where Where
 	var yes, noWait bool
-	var done outcome
+	var done output.Outcome
 	cmd := where.asks(&cobra.Command{Use: "delete DEPLOYMENT", Short: "Delete a deployment with its threads"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			if err := confirm(cmd, yes, "Delete the deployment "+args[0]+" with its revisions and threads?"); err != nil {
@@ -167,27 +166,12 @@ func newDeploymentsDelete() *cobra.Command {
 					return exit.ErrInterrupted
 				}
 			}
-			return done.print(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
+			return done.Print(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
 		})
-	done.flags(cmd)
+	done.Flags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the deployment is gone")
 	return cmd
-}
-
-// outcome reports the result of a command: to people on stderr, to programs on stdout.
-type outcome struct{ asJSON bool }
-
-func (o *outcome) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print one JSON document")
-}
-
-func (o *outcome) print(cmd *cobra.Command, sentence string, document map[string]any) error {
-	if o.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(document)
-	}
-	_, err := fmt.Fprintln(cmd.ErrOrStderr(), sentence)
-	return err
 }
 
 // confirm asks a person at a terminal; without a terminal, --yes is needed.

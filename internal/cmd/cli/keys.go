@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -22,7 +21,7 @@ With --url or --context, a server is asked instead, through its interface, for t
 func remote(cmd *cobra.Command, run call) {
 	var where Where
 	ServerFlags(cmd, &where.server)
-	cmd.Flags().StringVar(&where.context, "context", "", "name of a server that slipway context add has kept")
+	cmd.Flags().StringVar(&where.context, "context", "", "name of a server that slipway context add or slipway login has kept")
 	cmd.Long += remoteHelp
 	onRecords := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -55,12 +54,20 @@ type keyShown struct {
 	LastUsed *time.Time `json:"last_used_at"`
 }
 
+// KeyMade is a new key, the only time that it is shown.
+type KeyMade struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Role string `json:"role"`
+	Key  string `json:"key"`
+}
+
 // keysPath is the path of a workspace's keys in the interface.
 const keysPath = "/v2/api-keys"
 
 // RemoteKeysCreate lets a command make a key through the interface, too. It reads the
 // command's flags role, name and expires; until parses expires.
-func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time, error)) {
+func RemoteKeysCreate(cmd *cobra.Command, done *output.Outcome, until func(expires string) (time.Time, error)) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
 		body := map[string]any{"role": cmd.Flag("role").Value.String(), "name": cmd.Flag("name").Value.String()}
 		end, err := until(cmd.Flag("expires").Value.String())
@@ -70,14 +77,11 @@ func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time,
 		if !end.IsZero() {
 			body["expires_in_seconds"] = int(end.Sub(clock.System()).Round(time.Second).Seconds())
 		}
-		var made struct {
-			Key string `json:"key"`
-		}
+		var made KeyMade
 		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &made); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), made.Key)
-		return err
+		return done.Data(cmd, made.Key, made)
 	})
 }
 
@@ -100,13 +104,12 @@ func RemoteKeysList(cmd *cobra.Command, list *output.List) {
 }
 
 // RemoteKeysRevoke lets a command revoke a key through the interface, too.
-func RemoteKeysRevoke(cmd *cobra.Command) {
+func RemoteKeysRevoke(cmd *cobra.Command, done *output.Outcome) {
 	remote(cmd, func(cmd *cobra.Command, server *api, args []string) error {
 		if err := server.do(cmd.Context(), http.MethodDelete, keysPath+"/"+args[0], nil, nil); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "revoked key %s\n", args[0])
-		return nil
+		return done.Print(cmd, "revoked key "+args[0], map[string]string{"id": args[0]})
 	})
 }
 

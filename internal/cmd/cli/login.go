@@ -37,7 +37,7 @@ credentials. The context is the one of --context, $SLIPWAY_CONTEXT, or the curre
 func newLogin() *cobra.Command {
 	var address, name, workspace string
 	var noBrowser bool
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "login", Short: "Sign in at the issuer of a server", Long: loginLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +74,7 @@ func newLogin() *cobra.Command {
 				}
 				fmt.Fprintf(cmd.ErrOrStderr(), "there is no keyring here: the session is kept in %s, which only you can read\n", file)
 			}
-			return done.print(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
+			return done.Print(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
 				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": inKeyring,
 			})
 		},
@@ -84,7 +84,7 @@ func newLogin() *cobra.Command {
 	flags.StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT; with --url the default is the host of the address)")
 	flags.StringVar(&workspace, "workspace", "", "id or name of the workspace (may be left out by members of one workspace only)")
 	flags.BoolVar(&noBrowser, "no-browser", false, "open no browser, only print the address")
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -168,7 +168,7 @@ func askPerson(cmd *cobra.Command, issuer signin.Issuer, open bool) (*oauth2.Tok
 
 func newLogout() *cobra.Command {
 	var name string
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "logout", Short: "End a sign-in, and forget it", Long: logoutLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -193,10 +193,10 @@ func newLogout() *cobra.Command {
 			if err := errors.Join(err, all.write()); err != nil {
 				return fmt.Errorf("the sign-in is forgotten here, but: %w", err)
 			}
-			return done.print(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
+			return done.Print(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
 		},
 	}
 	cmd.Flags().StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT)")
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }

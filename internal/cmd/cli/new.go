@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // starters are the agents that people begin with, a directory for each language. Their names
@@ -31,7 +32,7 @@ Go with nothing but the standard library, which shows what an agent in any langu
 
 func newNew() *cobra.Command {
 	var language string
-	var done outcome
+	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "new DIR", Short: "Make a small agent", Long: newLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +42,7 @@ func newNew() *cobra.Command {
 			if err := begin(args[0], language); err != nil {
 				return err
 			}
-			return done.print(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
+			return done.Print(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
 				map[string]any{"directory": args[0], "language": language})
 		},
 	}
@@ -49,7 +50,7 @@ func newNew() *cobra.Command {
 	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist
 	}
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 

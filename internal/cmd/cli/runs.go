@@ -126,7 +126,7 @@ func newRunsStream() *cobra.Command {
 
 func newRunsCancel() *cobra.Command {
 	var where Where
-	var done outcome
+	var done output.Outcome
 	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; what was shown of its answer stays"}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			found, err := server.agent(cmd.Context(), args[0])
@@ -136,8 +136,8 @@ func newRunsCancel() *cobra.Command {
 			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/"+args[1]+"/runs/"+args[2]+"/cancel?wait=true", nil, nil); err != nil {
 				return err
 			}
-			return done.print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})
+			return done.Print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})
 		})
-	done.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }

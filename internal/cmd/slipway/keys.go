@@ -28,6 +28,7 @@ in its workspace, an editor's may not delete or say who may do what, a viewer's 
 `
 
 func newKeysCreate() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in, role, name, expires string
 	cmd := &cobra.Command{
@@ -50,12 +51,11 @@ func newKeysCreate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, key, err := r.keys(hasher).Issue(ctx, apikey.NewKey{Workspace: w.ID, Name: name, Role: parsed, Expires: until})
+				made, key, err := r.keys(hasher).Issue(ctx, apikey.NewKey{Workspace: w.ID, Name: name, Role: parsed, Expires: until})
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), key)
-				return nil
+				return done.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
 			})
 		},
 	}
@@ -65,7 +65,8 @@ func newKeysCreate() *cobra.Command {
 	flags.StringVar(&name, "name", "", "what the key is for")
 	flags.StringVar(&expires, "expires", "", "after what time the key is good no longer, as 12h or 90d (default: never)")
 	at.flags(cmd)
-	cli.RemoteKeysCreate(cmd, deadline)
+	done.Flags(cmd)
+	cli.RemoteKeysCreate(cmd, &done, deadline)
 	return cmd
 }
 
@@ -144,6 +145,7 @@ const keysRevokeLong = `The key is good no longer at once, behind an AWS stack's
 `
 
 func newKeysRevoke() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in string
 	cmd := &cobra.Command{
@@ -154,14 +156,14 @@ func newKeysRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "revoked key %s of workspace %s\n", args[0], w.Name)
-				return nil
+				return done.Print(cmd, fmt.Sprintf("revoked key %s of workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the key's workspace (default: it is looked for in all)")
 	at.flags(cmd)
-	cli.RemoteKeysRevoke(cmd)
+	done.Flags(cmd)
+	cli.RemoteKeysRevoke(cmd, &done)
 	return cmd
 }
 

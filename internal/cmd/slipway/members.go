@@ -19,9 +19,11 @@ func newMembers() *cobra.Command {
 
 const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that issuer's tokens. The
 server takes bearer tokens of people from the issuers that slipway serve --member-issuer names, on AWS the parameter MemberIssuers.
+Members sign in to the console, and with slipway login, at the issuer of slipway serve --sign-in.
 `
 
 func newMembersAdd() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in, issuer, role string
 	cmd := &cobra.Command{
@@ -36,8 +38,7 @@ func newMembersAdd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), m.ID)
-				return nil
+				return done.Data(cmd, m.ID, showMember(m))
 			})
 		},
 	}
@@ -45,6 +46,7 @@ func newMembersAdd() *cobra.Command {
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
 	cmd.Flags().StringVar(&issuer, "issuer", "", "whose subject USER is, when it is no email address")
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -66,6 +68,14 @@ type shownMember struct {
 	Updated *string `json:"updated_at"`
 }
 
+func showMember(m workspace.Member) shownMember {
+	shown := shownMember{m.ID, m.User, nil, string(m.Role), clock.Nullable(m.Created), clock.Nullable(m.Updated)}
+	if m.Issuer != "" {
+		shown.Issuer = &m.Issuer
+	}
+	return shown
+}
+
 func newMembersList() *cobra.Command {
 	var at place
 	var out output.List
@@ -80,10 +90,7 @@ func newMembersList() *cobra.Command {
 				}
 				document, rows := make([]shownMember, len(found)), make([][]string, len(found))
 				for i, m := range found {
-					document[i] = shownMember{m.ID, m.User, nil, string(m.Role), clock.Nullable(m.Created), clock.Nullable(m.Updated)}
-					if m.Issuer != "" {
-						document[i].Issuer = &m.Issuer
-					}
+					document[i] = showMember(m)
 					rows[i] = []string{m.ID, m.User, m.Issuer, string(m.Role), output.Time(m.Updated)}
 				}
 				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, rows)
@@ -97,6 +104,7 @@ func newMembersList() *cobra.Command {
 }
 
 func newMembersSetRole() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in, role string
 	cmd := &cobra.Command{
@@ -112,14 +120,14 @@ func newMembersSetRole() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s is %s in workspace %s\n", m.User, m.Role, w.Name)
-				return nil
+				return done.Print(cmd, fmt.Sprintf("%s is %s in workspace %s", m.User, m.Role, w.Name), showMember(m))
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -128,6 +136,7 @@ behind an AWS stack's authorizer within a minute.
 `
 
 func newMembersRemove() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in string
 	cmd := &cobra.Command{
@@ -137,13 +146,13 @@ func newMembersRemove() *cobra.Command {
 				if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "removed %s from workspace %s\n", args[0], w.Name)
-				return nil
+				return done.Print(cmd, fmt.Sprintf("removed %s from workspace %s", args[0], w.Name), map[string]string{"id": memberID(args[0])})
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 

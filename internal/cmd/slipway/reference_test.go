@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,25 @@ func TestReference(t *testing.T) {
 	if diff := cmp.Diff(string(written), text.String()); diff != "" {
 		t.Errorf("infra/cli.md is not what the commands say; run this test with -update (-written +said):\n%s", diff)
 	}
+}
+
+// silent are the commands without --json: they run until they are ended, or write a file.
+var silent = []string{"slipway serve", "slipway connect", "slipway backup", "slipway restore", "slipway exit-codes"}
+
+// TestEveryCommandSpeaksToPrograms checks that each command that does something has --json.
+func TestEveryCommandSpeaksToPrograms(t *testing.T) {
+	t.Parallel()
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			if below.HasSubCommands() {
+				look(below)
+			} else if !below.Hidden && below.LocalFlags().Lookup("json") == nil && !slices.Contains(silent, below.CommandPath()) {
+				t.Errorf("%s has no --json", below.CommandPath())
+			}
+		}
+	}
+	look(newRoot())
 }
 
 // reference writes the help of a command and of its subcommands.

@@ -30,6 +30,7 @@ of the new key file with your backups. To do without the keys before, go on with
 `
 
 func newSecretsRotate() *cobra.Command {
+	var done output.Outcome
 	var at place
 	cmd := &cobra.Command{
 		Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs),
@@ -38,12 +39,12 @@ func newSecretsRotate() *cobra.Command {
 				if err := r.rotate(ctx); err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.ErrOrStderr(), "secrets are sealed with a new key")
-				return nil
+				return done.Print(cmd, "secrets are sealed with a new key", map[string]bool{"rotated": true})
 			})
 		},
 	}
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -93,6 +94,7 @@ Whoever had an older key and the records of its time knows what was in them: cha
 `
 
 func newSecretsRetire() *cobra.Command {
+	var done output.Outcome
 	var at place
 	cmd := &cobra.Command{
 		Use: "retire", Short: "Take away all keys but the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
@@ -105,15 +107,19 @@ func newSecretsRetire() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "retired %d keys\n", gone)
-				if gone > 0 && len(held) > 0 {
-					fmt.Fprintf(cmd.ErrOrStderr(), "deploy again, as their agents at listeners have tokens of a retired key: %s\n", strings.Join(held, ", "))
+				if gone == 0 || held == nil {
+					held = []string{}
 				}
-				return nil
+				sentence := fmt.Sprintf("retired %d keys", gone)
+				if len(held) > 0 {
+					sentence += "\ndeploy again, as their agents at listeners have tokens of a retired key: " + strings.Join(held, ", ")
+				}
+				return done.Print(cmd, sentence, map[string]any{"retired": gone, "deploy_again": held})
 			})
 		},
 	}
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 

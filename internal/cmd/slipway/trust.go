@@ -28,6 +28,7 @@ must name the repository by its id. The server takes tokens from the issuers tha
 `
 
 func newTrustAdd() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in, role string
 	var claims []string
@@ -52,8 +53,7 @@ func newTrustAdd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), made.ID)
-				return nil
+				return done.Data(cmd, made.ID, showRule(made))
 			})
 		},
 	}
@@ -64,6 +64,7 @@ func newTrustAdd() *cobra.Command {
 	flags.StringVar(&role, "role", "", "what the jobs may do: admin, editor or viewer")
 	flags.StringVar(&rule.Name, "name", "", "what the rule is for")
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -75,6 +76,10 @@ type shownRule struct {
 	Role    string            `json:"role"`
 	Claims  map[string]string `json:"claims"`
 	Created *string           `json:"created_at"`
+}
+
+func showRule(rule trust.Rule) shownRule {
+	return shownRule{rule.ID, rule.Name, rule.Issuer, string(rule.Role), rule.Claims, clock.Nullable(rule.Created)}
 }
 
 func newTrustList() *cobra.Command {
@@ -91,7 +96,7 @@ func newTrustList() *cobra.Command {
 				}
 				document, rows := make([]shownRule, len(found)), make([][]string, len(found))
 				for i, rule := range found {
-					document[i] = shownRule{rule.ID, rule.Name, rule.Issuer, string(rule.Role), rule.Claims, clock.Nullable(rule.Created)}
+					document[i] = showRule(rule)
 					var claims []string
 					for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
 						claims = append(claims, name+"="+rule.Claims[name])
@@ -110,6 +115,7 @@ func newTrustList() *cobra.Command {
 }
 
 func newTrustRemove() *cobra.Command {
+	var done output.Outcome
 	var at place
 	var in string
 	cmd := &cobra.Command{
@@ -120,12 +126,12 @@ func newTrustRemove() *cobra.Command {
 				if err := r.rules.Delete(ctx, w.ID, args[0]); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "removed trust rule %s from workspace %s\n", args[0], w.Name)
-				return nil
+				return done.Print(cmd, fmt.Sprintf("removed trust rule %s from workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }

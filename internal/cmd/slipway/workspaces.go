@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // group returns a command that only has subcommands.
@@ -36,6 +36,7 @@ TABLE and KEY are outputs of the stack. The first of these that needs the KMS ke
 `
 
 func newWorkspacesCreate() *cobra.Command {
+	var done output.Outcome
 	var at place
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1)),
@@ -45,12 +46,12 @@ func newWorkspacesCreate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), w.ID)
-				return nil
+				return done.Data(cmd, w.ID, showWorkspace(w))
 			})
 		},
 	}
 	at.flags(cmd)
+	done.Flags(cmd)
 	return cmd
 }
 
@@ -59,6 +60,10 @@ type shownWorkspace struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Created *string `json:"created_at"`
+}
+
+func showWorkspace(w workspace.Workspace) shownWorkspace {
+	return shownWorkspace{w.ID, w.Name, clock.Nullable(w.Created)}
 }
 
 func newWorkspacesList() *cobra.Command {
@@ -74,7 +79,7 @@ func newWorkspacesList() *cobra.Command {
 				}
 				document, rows := make([]shownWorkspace, len(all)), make([][]string, len(all))
 				for i, w := range all {
-					document[i] = shownWorkspace{w.ID, w.Name, clock.Nullable(w.Created)}
+					document[i] = showWorkspace(w)
 					rows[i] = []string{w.ID, w.Name, output.Time(w.Created)}
 				}
 				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
