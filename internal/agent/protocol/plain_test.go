@@ -62,6 +62,19 @@ func TestRepeatedChunks(t *testing.T) {
 	})
 }
 
+// TestUsageThatIsRepeated adds the usage of each chunk up, even if a chunk is the same as the chunk
+// before.
+func TestUsageThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	again := step{run.EventMessages, `[{"id":"m1","content":"a","usage_metadata":{"output_tokens":1}},{"graph_node":"model"}]`}
+	f.does(run.Request{}, again, again)
+	all := f.read(everything(), nil, 1)
+	if last := all[len(all)-2]; !strings.Contains(string(last.Data), `"usage":{"output_tokens":2}`) {
+		t.Errorf("the message ends with %s", line(last))
+	}
+}
+
 // translated returns the lines of the events that a reader of a run gets.
 func translated(t *rapid.T, events []run.Event) []string {
 	r := run.Run{Status: run.Success}

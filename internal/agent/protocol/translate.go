@@ -111,7 +111,7 @@ func (t *Translator) emit(e Event) {
 	}
 	if t.filter.Wants(e) {
 		if t.out == nil {
-			t.out = make([]Event, 0, t.remaining)
+			t.out = make([]Event, 0, min(t.remaining, sendBytes/envelope))
 		}
 		t.out = append(t.out, e)
 		t.size += len(e.Data)

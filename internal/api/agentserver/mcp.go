@@ -78,6 +78,7 @@ func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Se
 	names := map[string]int{}
 	for _, a := range assistants {
 		names[a.Name]++
+		names[a.ID]++ // an assistant may have the id of another assistant as its name
 	}
 	for _, a := range assistants {
 		tool := &mcp.Tool{Name: a.ID, Description: a.Description, InputSchema: inputOf(described.Graphs[a.Graph].InputSchema)}

@@ -64,7 +64,8 @@ func TestAssistantsAreTools(t *testing.T) {
 		twins = append(twins, f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": "twin"}).string("assistant_id"))
 	}
 	spaced := f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": "a name with spaces"}).string("assistant_id")
-	want := append(twins, spaced, "Ann", "agent", "weather")
+	posing := f.call(t, "POST", "/assistants", object{"graph_id": "agent", "name": spaced}).string("assistant_id")
+	want := append(twins, spaced, posing, "Ann", "agent", "weather")
 	slices.Sort(want)
 	session := f.tools(t, f.key)
 	if diff := cmp.Diff(want, toolNames(t, session)); diff != "" {
