@@ -75,7 +75,7 @@ func TestAgentsOwnApplications(t *testing.T) {
 func (d *deployment) echoes(t *testing.T) {
 	t.Helper()
 	body, write := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), "POST", d.url+"/echo/", body)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/echo/", body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@
 const SERVED = ["a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];
 /** Middleware of Hono that the agent server's routes do not need: the agent server does the same work, or the work concerns the own routes only. */
 const OWN_ROUTES_ONLY = /^(appendTrailingSlash|bodyLimit|compress|contextStorage|cors|etag|logger|poweredBy|prettyJSON|requestId|secureHeaders|timeout|timing|trimTrailingSlash)\d*$/;
-/** Where Hono keeps a handler that it has wrapped. */
-const WRAPPED = "__COMPOSED_HANDLER";
 
 /**
  * Returns what the application answers itself, in the form of the contract. The documents of the agent server's interface stay where they are.
@@ -39,9 +37,15 @@ export function middlewareOf(app) {
 function entriesOf(app) {
   const routes = Array.isArray(app.routes) ? app.routes : [];
   return routes.filter((route) => typeof route?.method === "string" && typeof route.path === "string").map(({ method, path, handler }) => {
-    while (handler?.[WRAPPED]) handler = handler[WRAPPED];
-    return { method, path, name: handler?.name ?? "", isMiddleware: handler?.length > 1 }; // as Hono itself tells them apart
+    const own = unwrap(handler);
+    return { method, path, name: own?.name ?? "", isMiddleware: own?.length > 1 }; // as Hono itself tells them apart
   });
+}
+
+/** The handler that Hono has wrapped. It keeps it under a name, in older releases under a symbol. */
+function unwrap(handler) {
+  const key = Reflect.ownKeys(Object(handler)).find((key) => key === "__COMPOSED_HANDLER" || key.description === "composedHandler");
+  return key === undefined ? handler : unwrap(handler[key]);
 }
 
 /** Whether a path may be one of the agent server's. */
