@@ -12,6 +12,8 @@ const END = "__end__";
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** Modes that the framework streams by itself; events come from its callbacks. */
 const MODES = ["values", "updates", "messages", "custom", "debug", "tasks", "checkpoints", "tools"];
+/** Releases before 0.3 stream all of these in the mode "debug". */
+const DEBUG = ["debug", "tasks", "checkpoints"];
 
 /**
  * What a run writes its events to.
@@ -104,7 +106,7 @@ export class Run {
     }
     let failure;
     try {
-      for await (const [ns, mode, payload] of await this.#chunks(graph, given, config)) {
+      for await (const [ns, mode, payload] of await this.#chunks(graph, given, config, framework)) {
         this.#show(ns ?? [], mode, payload, recorder);
         const full = this.outlet.drain();
         if (full) await full;
@@ -118,11 +120,13 @@ export class Run {
     if (this.paused === "inside") this.outlet.emit("interrupt", "[]");
   }
 
-  #chunks(graph, given, config) {
+  #chunks(graph, given, config, framework) {
     const { invocation } = this;
-    const modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
+    let modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
     if (!modes.includes("updates")) modes.push("updates"); // tells of pauses
     if (this.unfinished && !modes.includes("tasks")) modes.push("tasks"); // tells when a step has finished
+    this.onlyDebug = framework.version.startsWith("0.2.");
+    if (this.onlyDebug) modes = [...modes.filter((mode) => !DEBUG.includes(mode)), "debug"];
     const options = defined({
       ...config, streamMode: modes, subgraphs: true, durability: invocation.durability, signal: this.signal, context: invocation.context,
       interruptBefore: invocation.interruptBefore, interruptAfter: invocation.interruptAfter,
@@ -148,6 +152,7 @@ export class Run {
       if (!invocation.streamModes.has(mode)) return;
       data = asCheckpoint(payload);
     } else if (mode === "debug") {
+      if (this.onlyDebug) this.#show(ns, payload.type === "checkpoint" ? "checkpoints" : "tasks", payload.payload, recorder);
       data = { ...payload, payload: payload.type === "checkpoint" ? asCheckpoint(payload.payload) : payload.payload };
     } else if (mode === "updates" && payload?.[INTERRUPTED] !== undefined) {
       if (ns.length === 0) {
