@@ -64,6 +64,10 @@ async function loadGraph(directory, id, place) {
 }
 
 async function attach(id, place, value) {
+  if (isEarly(value)) {
+    const { version } = await frameworkOf(place.file);
+    throw new UserError(`graph "${id}": release ${version} of the framework is too old: graphs of 0.2.20 and newer are hosted`);
+  }
   const graph = asGraph(id, value);
   return { graph, framework: await frameworkOf(place.file, graph) };
 }
@@ -113,6 +117,11 @@ function asGraph(id, value) {
 
 function isGraph(value) {
   return value != null && value.lg_is_pregel === true && typeof value.stream === "function" && typeof value.nodes === "object";
+}
+
+/** Graphs of early releases have only their namespace, and lack much of what a graph must be able to do here. */
+function isEarly(value) {
+  return value?.lc_namespace?.[0] === "langgraph" && typeof value.updateState === "function" && value.lg_is_pregel !== true;
 }
 
 function kindOf(value) {
