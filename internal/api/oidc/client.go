@@ -95,6 +95,9 @@ func (c *Client) Verify(ctx context.Context, text string) (Token, error) {
 
 func (c *Client) config(ctx context.Context, redirect string) (*oauth2.Config, error) {
 	at, err := c.issuer.endpoints(ctx)
+	if err == nil {
+		err = at.CheckPrivate()
+	}
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "The issuer %s does not answer. Try again.", c.issuer.URL)
 	}

@@ -23,8 +23,8 @@ type Endpoints struct {
 	Lasting []string
 }
 
-// Discover reads the addresses of an issuer from its document. An address that is neither https
-// nor on this machine is an error: secrets are sent there.
+// Discover reads the addresses of an issuer from its document. Before a secret is sent to one of
+// them, CheckPrivate must permit it: issuers of programs publish addresses that lead nowhere.
 func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoints, error) {
 	if err := CheckPrivate(issuer); err != nil {
 		return Endpoints{}, err
@@ -48,15 +48,21 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoint
 	// A public client names itself in the body. The library would otherwise try a header first,
 	// and a code is good for one try only.
 	at.AuthStyle = oauth2.AuthStyleInParams
-	for _, address := range []string{at.AuthURL, at.TokenURL, at.DeviceAuthURL, at.Revocation} {
+	return at, nil
+}
+
+// CheckPrivate refuses the issuer if others could change a request to one of its addresses on the
+// way.
+func (e Endpoints) CheckPrivate() error {
+	for _, address := range []string{e.AuthURL, e.TokenURL, e.DeviceAuthURL, e.Revocation} {
 		if address == "" {
 			continue
 		}
 		if err := CheckPrivate(address); err != nil {
-			return Endpoints{}, err
+			return err
 		}
 	}
-	return at, nil
+	return nil
 }
 
 // Config is a public client of the issuer. The issuer sends browsers back to the address redirect.

@@ -34,6 +34,9 @@ type issuer struct {
 	broken bool
 	// named is the issuer that the discovery document names; its own address if it is empty.
 	named string
+	// authorization is the address at which the document says that people sign in; "" if it says
+	// nothing.
+	authorization string
 	// asked counts the requests for keys.
 	asked int
 	// hold, if it is not nil, makes requests wait until it is closed; a waiting request sends
@@ -52,7 +55,7 @@ func newIssuer(t *testing.T) *issuer {
 		if i.named != "" {
 			named = i.named
 		}
-		i.answer(w, map[string]any{"issuer": named, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
+		i.answer(w, map[string]any{"issuer": named, "authorization_endpoint": i.authorization, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		i.mu.Lock()

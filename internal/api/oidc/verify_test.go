@@ -91,6 +91,20 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestAnIssuerAtWhichNobodySignsIn verifies a token of a Kubernetes service account: such an issuer
+// publishes an address of another kind for people.
+func TestAnIssuerAtWhichNobodySignsIn(t *testing.T) {
+	t.Parallel()
+	i, clock := newIssuer(t), newWatch()
+	i.authorization = "urn:kubernetes:programmatic_authorization"
+	key := i.newKey("one", jose.RS256)
+	wantGood(t, verifier(t, clock, i), "a program's token", key.sign(t, i.claims(clock.now(), nil)))
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	if address, _, err := people.Begin(t.Context(), "https://slipway.test/back"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a person is sent to %q (%v)", address, err)
+	}
+}
+
 // TestForgeries sends tokens that no trusted issuer has signed.
 func TestForgeries(t *testing.T) {
 	t.Parallel()

@@ -161,6 +161,9 @@ func keepLogin(all contexts, name string, c credential) error {
 func discover(ctx context.Context, issuer string) (oidc.Endpoints, context.Context, error) {
 	own := &http.Client{Timeout: issuerLimit}
 	at, err := oidc.Discover(ctx, own, issuer)
+	if err == nil {
+		err = at.CheckPrivate()
+	}
 	if err != nil {
 		return at, ctx, fmt.Errorf("ask the issuer %s: %w", issuer, err)
 	}
