@@ -231,9 +231,12 @@ func (u *unit) add(r row) {
 		return
 	}
 	if u.put(r); u.size > u.counted {
-		u.dropped, u.rows, u.at, u.size = true, nil, map[string]int{}, 0
+		u.drop()
 	}
 }
+
+// drop gives up the rows of a unit that is being made.
+func (u *unit) drop() { u.dropped, u.rows, u.at, u.size = true, nil, map[string]int{}, 0 }
 
 // put adds a row, or replaces the row of the item.
 func (u *unit) put(r row) {

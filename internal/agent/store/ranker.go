@@ -20,7 +20,10 @@ type ranker struct {
 	// made of them, nil if none is made.
 	unit, making *unit
 	// noted are the vectors of the page for the unit that is made, by the items' sort keys.
-	noted map[string][]float32
+	// They take notedSize bytes, which together with the unit's rows are never more than the
+	// unit may have.
+	noted     map[string][]float32
+	notedSize int
 }
 
 func (s *Store) ranker(near Vectors) *ranker {
@@ -47,6 +50,7 @@ func (r *ranker) indexed(items []*table.Item) (found []*table.Item) {
 func (r *ranker) page(ctx context.Context, items []*table.Item) error {
 	clear(r.scores)
 	clear(r.noted)
+	r.notedSize = 0
 	found := r.indexed(items)
 	if r.unit != nil {
 		r.unit.score(r, found)
@@ -123,10 +127,23 @@ func (r *ranker) take(vectors *table.Item) error {
 	}
 	item := keys.StoreItemWith(vectors.Key)
 	r.scores[item] = similarity(r.query, read)
-	if r.making != nil {
-		r.noted[item.SK] = read
-	}
+	r.keep(item.SK, read)
 	return nil
+}
+
+// keep notes vectors for the unit that is made. If the unit takes too much memory, it is
+// dropped at once: a page may have a thousand items with the vectors of 8 MiB each.
+func (r *ranker) keep(sk string, vectors []float32) {
+	m := r.making
+	if m == nil || m.dropped {
+		return
+	}
+	if r.notedSize += len(vectors) * widthOf; m.size+r.notedSize > m.counted {
+		m.drop()
+		clear(r.noted)
+		return
+	}
+	r.noted[sk] = vectors
 }
 
 // similarity returns the score of an item: the best of its vectors counts.

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// TestAttackAPageOfLargeVectors checks that a page whose vectors take more memory than a store
+// may hold is not kept to make a unit of it.
+func TestAttackAPageOfLargeVectors(t *testing.T) {
+	t.Parallel()
+	const room, each = 100_000, 16_384
+	s := New(testtable.Open(t, clock.System), clock.System).Hold(room)
+	owner := Owner{Workspace: "w", Deployment: "d"}
+	large, err := NewVectors("s", 2, make([]byte, each))
+	fixtures.Must(t, err)
+	for i := range 3 * room / each {
+		fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), 0, large))
+	}
+	query := keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{"n"})
+	items, err := table.AllItems(t.Context(), s.table, query)
+	fixtures.Must(t, err)
+	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
+	fixtures.Must(t, err)
+	r := s.ranker(near)
+	r.making = s.held.begin(query, near)
+	fixtures.Must(t, r.page(t.Context(), items))
+	kept := r.making.size
+	for _, vectors := range r.noted {
+		kept += len(vectors) * widthOf
+	}
+	if kept > room || len(r.scores) != len(items) {
+		t.Errorf("%d bytes are kept of %d allowed, and %d of %d items have scores", kept, room, len(r.scores), len(items))
+	}
+	s.held.end(r.making, true)
+}
