@@ -57,7 +57,7 @@ func (r *recipe) python() ([]string, error) {
 	if alone {
 		r.copy(Tree, agentDir)
 	}
-	r.ownPackages(environment.Packages)
+	r.ownPackages(environment)
 	r.add(fmt.Sprintf("RUN %s -P %s/runtime/slipway_runtime/sbom.py >%s", interpreter, slipwayDir, SBOM))
 	var modules strings.Builder
 	for _, dir := range environment.Path {
@@ -77,15 +77,24 @@ func plainNames(environment framework.Environment) error {
 }
 
 // ownPackages installs the repository's packages.
-func (r *recipe) ownPackages(dirs []string) {
-	if len(dirs) == 0 {
+func (r *recipe) ownPackages(environment framework.Environment) {
+	if len(environment.Packages) == 0 {
 		return
 	}
-	commands := make([]string, len(dirs))
-	for i, dir := range dirs {
-		commands[i] = fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir))
+	commands := exports(environment.Pip)
+	for _, dir := range environment.Packages {
+		commands = append(commands, fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir)))
 	}
 	r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
+}
+
+// exports returns the commands that set variables, whose values have no quotes.
+func exports(variables []string) (commands []string) {
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		commands = append(commands, "export "+name+"='"+value+"'")
+	}
+	return commands
 }
 
 // installation returns the commands that make the environment. If alone is true, the whole
@@ -95,7 +104,7 @@ func installation(environment framework.Environment, alone bool) []string {
 	if alone && environment.Locked == nil {
 		dir = "."
 	}
-	commands := []string{"cd " + inAgent(dir), "uv venv --quiet --python python3 " + venv}
+	commands := append(exports(environment.Pip), "cd "+inAgent(dir), "uv venv --quiet --python python3 "+venv)
 	var inputs []string
 	for _, input := range environment.Inputs {
 		inputs = append(inputs, inAgent(input))

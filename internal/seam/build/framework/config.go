@@ -50,7 +50,11 @@ type Config struct {
 	// Source is the uv project that a Python repository is installed from, nil if Dependencies
 	// are installed.
 	Source *Source
-	Env    map[string]string
+	// Pip are variables, "NAME=value", with the settings of the repository's pip_config_file for uv.
+	Pip []string
+	// Tools are the tools of pip that keep_pkg_tools asks for: no environment has them otherwise.
+	Tools []string
+	Env   map[string]string
 	// Auth is the repository's own authentication, "path:variable", or "" if the repository
 	// has no authentication of its own.
 	Auth string
@@ -125,6 +129,8 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.commands()
 	p.environment()
 	p.keys()
+	p.pipFile()
+	p.packageTools()
 	p.auth()
 	p.http()
 	p.ttls()

@@ -60,10 +60,10 @@ var keys = map[string]key{
 	"api_version":    {remark: "the release is not used: agents are served by this platform, which has no releases of that server"},
 
 	"source":           {language: Python},
-	"pip_config_file":  {refused: "settings of pip are not used yet", language: Python, built: true},
+	"pip_config_file":  {language: Python, built: true},
 	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
 	"package_manager":  {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
-	"keep_pkg_tools":   {refused: "package tools cannot be chosen yet", language: Python, built: true},
+	"keep_pkg_tools":   {language: Python, built: true},
 	"dockerfile_lines": {refused: "lines of a Dockerfile are not used yet", built: true},
 	"base_image":       {refused: "the base image cannot be chosen yet", built: true},
 	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,

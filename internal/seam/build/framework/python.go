@@ -67,14 +67,18 @@ type Environment struct {
 	Locked *Locked
 	// Dir is the directory where the commands run.
 	Dir string
+	// Pip are variables for the commands that resolve and install packages.
+	Pip []string
 }
 
 // Environment returns the environment for the dependencies of a Python repository.
 func (c Config) Environment(root *os.Root) (Environment, error) {
 	if c.Source != nil {
-		return c.Source.environment(root)
+		e, err := c.Source.environment(root)
+		e.Pip, e.Requirements = c.Pip, e.Requirements+lines(c.Tools)
+		return e, err
 	}
-	e := Environment{Dir: c.Dir}
+	e := Environment{Dir: c.Dir, Pip: c.Pip, Requirements: lines(c.Tools)}
 	for _, dependency := range c.Dependencies {
 		if !isDirectory(dependency) {
 			e.Requirements += dependency + "\n"
@@ -93,6 +97,14 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 		}
 	}
 	return e, nil
+}
+
+// lines returns a text with one line for each requirement.
+func lines(requirements []string) string {
+	if len(requirements) == 0 {
+		return ""
+	}
+	return strings.Join(requirements, "\n") + "\n"
 }
 
 var (

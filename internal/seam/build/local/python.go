@@ -54,6 +54,8 @@ type python struct {
 	uv, runtimeDir, interpreter string
 	// dir is the directory where commands run.
 	dir string
+	// settings are variables for the commands that resolve and install packages.
+	settings []string
 }
 
 // venv is the name of a build's environment in its directory.
@@ -77,7 +79,7 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		return launch{}, err
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
-	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir)}
+	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir), settings: plan.Pip}
 	create := []string{uv, "venv", "--quiet", own}
 	if config.Version != "" {
 		create = append(create, "--python", config.Version)
@@ -166,6 +168,9 @@ var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #
 // shareable reports whether the packages that a lock names are the same for all builds, and
 // the repository's own packages replace no package among them.
 func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
+	if len(plan.Pip) > 0 {
+		return false, nil // another index may have other packages under the same names
+	}
 	text, err := os.ReadFile(lock)
 	if err != nil {
 		return false, err
@@ -192,7 +197,7 @@ func (j *job) install(ctx context.Context, p python, interpreter string, more ..
 		// When bytecode is made, the sources do not change any more. If uv started a process
 		// for each processor of a large machine, they would need more memory than a build may
 		// use.
-		env: []string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"},
+		env: append([]string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"}, p.settings...),
 	})
 }
 
@@ -207,7 +212,7 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 		}
 		plan.inputs = append(plan.inputs, exported)
 	}
-	key, err := j.lockKey(p.interpreter, append(plan.inputs, plan.runtime))
+	key, err := j.lockKey(p.interpreter, p.settings, append(plan.inputs, plan.runtime))
 	if err != nil {
 		return "", err
 	}
@@ -223,6 +228,7 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 	compile := step{
 		what: "the resolution of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
 		args: append([]string{p.uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", p.interpreter, "-o", resolved}, plan.inputs...),
+		env:  p.settings,
 	}
 	if err := j.resolveWith(ctx, compile, plan.runtime); err != nil {
 		return "", err
@@ -266,15 +272,18 @@ func (j *job) readInput(path string) ([]byte, error) {
 	return text, nil
 }
 
-// lockKey returns a digest of everything that a resolution follows from: the interpreter and
-// the inputs.
-func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
+// lockKey returns a digest of everything that a resolution follows from: the interpreter, the
+// settings and the inputs.
+func (j *job) lockKey(interpreter string, settings, inputs []string) (string, error) {
 	target, err := filepath.EvalSymlinks(interpreter)
 	if err != nil {
 		return "", err
 	}
 	digest := sha256.New()
 	addTo(digest, "interpreter", []byte(target))
+	for _, setting := range settings {
+		addTo(digest, "setting", []byte(setting))
+	}
 	for _, input := range inputs {
 		text, err := j.readInput(input)
 		if err != nil {
