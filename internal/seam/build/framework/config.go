@@ -50,7 +50,8 @@ type Config struct {
 	// Source is the uv project that a Python repository is installed from, nil if Dependencies
 	// are installed.
 	Source *Source
-	// Pip are variables, "NAME=value", with the settings of the repository's pip_config_file for uv.
+	// Pip are variables, "NAME=value", with the settings of the repository's pip_config_file for
+	// uv.
 	Pip []string
 	// Tools are the tools of pip that keep_pkg_tools asks for: no environment has them otherwise.
 	Tools []string

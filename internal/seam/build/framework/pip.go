@@ -25,8 +25,8 @@ var pipSettings = map[string]struct{ variable, between string }{
 // pipNeedless are settings of pip that ask for nothing that this platform does otherwise.
 var pipNeedless = []string{"cache-dir", "disable-pip-version-check", "no-cache-dir", "no-color", "no-input", "progress-bar", "quiet", "root-user-action", "verbose"}
 
-// pipFile reads the settings of pip from the file that the configuration file names. uv gets them as
-// variables, and chooses between several indexes as pip does.
+// pipFile reads the settings of pip from the file that the configuration file names. uv gets them
+// as variables, and chooses between several indexes as pip does.
 func (p *parser) pipFile() {
 	var name string
 	if !asks(p.fields["pip_config_file"]) {

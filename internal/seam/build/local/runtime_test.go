@@ -106,6 +106,7 @@ func TestRuntimes(t *testing.T) {
 		"say what is wrong":                        testFailures,
 		"use the package manager of the lock file": testPackageManagers,
 		"run the commands of the deployment":       testCommands,
+		"use the settings of pip":                  testPip,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
