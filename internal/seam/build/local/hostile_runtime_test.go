@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 )
@@ -84,10 +83,8 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	third := buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles("node_modules", "-> "+other)).URL())
 	second.Workspace, third.Workspace = first.Workspace, first.Workspace
 	wantFile(t, filepath.Join(m.build(t, second).Artifact.Dir, module), string(genuine))
-	m.start(t, third)
-	if got := m.await(t, third); child.Confines() && got.Reason != build.ReasonDependenciesFailed {
-		t.Errorf("build is %s %s %q; npm should not reach what the link leads to", got.State, got.Reason, got.Message)
-	}
+	// npm puts its own directory in the place of the link, and writes nothing where it leads.
+	wantFile(t, filepath.Join(m.build(t, third).Artifact.Dir, module), string(genuine))
 	left, err := os.ReadDir(other)
 	must(t, err)
 	if len(left) != 1 {
