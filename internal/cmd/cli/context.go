@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,17 +51,16 @@ func newContextAdd() *cobra.Command {
 				return exit.Usage(err)
 			}
 			server.Key = key
-			all, err := readContexts()
-			if err != nil {
-				return err
-			}
 			var found workspace
 			if err := client.New(server).Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
 				return err
 			}
-			all.Contexts[args[0]] = kept{URL: server.URL, Key: key, Tenant: found.ID}
-			all.Current = args[0]
-			if err := all.write(); err != nil {
+			err = changeContexts(cmd.Context(), func(all *contexts) error {
+				all.Contexts[args[0]] = kept{URL: server.URL, Key: key, Tenant: found.ID}
+				all.Current = args[0]
+				return nil
+			})
+			if err != nil {
 				return err
 			}
 			return done.Print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
@@ -147,7 +147,7 @@ func newContextUse() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := changeContext(args[0], func(all *contexts) error {
+			err := changeContext(cmd.Context(), args[0], func(all *contexts) error {
 				all.Current = args[0]
 				return nil
 			})
@@ -166,7 +166,7 @@ func newContextRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Forget a context and its credentials", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := changeContext(args[0], func(all *contexts) error {
+			err := changeContext(cmd.Context(), args[0], func(all *contexts) error {
 				signedIn := all.Contexts[args[0]].Login
 				if delete(all.Contexts, args[0]); all.Current == args[0] {
 					all.Current = ""
@@ -187,14 +187,11 @@ func newContextRemove() *cobra.Command {
 }
 
 // changeContext changes the context with the given name, which must exist.
-func changeContext(name string, change func(*contexts) error) error {
-	all, err := readContexts()
-	if err != nil {
-		return err
-	}
-	if _, ok := all.Contexts[name]; !ok {
-		return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
-	}
-	err = change(&all)
-	return errors.Join(err, all.write())
+func changeContext(ctx context.Context, name string, change func(*contexts) error) error {
+	return changeContexts(ctx, func(all *contexts) error {
+		if _, ok := all.Contexts[name]; !ok {
+			return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
+		}
+		return change(all)
+	})
 }

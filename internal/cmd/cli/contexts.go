@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
+
+// lockPause is how long a command waits before it tries again to lock the contexts.
+const lockPause = 20 * time.Millisecond
 
 // contexts holds the servers that a user has stored under names.
 type contexts struct {
@@ -57,8 +64,48 @@ func readContexts() (contexts, error) {
 	return read, nil
 }
 
-// write replaces the file of the contexts. Only the user can read the file, because it
-// contains keys.
+// changeContexts changes the file of the contexts. A change that returns an error is not written.
+func changeContexts(ctx context.Context, change func(*contexts) error) error {
+	return lockContexts(ctx, func(all *contexts) error {
+		if err := change(all); err != nil {
+			return err
+		}
+		return all.write()
+	})
+}
+
+// lockContexts reads the contexts, for work that may write them. Commands that do so wait for each
+// other, so that none writes back what another one has changed.
+func lockContexts(ctx context.Context, work func(*contexts) error) (err error) {
+	file, err := contextsFile()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("lock contexts: %w", err)
+	}
+	lock, err := standalone.LockFile(file + ".lock")
+	for errors.Is(err, standalone.ErrLocked) {
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		lock, err = standalone.LockFile(file + ".lock")
+	}
+	if err != nil {
+		return fmt.Errorf("lock contexts: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	all, err := readContexts()
+	if err != nil {
+		return err
+	}
+	return work(&all)
+}
+
+// write replaces the file of the contexts, in the work of lockContexts. Only the user can read the
+// file, because it contains keys.
 func (c contexts) write() error {
 	file, err := contextsFile()
 	if err != nil {
@@ -81,7 +128,7 @@ func (c contexts) write() error {
 		return errors.Join(fmt.Errorf("write contexts: %w", err), os.Remove(temporary.Name()))
 	}
 	if err := os.Rename(temporary.Name(), file); err != nil {
-		return fmt.Errorf("write contexts: %w", err)
+		return errors.Join(fmt.Errorf("write contexts: %w", err), os.Remove(temporary.Name()))
 	}
 	return nil
 }

@@ -92,64 +92,78 @@ func (l *login) forget(name string) error {
 	return nil
 }
 
+// isFresh reports whether the session can still be used.
+func (c credential) isFresh() bool { return time.Now().Add(renewBefore).Before(c.Expires) }
+
 // signedIn returns the token of a context's session, and renews a session that is over.
-func signedIn(ctx context.Context, all contexts, name string) (token string, err error) {
-	found := all.Contexts[name]
+func signedIn(ctx context.Context, name string, found kept) (token string, err error) {
 	c, err := found.Login.read(name)
-	if err != nil {
-		return "", err
+	if err != nil || c.isFresh() {
+		return c.Token, err
 	}
-	if time.Now().Add(renewBefore).Before(c.Expires) {
-		return c.Token, nil
-	}
-	token, err = renew(ctx, all, name, c)
-	if _, refused := errors.AsType[exit.CredentialsError](err); !refused {
-		return token, err
-	}
-	// Another command may have renewed the session meanwhile, and most issuers accept each
-	// refresh token once.
-	if again, readErr := readContexts(); readErr == nil && again.Contexts[name].Login != nil {
-		if c, readErr := again.Contexts[name].Login.read(name); readErr == nil && time.Now().Add(renewBefore).Before(c.Expires) {
-			return c.Token, nil
+	// Most issuers accept each refresh token once. The first command renews the session, and others
+	// wait for it and find the session renewed.
+	err = lockContexts(ctx, func(all *contexts) error {
+		now := all.Contexts[name]
+		if now.Login == nil {
+			return nobody(name)
 		}
-	}
-	return "", err
+		if now.URL != found.URL || now.Tenant != found.Tenant {
+			return fmt.Errorf("the context %s has been changed; run the command again", name)
+		}
+		c, err := now.Login.read(name)
+		if err != nil {
+			return err
+		}
+		if !c.isFresh() {
+			if c, err = renew(ctx, all, name, c); err != nil {
+				return err
+			}
+		}
+		token = c.Token
+		return nil
+	})
+	return token, err
+}
+
+// nobody says that a context has no credentials.
+func nobody(name string) error {
+	return exit.Refused(fmt.Errorf("nobody is signed in to the context %s; run: slipway login --context %s", name, name))
 }
 
 // renew asks the issuer for another token, exchanges it for a session, and keeps both.
-func renew(ctx context.Context, all contexts, name string, c credential) (token string, err error) {
+func renew(ctx context.Context, all *contexts, name string, c credential) (credential, error) {
 	found := all.Contexts[name]
 	over := func(why error) error {
 		return exit.Refused(fmt.Errorf("the sign-in of %s at %s is over (%w); run: slipway login --context %s", found.Login.User, found.URL, why, name))
 	}
 	if c.Refresh == "" {
-		return "", over(errors.New("the issuer gave nothing to renew it with"))
+		return c, over(errors.New("the issuer gave nothing to renew it with"))
 	}
 	at, ctx, err := discover(ctx, found.Login.Issuer)
 	if err != nil {
-		return "", err
+		return c, err
 	}
 	answer, err := at.Config(found.Login.ClientID, "").TokenSource(ctx, &oauth2.Token{RefreshToken: c.Refresh}).Token()
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
-		return "", over(fmt.Errorf("the issuer answers %s", refusal.ErrorCode))
+		return c, over(fmt.Errorf("the issuer answers %s", refusal.ErrorCode))
 	}
 	if err != nil {
-		return "", fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, err)
+		return c, fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, err)
 	}
 	// The issuer's new token is kept first: the server may not answer.
-	c = credential{Refresh: answer.RefreshToken}
-	if err := keepLogin(all, name, c); err != nil {
-		return "", err
+	if err := keepLogin(all, name, credential{Refresh: answer.RefreshToken}); err != nil {
+		return c, err
 	}
-	granted, c, err := exchange(ctx, found.URL, found.Tenant, answer)
+	_, c, err = exchange(ctx, found.URL, found.Tenant, answer)
 	if err != nil {
-		return "", err
+		return c, err
 	}
-	return granted.Token, keepLogin(all, name, c)
+	return c, keepLogin(all, name, c)
 }
 
 // keepLogin keeps the credential of a context that has a login.
-func keepLogin(all contexts, name string, c credential) error {
+func keepLogin(all *contexts, name string, c credential) error {
 	if err := all.Contexts[name].Login.keep(name, c); err != nil {
 		return err
 	}

@@ -62,8 +62,11 @@ func newLogin() *cobra.Command {
 				return err
 			}
 			found = kept{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
-			all.Contexts[name], all.Current = found, name
-			if err := keepLogin(all, name, c); err != nil {
+			err = changeContexts(cmd.Context(), func(all *contexts) error {
+				all.Contexts[name], all.Current = found, name
+				return found.Login.keep(name, c)
+			})
+			if err != nil {
 				return err
 			}
 			inKeyring := found.Login.Credential == nil
@@ -180,18 +183,25 @@ func newLogout() *cobra.Command {
 			if err != nil {
 				return exit.Usage(err)
 			}
-			if found.Login == nil {
-				return fmt.Errorf("nobody is signed in to the context %s", name)
+			var left error
+			err = changeContext(cmd.Context(), name, func(all *contexts) error {
+				found = all.Contexts[name]
+				if found.Login == nil {
+					return fmt.Errorf("nobody is signed in to the context %s", name)
+				}
+				c, err := found.Login.read(name)
+				if err == nil {
+					err = found.Login.end(cmd.Context(), found.URL, c)
+				}
+				left = errors.Join(err, found.Login.forget(name))
+				all.Contexts[name] = kept{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
+				return nil
+			})
+			if err != nil {
+				return err
 			}
-			c, err := found.Login.read(name)
-			if err == nil {
-				err = found.Login.end(cmd.Context(), found.URL, c)
-			}
-			err = errors.Join(err, found.Login.forget(name))
-			found.Login = nil
-			all.Contexts[name] = found
-			if err := errors.Join(err, all.write()); err != nil {
-				return fmt.Errorf("the sign-in is forgotten here, but: %w", err)
+			if left != nil {
+				return fmt.Errorf("the sign-in is forgotten here, but: %w", left)
 			}
 			return done.Print(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
 		},

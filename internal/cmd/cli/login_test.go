@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -36,14 +37,7 @@ func execute(t *testing.T, cmd *cobra.Command, args ...string) (string, error) {
 // TestASignInInTheKeyring signs in where the operating system has a keyring: no file holds a
 // secret, and the sign-out and the removal of the context empty the keyring.
 func TestASignInInTheKeyring(t *testing.T) {
-	keyring.MockInit()
-	config := t.TempDir()
-	t.Setenv("XDG_CONFIG_HOME", config)
-	t.Setenv("HOME", config)
-	t.Setenv(noKeyring, "")
-	issuer := oidctest.New(t)
-	issuer.SetPerson(map[string]any{"sub": "1", "email": "ann@example.test", "email_verified": true})
-	address := serveWith(t, issuer)
+	config, address, issuer := setUpLogin(t)
 	go func() {
 		for {
 			select {
@@ -81,6 +75,54 @@ func TestASignInInTheKeyring(t *testing.T) {
 		if kept, err := keyring.Get(keyringService, "team"); err != keyring.ErrNotFound {
 			t.Errorf("the keyring still holds %q (%v)", kept, err)
 		}
+	}
+}
+
+// setUpLogin gives the test a keyring, a directory of configurations, and a server with an issuer.
+func setUpLogin(t *testing.T) (config, address string, issuer *oidctest.Issuer) {
+	t.Helper()
+	keyring.MockInit()
+	config = t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", config)
+	t.Setenv("HOME", config)
+	t.Setenv(noKeyring, "")
+	issuer = oidctest.New(t)
+	issuer.SetPerson(map[string]any{"sub": "1", "email": "ann@example.test", "email_verified": true})
+	return config, serveWith(t, issuer), issuer
+}
+
+// TestALoginWaitsWhileContextsChange changes the contexts while a person signs in, and removes the
+// sign-in while a command renews it.
+func TestALoginWaitsWhileContextsChange(t *testing.T) {
+	_, address, issuer := setUpLogin(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := execute(t, newLogin(), "--url", address, "--context", "team")
+		done <- err
+	}()
+	code := <-issuer.Shown()
+	fixtures.Must(t, changeContexts(t.Context(), func(all *contexts) error {
+		all.Contexts["other"] = kept{URL: "https://other.test", Key: "key"}
+		return nil
+	}))
+	issuer.Approve(code)
+	fixtures.Must(t, <-done)
+	all, err := readContexts()
+	fixtures.Must(t, err)
+	if len(all.Contexts) != 2 || all.Contexts["other"].Key != "key" || all.Current != "team" {
+		t.Errorf("the contexts are %+v", all)
+	}
+	found := all.Contexts["team"]
+	fixtures.Must(t, found.Login.keep("team", credential{Refresh: "old"}))
+	fixtures.Must(t, changeContexts(t.Context(), func(all *contexts) error {
+		all.Contexts["team"] = kept{URL: address}
+		return nil
+	}))
+	if token, err := signedIn(t.Context(), "team", found); token != "" || exit.Code(err) != exit.Credentials || issuer.Refreshes() > 0 {
+		t.Errorf("a sign-in that has been removed: got %q (%v)", token, err)
+	}
+	if all, err := readContexts(); err != nil || all.Contexts["team"].Login != nil {
+		t.Errorf("the sign-in is back: %+v (%v)", all, err)
 	}
 }
 

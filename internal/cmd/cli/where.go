@@ -151,11 +151,11 @@ func (w *Where) kept(ctx context.Context, name, by string) (client.Server, error
 	server := client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
 	if found.Login != nil {
 		w.User = found.Login.User
-		server.Bearer, err = signedIn(ctx, contexts, name)
+		server.Bearer, err = signedIn(ctx, name, found)
 		return server, err
 	}
 	if server.Key == "" {
-		return server, exit.Refused(fmt.Errorf("nobody is signed in to the context %s; run: slipway login --context %s", name, name))
+		return server, nobody(name)
 	}
 	return server, nil
 }

@@ -53,6 +53,7 @@ func TestLogin(t *testing.T) {
 				}
 			},
 			"refreshable": func(ts *testscript.TestScript, _ bool, args []string) { wantCount(ts, args[0], issuer.Refreshable()) },
+			"refreshes":   func(ts *testscript.TestScript, _ bool, args []string) { wantCount(ts, args[0], issuer.Refreshes()) },
 			"hasty":       func(ts *testscript.TestScript, _ bool, args []string) { wantCount(ts, args[0], issuer.Hasty()) },
 		},
 	})

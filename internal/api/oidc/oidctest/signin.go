@@ -30,6 +30,8 @@ type signIns struct {
 	devices map[string]*device
 	// refresh holds the refresh tokens that are valid.
 	refresh map[string]bool
+	// refreshes counts the requests with a refresh token.
+	refreshes int
 	// shown receives each new code of a device.
 	shown chan string
 	// hasty counts the polls that were answered with slow_down.
@@ -80,6 +82,15 @@ func (i *Issuer) Refreshable() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return len(i.refresh)
+}
+
+// Refreshes is how many requests with a refresh token the issuer got since the last call.
+func (i *Issuer) Refreshes() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := i.refreshes
+	i.refreshes = 0
+	return n
 }
 
 // Forget makes all refresh tokens invalid, as an administrator who blocks the person does.
@@ -180,6 +191,7 @@ func (i *Issuer) redeem(r *http.Request) (claims map[string]any, lasting bool, r
 		lasting, refusal = i.poll(r.PostFormValue("device_code"))
 		return nil, lasting, refusal
 	case "refresh_token":
+		i.refreshes++
 		if !i.refresh[r.PostFormValue("refresh_token")] {
 			return nil, false, "invalid_grant"
 		}
