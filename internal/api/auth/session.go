@@ -16,10 +16,12 @@ const (
 	// a browser sends a preflight before a request with a custom header, and the server's
 	// answer names no origin.
 	HeaderConsole = "X-Slipway-Console"
-	// cookieSession holds the token of a session; cookieSignIn holds the secrets of a sign-in at
-	// an issuer, until the issuer sends the browser back.
+	// cookieSession holds the token of a session. The name of each cookie of a sign-in at an issuer
+	// begins with cookieSignIn: a cookie with the secrets, until the issuer sends the browser back,
+	// and then cookieBinder, until the browser has its session.
 	cookieSession = "slipway_session"
 	cookieSignIn  = "slipway_sign_in"
+	cookieBinder  = "slipway_sign_in_code"
 	// hostOnly is the prefix of the name of a cookie that browsers accept only from the
 	// cookie's own host, and only over encrypted connections.
 	hostOnly = "__Host-"
@@ -50,17 +52,14 @@ func (c SessionCookies) name(cookie string) string {
 // secrets of a sign-in.
 func IsSessionCookie(name string) bool {
 	name = strings.TrimPrefix(name, hostOnly)
-	return name == cookieSession || name == cookieSignIn
+	return name == cookieSession || strings.HasPrefix(name, cookieSignIn)
 }
 
 // Session returns the two halves of the session that a request carries: the token from its
 // cookie, and the proof from its header, which may be missing.
 func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) {
-	cookie, err := r.Cookie(c.name(cookieSession))
-	if err != nil || cookie.Value == "" {
-		return "", "", false
-	}
-	return cookie.Value, r.Header.Get(HeaderConsole), true
+	token = c.read(r, cookieSession)
+	return token, r.Header.Get(HeaderConsole), token != ""
 }
 
 // Cookie returns the cookie that holds a token for some time; a life of 0 removes the cookie.
@@ -70,19 +69,38 @@ func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
 	return c.cookie(cookieSession, token, life, http.SameSiteStrictMode)
 }
 
-// SignIn returns the cookie that holds the secrets of a sign-in for some time; a life of 0 removes
-// the cookie. Browsers send it also when the issuer's page leads back here.
-func (c SessionCookies) SignIn(secrets string, life time.Duration) *http.Cookie {
-	return c.cookie(cookieSignIn, secrets, life, http.SameSiteLaxMode)
+// SignIn returns the cookie that holds the secrets of the sign-in with this state for some time; a
+// life of 0 removes the cookie. Browsers send it also when the issuer's page leads back here. Each
+// sign-in has its own cookie, so a person may begin several.
+func (c SessionCookies) SignIn(state, secrets string, life time.Duration) *http.Cookie {
+	return c.cookie(signInName(state), secrets, life, http.SameSiteLaxMode)
 }
 
-// SignInOf returns the secrets of the sign-in that the browser has begun.
-func (c SessionCookies) SignInOf(r *http.Request) (secrets string, ok bool) {
-	cookie, err := r.Cookie(c.name(cookieSignIn))
-	if err != nil || cookie.Value == "" {
-		return "", false
+// SignInOf returns the secrets of the sign-in with this state, if the browser has begun it.
+func (c SessionCookies) SignInOf(r *http.Request, state string) (secrets string, ok bool) {
+	secrets = c.read(r, signInName(state))
+	return secrets, secrets != ""
+}
+
+// signInName is the name of a sign-in's cookie: the first characters of the state tell sign-ins of
+// one browser apart.
+func signInName(state string) string { return cookieSignIn + "_" + state[:min(len(state), 8)] }
+
+// Binder returns the cookie that binds the code of a sign-in to this browser for some time; a life
+// of 0 removes the cookie.
+func (c SessionCookies) Binder(binder string, life time.Duration) *http.Cookie {
+	return c.cookie(cookieBinder, binder, life, http.SameSiteStrictMode)
+}
+
+// BinderOf returns the value of the cookie Binder; "" if the browser has none.
+func (c SessionCookies) BinderOf(r *http.Request) string { return c.read(r, cookieBinder) }
+
+func (c SessionCookies) read(r *http.Request, name string) string {
+	cookie, err := r.Cookie(c.name(name))
+	if err != nil {
+		return ""
 	}
-	return cookie.Value, true
+	return cookie.Value
 }
 
 func (c SessionCookies) cookie(name, value string, life time.Duration, site http.SameSite) *http.Cookie {

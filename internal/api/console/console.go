@@ -151,9 +151,13 @@ func (c console) open(w http.ResponseWriter, r *http.Request) error {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&sent); err != nil || sent.Code == "" {
 		return fault.New(fault.Invalid, `The body must be a JSON object with the field "code".`)
 	}
-	made, err := c.Sessions.Open(r.Context(), sent.Code)
+	binder := c.Cookies.BinderOf(r)
+	made, err := c.Sessions.Open(r.Context(), sent.Code, binder)
 	if err != nil {
 		return err
+	}
+	if binder != "" {
+		http.SetCookie(w, c.Cookies.Binder("", 0))
 	}
 	http.SetCookie(w, c.Cookies.Cookie(made.Token, session.Life))
 	w.Header().Set("Content-Type", "application/json")

@@ -68,6 +68,20 @@ func TestAttackACodeIsReplayed(t *testing.T) {
 	f.wantRefused(t, "a person who refuses", "denied", f.back(t, refusing), refusing.header())
 }
 
+// TestAttackTheCodeIsOfAnotherBrowser has a person follow a link with the code of a sign-in that an
+// attacker has made, so that the person works in the attacker's account.
+func TestAttackTheCodeIsOfAnotherBrowser(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	attackers, persons := f.begin(t, ""), f.begin(t, "")
+	code, own := f.end(t, f.back(t, attackers), attackers.header()), f.end(t, f.back(t, persons), persons.header())
+	for _, cookie := range []string{"", f.binders[own], strings.Split(f.binders[code], "=")[0] + "="} {
+		f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1", "Cookie", cookie)
+	}
+	f.open(t, own)
+	f.open(t, code)
+}
+
 // TestAttackTheNonceIsOfAnotherSignIn begins a sign-in whose token the issuer makes for another
 // one: the attacker has changed the nonce on the way to the issuer.
 func TestAttackTheNonceIsOfAnotherSignIn(t *testing.T) {
@@ -182,7 +196,7 @@ func TestAttackARemovedMemberUsesACode(t *testing.T) {
 	b, late := f.begin(t, ""), f.begin(t, "")
 	code, callback := f.end(t, f.back(t, b), b.header()), f.back(t, late)
 	fixtures.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
-	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1", "Cookie", f.binders[code])
 	f.wantRefused(t, "a stranger", "member", callback, late.header())
 	f.join(t, f.tenant, workspace.Viewer)
 	f.open(t, code)

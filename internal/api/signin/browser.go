@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/session"
 )
 
 // beginLife is how long a person may take at the issuer.
@@ -36,7 +37,7 @@ func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, s.Cookies.SignIn(pack(begun, named), beginLife))
+	http.SetCookie(w, s.Cookies.SignIn(begun.State, pack(begun, named), beginLife))
 	redirect(w, address)
 	return nil
 }
@@ -46,17 +47,24 @@ func isNoName(c rune) bool {
 	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c)
 }
 
+// look answers a HEAD request for the callback, which must not use up the issuer's code.
+func (s signIn) look(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Allow", http.MethodGet)
+	w.WriteHeader(http.StatusMethodNotAllowed)
+	return nil
+}
+
 // end takes a browser back from the issuer, and leads it to the console: with a code for a session,
 // or with the reason why there is none. A sign-in that was begun can be ended once.
 func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
-	secrets, _ := s.Cookies.SignInOf(r)
-	http.SetCookie(w, s.Cookies.SignIn("", 0))
-	begun, named, ok := unpack(secrets)
 	query := r.URL.Query()
+	secrets, _ := s.Cookies.SignInOf(r, query.Get("state"))
+	begun, named, ok := unpack(secrets)
 	if !ok || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(begun.State)) != 1 {
 		s.lead(w, "refused/"+reasonState)
 		return nil
 	}
+	http.SetCookie(w, s.Cookies.SignIn(begun.State, "", 0))
 	if query.Get("code") == "" {
 		s.lead(w, "refused/"+reasonDenied)
 		return nil
@@ -69,10 +77,11 @@ func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return s.refuse(w, err)
 	}
-	code, _, err := s.Sessions.PersonCode(r.Context(), person(workspaceID, member, token))
+	code, binder, err := s.Sessions.PersonCode(r.Context(), person(workspaceID, member, token))
 	if err != nil {
 		return err
 	}
+	http.SetCookie(w, s.Cookies.Binder(binder, session.CodeLife))
 	s.lead(w, code)
 	return nil
 }

@@ -46,13 +46,15 @@ type fixture struct {
 	member     workspace.Member
 	client     *http.Client
 	ahead      atomic.Int64 // nanoseconds that the server's clock is ahead
+	// binders are the cookies that came with codes of sign-ins, by code.
+	binders map[string]string
 }
 
 func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	f, dir := &fixture{issuer: oidctest.New(t)}, t.TempDir()
+	f, dir := &fixture{issuer: oidctest.New(t), binders: map[string]string{}}, t.TempDir()
 	f.issuer.SetPerson(ann())
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -164,9 +166,13 @@ func (f *fixture) end(t *testing.T, callback *url.URL, cookie string) string {
 		t.Fatalf("got %d to %s: %s", answer.StatusCode, answer.Header.Get("Location"), text)
 	}
 	for _, cookie := range answer.Cookies() {
-		if auth.IsSessionCookie(cookie.Name) && cookie.MaxAge >= 0 {
+		if cookie.MaxAge < 0 {
+			continue
+		}
+		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.MaxAge != int(session.CodeLife.Seconds()) || strings.HasPrefix(outcome, "refused") {
 			t.Errorf("the callback sets the cookie %s", cookie)
 		}
+		f.binders[outcome] = cookie.Name + "=" + cookie.Value
 	}
 	return outcome
 }
@@ -175,11 +181,14 @@ func (f *fixture) end(t *testing.T, callback *url.URL, cookie string) string {
 // its proof.
 func (f *fixture) open(t *testing.T, code string) (cookie, proof string) {
 	t.Helper()
-	answer, text := f.send(t, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1")
-	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) != 1 {
-		t.Fatalf("got %d %s", answer.StatusCode, text)
+	answer, text := f.send(t, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1", "Cookie", f.binders[code])
+	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) != 2 {
+		t.Fatalf("got %d %s, cookies %s", answer.StatusCode, text, answer.Cookies())
 	}
-	made := answer.Cookies()[0]
+	gone, made := answer.Cookies()[0], answer.Cookies()[1]
+	if !strings.HasPrefix(f.binders[code], gone.Name+"=") || gone.MaxAge >= 0 {
+		t.Errorf("the cookie of the code becomes %s", gone)
+	}
 	if !made.HttpOnly || made.SameSite != http.SameSiteStrictMode {
 		t.Errorf("the cookie is %s", made)
 	}

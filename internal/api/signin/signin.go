@@ -9,7 +9,8 @@
 // /sign-in/callback (the authorization code flow with PKCE). The secrets of the sign-in are in a
 // cookie of this browser meanwhile. The callback leads to the console with a code in the fragment
 // of the address, which the page exchanges for a session in the same way as a code of `slipway
-// open`. All addresses to which this package leads a browser are of the issuer and of the console;
+// open`. A second cookie binds the code to this browser, so that nobody can sign other people in to
+// an account of their own by a link. All addresses to which this package leads a browser are of the issuer and of the console;
 // no request can name another one.
 //
 // The command line gets the person's token from the issuer itself, by the device flow (RFC 8628),
@@ -61,6 +62,7 @@ func Register(mux *web.Mux, config Config) {
 	}
 	mux.Handle("GET "+BrowserPath, s.handler(s.begin))
 	mux.Handle("GET "+callbackPath, s.handler(s.end))
+	mux.Handle("HEAD "+callbackPath, s.handler(s.look))
 	mux.Handle("POST "+TokenPath, s.handler(s.exchange))
 	mux.Handle("DELETE "+TokenPath, s.handler(s.revoke))
 }

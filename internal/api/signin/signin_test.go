@@ -56,6 +56,22 @@ func TestAPersonSignsInWithABrowser(t *testing.T) {
 	}
 }
 
+// TestSeveralSignInsOfABrowser begins two sign-ins in one browser, and ends both, although another
+// page has had the browser call the callback meanwhile.
+func TestSeveralSignInsOfABrowser(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	one, two := f.begin(t, ""), f.begin(t, "")
+	both := one.header() + "; " + two.header()
+	first, second := f.back(t, one), f.back(t, two)
+	if answer, _ := f.send(t, "GET", "/sign-in/callback?state=planted&code=planted", "", "Cookie", both); len(answer.Cookies()) > 0 {
+		t.Errorf("a planted link changes the cookies %s", answer.Cookies())
+	}
+	f.want(t, http.StatusMethodNotAllowed, "HEAD", second.String(), "", "Cookie", both)
+	f.open(t, f.end(t, second, both))
+	f.open(t, f.end(t, first, both))
+}
+
 func TestTheWorkspaceOfASignIn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

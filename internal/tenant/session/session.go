@@ -7,10 +7,10 @@
 //
 // A browser gets its session with a code, which is valid once and for a minute. A person who has an
 // API key asks for the code ([Store.Code]); for a person who has signed in at the issuer the server
-// makes it ([Store.PersonCode]). The browser gives the code back and gets a session
-// ([Store.Open]), which has two halves ([Credentials]). The command line gets a session of one part
-// ([Store.Grant]). Codes and both halves have 130 random bits each and are stored as SHA-256
-// hashes only.
+// makes it ([Store.PersonCode]), together with a binder, without which the code is worth nothing.
+// The browser gives the code back and gets a session ([Store.Open]), which has two halves
+// ([Credentials]). The command line gets a session of one part ([Store.Grant]). Codes, binders and
+// both halves have 130 random bits each and are stored as SHA-256 hashes only.
 package session
 
 import (
@@ -49,6 +49,7 @@ const (
 	attrProof     = "proof"
 	attrMember    = "member_id"
 	attrSubject   = "subject"
+	attrBinder    = "binder"
 )
 
 // Prefix marks the token of a session of the command line, so that secret scanners find a leaked
@@ -97,9 +98,14 @@ func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string,
 	return s.code(ctx, table.Attrs{attrWorkspace: caller.Workspace, attrKey: caller.Key})
 }
 
-// PersonCode returns a code that opens one session of a person, and when the code expires.
-func (s *Store) PersonCode(ctx context.Context, p Person) (code string, expires time.Time, err error) {
-	return s.code(ctx, p.attrs())
+// PersonCode returns a code that opens one session of a person, and the binder, which only the
+// person's browser may have.
+func (s *Store) PersonCode(ctx context.Context, p Person) (code, binder string, err error) {
+	owner := p.attrs()
+	binder = rand.Text()
+	owner[attrBinder] = hash(binder)
+	code, _, err = s.code(ctx, owner)
+	return code, binder, err
 }
 
 func (s *Store) code(ctx context.Context, owner table.Attrs) (code string, expires time.Time, err error) {
@@ -127,8 +133,9 @@ func (s *Store) Grant(ctx context.Context, p Person) (token string, expires time
 }
 
 // Open exchanges a code for a new session. A code that is unknown, used or expired is a
-// fault.Unauthorized, and so is a code whose API key is no longer valid.
-func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error) {
+// fault.Unauthorized, and so are a code of a person with another binder, and a code whose API key or
+// member is no longer valid.
+func (s *Store) Open(ctx context.Context, code, binder string) (c Credentials, err error) {
 	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: sign in, or run `slipway open`, again.", CodeLife)
 	at := keys.SignInCode(hash(code))
 	c = Credentials{Token: rand.Text(), Proof: rand.Text()}
@@ -137,7 +144,7 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 		if err != nil {
 			return o, err
 		}
-		if item == nil {
+		if item == nil || !isBound(item, binder) {
 			return o, refused
 		}
 		if _, err := s.principal(ctx, item); err != nil {
@@ -155,6 +162,11 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 		return o, nil
 	})
 	return c, err
+}
+
+// isBound reports whether the browser with this binder may use a code.
+func isBound(item *table.Item, binder string) bool {
+	return item.Text(attrMember) == "" || subtle.ConstantTimeCompare([]byte(item.Text(attrBinder)), []byte(hash(binder))) == 1
 }
 
 // Authenticate returns the principal for which a browser's session acts. A session that is unknown
