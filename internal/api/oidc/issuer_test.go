@@ -37,6 +37,9 @@ type issuer struct {
 	// authorization is the address at which the document says that people sign in; "" if it says
 	// nothing.
 	authorization string
+	// token answers requests for tokens; moved is where requests for keys are led to, if not "".
+	token http.Handler
+	moved string
 	// asked counts the requests for keys.
 	asked int
 	// hold, if it is not nil, makes requests wait until it is closed; a waiting request sends
@@ -55,12 +58,17 @@ func newIssuer(t *testing.T) *issuer {
 		if i.named != "" {
 			named = i.named
 		}
-		i.answer(w, map[string]any{"issuer": named, "authorization_endpoint": i.authorization, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
+		i.answer(w, map[string]any{"issuer": named, "authorization_endpoint": i.authorization, "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
 	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) { i.token.ServeHTTP(w, r) })
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
-		hold, held := i.hold, i.held
+		hold, held, moved := i.hold, i.held, i.moved
 		i.mu.Unlock()
+		if moved != "" {
+			http.Redirect(w, r, moved, http.StatusFound)
+			return
+		}
 		if hold != nil {
 			held <- struct{}{}
 			<-hold

@@ -24,6 +24,8 @@ const (
 	skew = time.Minute
 	// longestToken is the most bytes that a token may have.
 	longestToken = 16 << 10
+	// maxRedirects is how many redirects of a request are followed.
+	maxRedirects = 3
 )
 
 // Issuer is an issuer whose tokens the server accepts.
@@ -80,16 +82,31 @@ type Verifier struct {
 }
 
 // NewVerifier returns a Verifier for the tokens of the issuers. It sends no request yet. If
-// client is nil, the Verifier uses a client of its own.
+// client is nil, the Verifier uses a client of its own. Only redirects that follow allows are
+// followed.
 func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifier {
 	if client == nil {
 		client = &http.Client{Timeout: fetchLimit}
 	}
+	own := *client
+	own.CheckRedirect = follow
 	v := &Verifier{issuers: map[string]*issuer{}, now: now}
 	for _, config := range issuers {
-		v.issuers[config.URL] = newIssuer(config, client, now)
+		v.issuers[config.URL] = newIssuer(config, &own, now)
 	}
 	return v
+}
+
+// follow allows a redirect of a request that only reads, to an address that others cannot change on
+// the way. Any other request has secrets, which are for the first address alone.
+func follow(next *http.Request, before []*http.Request) error {
+	if before[0].Method != http.MethodGet {
+		return http.ErrUseLastResponse
+	}
+	if len(before) > maxRedirects || !isPrivate(next.URL) {
+		return fmt.Errorf("the issuer leads to %s, which is not asked", next.URL.Redacted())
+	}
+	return nil
 }
 
 // Verify returns the content of a token. A bad token is a fault.Unauthorized that states the

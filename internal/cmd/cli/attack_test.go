@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -40,6 +42,34 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 			t.Errorf("%q: got %v", address, err)
 		}
 	}
+}
+
+// TestAttackAServerLeadsElsewhere has a server and an issuer that redirect requests with secrets to
+// a third party.
+func TestAttackAServerLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		t.Errorf("another server got %s %s with the headers %v and the body %s (%v)", r.Method, r.URL, r.Header, body, err)
+	}))
+	defer thief.Close()
+	server := httptest.NewServer(http.RedirectHandler(thief.URL+"/x", http.StatusTemporaryRedirect))
+	defer server.Close()
+	for what, err := range map[string]error{
+		"the key":       client.New(client.Server{URL: server.URL, Key: "key"}).Call(t.Context(), http.MethodGet, "/x", nil, nil),
+		"the ID token":  client.New(client.Server{URL: server.URL}).Call(t.Context(), http.MethodPost, "/x", map[string]string{"id_token": "secret"}, nil),
+		"the revoked":   post(t.Context(), server.URL, url.Values{"token": {"secret"}}),
+		"the discovery": discoverError(t.Context(), server.URL),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "307") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+func discoverError(ctx context.Context, issuer string) error {
+	_, _, err := discover(ctx, issuer)
+	return err
 }
 
 // TestAttackAFailureForgesACommand has an agent whose last output, which a failure quotes,

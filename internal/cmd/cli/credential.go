@@ -32,6 +32,12 @@ const (
 	issuerLimit = 30 * time.Second
 )
 
+// issuers is the client for requests to issuers. It follows no redirect, which could lead the secrets
+// of a request to any address.
+var issuers = &http.Client{
+	Timeout: issuerLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
 // login is a sign-in that a context keeps.
 type login struct {
 	Issuer   string `json:"issuer"`
@@ -173,15 +179,14 @@ func keepLogin(all *contexts, name string, c credential) error {
 // discover reads the addresses of an issuer. The context that it returns makes the library send
 // requests with a limit of time.
 func discover(ctx context.Context, issuer string) (oidc.Endpoints, context.Context, error) {
-	own := &http.Client{Timeout: issuerLimit}
-	at, err := oidc.Discover(ctx, own, issuer)
+	at, err := oidc.Discover(ctx, issuers, issuer)
 	if err == nil {
 		err = at.CheckPrivate()
 	}
 	if err != nil {
 		return at, ctx, fmt.Errorf("ask the issuer %s: %w", issuer, err)
 	}
-	return at, context.WithValue(ctx, oauth2.HTTPClient, own), nil
+	return at, context.WithValue(ctx, oauth2.HTTPClient, issuers), nil
 }
 
 // exchange exchanges the issuer's answer for a session at a server.
@@ -229,7 +234,7 @@ func post(ctx context.Context, address string, form url.Values) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := (&http.Client{Timeout: issuerLimit}).Do(request)
+	response, err := issuers.Do(request)
 	if err != nil {
 		return fmt.Errorf("revoke the sign-in: %w", err)
 	}

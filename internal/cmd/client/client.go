@@ -41,7 +41,8 @@ type Client struct {
 	http   *http.Client
 }
 
-// New returns a client of a server.
+// New returns a client of a server. It follows no redirect: the key, and the secrets in bodies, are
+// for the server alone.
 func New(server Server) *Client {
 	server.URL = strings.TrimSuffix(server.URL, "/")
 	transport := &http.Transport{
@@ -50,7 +51,8 @@ func New(server Server) *Client {
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
 	}
-	return &Client{server: server, http: &http.Client{Transport: transport}}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{server: server, http: &http.Client{Transport: transport, CheckRedirect: stay}}
 }
 
 // Address returns the URL of a path of the server.
@@ -194,6 +196,9 @@ func readError(request string, response *http.Response) error {
 		return errors.Join(answer, err)
 	}
 	answer.Detail = detailOf(text)
+	if to := response.Header.Get("Location"); response.StatusCode < http.StatusBadRequest && to != "" {
+		answer.Detail = fmt.Sprintf("the server leads to %q; name that server if you mean it", to)
+	}
 	return answer
 }
 

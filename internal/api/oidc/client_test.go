@@ -1,0 +1,40 @@
+package oidc_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// TestAttackAnIssuerLeadsElsewhere has an issuer that redirects the request with the code of a person
+// to a third party, and a request for keys to an address without encryption.
+func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server got %s %s", r.Method, r.URL)
+	}))
+	t.Cleanup(thief.Close)
+	i, clock := newIssuer(t), newWatch()
+	key := i.newKey("one", jose.ES256)
+	i.token = http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect)
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	if got, err := people.End(t.Context(), "https://slipway.test/back", "secret", oidc.Begun{State: "1", Nonce: "2", Proof: "3"}); err == nil {
+		t.Errorf("got %+v", got)
+	}
+	for address, good := range map[string]bool{i.URL + "/keys": true, strings.Replace(thief.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1): false} {
+		other := newIssuer(t)
+		other.change(func() { other.moved, other.published = address, i.published })
+		token := key.sign(t, other.claims(clock.now(), nil))
+		if good {
+			wantGood(t, verifier(t, clock, other), "keys at "+address, token)
+		} else {
+			wantBad(t, verifier(t, clock, other), "keys at "+address, token, fault.Unavailable, "does not answer")
+		}
+	}
+}
