@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,6 +36,26 @@ func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
 			wantGood(t, verifier(t, clock, other), "keys at "+address, token)
 		} else {
 			wantBad(t, verifier(t, clock, other), "keys at "+address, token, fault.Unavailable, "does not answer")
+		}
+	}
+}
+
+// TestAttackAnIssuerNamesThisMachine has an issuer that is asked by https, and that names an address
+// of this machine to which secrets would be sent.
+func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
+	t.Parallel()
+	var address string
+	mux := http.NewServeMux()
+	i := httptest.NewTLSServer(mux)
+	t.Cleanup(i.Close)
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		must(t, json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "token_endpoint": address}))
+	})
+	for _, address = range []string{i.URL + "/token", "http://127.0.0.1/token", "http://localhost", "http://slipway.test/token", "urn:x"} {
+		at, err := oidc.Discover(t.Context(), i.Client(), i.URL)
+		must(t, err)
+		if err := at.CheckPrivate(); (err == nil) != (address == i.URL+"/token") {
+			t.Errorf("%s: got %v", address, err)
 		}
 	}
 }

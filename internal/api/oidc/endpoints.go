@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -15,7 +16,8 @@ import (
 type Endpoints struct {
 	oauth2.Endpoint
 
-	Keys string
+	issuer string
+	Keys   string
 	// Revocation ends a token (RFC 7009); "" if the issuer cannot do so.
 	Revocation string
 	// Lasting are the scopes with which the issuer gives refresh tokens. Some issuers know none:
@@ -41,7 +43,7 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoint
 	if err := provider.Claims(&document); err != nil {
 		return Endpoints{}, err
 	}
-	at := Endpoints{Endpoint: provider.Endpoint(), Keys: document.Keys, Revocation: document.Revocation}
+	at := Endpoints{Endpoint: provider.Endpoint(), issuer: issuer, Keys: document.Keys, Revocation: document.Revocation}
 	if slices.Contains(document.Scopes, oidc.ScopeOfflineAccess) {
 		at.Lasting = []string{oidc.ScopeOfflineAccess}
 	}
@@ -52,7 +54,8 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoint
 }
 
 // CheckPrivate refuses the issuer if others could change a request to one of its addresses on the
-// way.
+// way. An issuer that is asked by https may not name addresses of this machine: whoever names the
+// issuer would have a browser or the command line send forms there.
 func (e Endpoints) CheckPrivate() error {
 	for _, address := range []string{e.AuthURL, e.TokenURL, e.DeviceAuthURL, e.Revocation} {
 		if address == "" {
@@ -61,8 +64,22 @@ func (e Endpoints) CheckPrivate() error {
 		if err := CheckPrivate(address); err != nil {
 			return err
 		}
+		if isEncrypted(e.issuer) && !isEncrypted(address) {
+			return fmt.Errorf("%s must be asked by https, as its issuer %s is", address, e.issuer)
+		}
 	}
 	return nil
+}
+
+func isEncrypted(address string) bool { return strings.HasPrefix(address, "https://") }
+
+// CheckLocal refuses an issuer without encryption, unless the server that names the issuer is on
+// this machine, too: a server elsewhere may not choose what is asked here.
+func CheckLocal(server, issuer string) error {
+	if isEncrypted(issuer) || !isEncrypted(server) && CheckPrivate(server) == nil {
+		return nil
+	}
+	return fmt.Errorf("the server %s names the issuer %s, which must be asked by https", server, issuer)
 }
 
 // Config is a public client of the issuer. The issuer sends browsers back to the address redirect.

@@ -68,8 +68,22 @@ func TestAttackAServerLeadsElsewhere(t *testing.T) {
 }
 
 func discoverError(ctx context.Context, issuer string) error {
-	_, _, err := discover(ctx, issuer)
+	_, _, err := discover(ctx, "http://127.0.0.1", issuer)
 	return err
+}
+
+// TestAttackAServerNamesALocalIssuer has a server elsewhere name an issuer on this machine.
+func TestAttackAServerNamesALocalIssuer(t *testing.T) {
+	t.Parallel()
+	local := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the issuer got %s %s", r.Method, r.URL)
+	}))
+	defer local.Close()
+	for _, server := range []string{"https://slipway.test", "http://slipway.test", "https://127.0.0.1"} {
+		if _, _, err := discover(t.Context(), server, local.URL); err == nil || !strings.Contains(err.Error(), "must be asked by https") {
+			t.Errorf("%s: got %v", server, err)
+		}
+	}
 }
 
 // TestAttackAFailureForgesACommand has an agent whose last output, which a failure quotes,

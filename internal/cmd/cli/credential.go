@@ -146,7 +146,7 @@ func renew(ctx context.Context, all *contexts, name string, c credential) (crede
 	if c.Refresh == "" {
 		return c, over(errors.New("the issuer gave nothing to renew it with"))
 	}
-	at, ctx, err := discover(ctx, found.Login.Issuer)
+	at, ctx, err := discover(ctx, found.URL, found.Login.Issuer)
 	if err != nil {
 		return c, err
 	}
@@ -176,9 +176,12 @@ func keepLogin(all *contexts, name string, c credential) error {
 	return all.write()
 }
 
-// discover reads the addresses of an issuer. The context that it returns makes the library send
+// discover reads the addresses of the issuer that a server names. The context that it returns makes the library send
 // requests with a limit of time.
-func discover(ctx context.Context, issuer string) (oidc.Endpoints, context.Context, error) {
+func discover(ctx context.Context, server, issuer string) (oidc.Endpoints, context.Context, error) {
+	if err := oidc.CheckLocal(server, issuer); err != nil {
+		return oidc.Endpoints{}, ctx, err
+	}
 	at, err := oidc.Discover(ctx, issuers, issuer)
 	if err == nil {
 		err = at.CheckPrivate()
@@ -219,7 +222,7 @@ func (l *login) end(ctx context.Context, server string, c credential) error {
 	if c.Refresh == "" {
 		return errors.Join(errs...)
 	}
-	at, ctx, err := discover(ctx, l.Issuer)
+	at, ctx, err := discover(ctx, server, l.Issuer)
 	if err != nil || at.Revocation == "" {
 		return errors.Join(append(errs, err)...)
 	}

@@ -46,6 +46,9 @@ func newLogin() *cobra.Command {
 				return err
 			}
 			name, found, err := loginContext(all, address, name)
+			if err == nil {
+				err = oidc.CheckPrivate(found.URL)
+			}
 			if err != nil {
 				return exit.Usage(err)
 			}
@@ -53,7 +56,7 @@ func newLogin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := askPerson(cmd, issuer, !noBrowser)
+			answer, err := askPerson(cmd, found.URL, issuer, !noBrowser)
 			if err != nil {
 				return err
 			}
@@ -137,8 +140,8 @@ func offered(ctx context.Context, server string) (signin.Issuer, error) {
 }
 
 // askPerson has a person sign in at the issuer with the code of a device (RFC 8628), and waits.
-func askPerson(cmd *cobra.Command, issuer signin.Issuer, open bool) (*oauth2.Token, error) {
-	at, ctx, err := discover(cmd.Context(), issuer.URL)
+func askPerson(cmd *cobra.Command, server string, issuer signin.Issuer, open bool) (*oauth2.Token, error) {
+	at, ctx, err := discover(cmd.Context(), server, issuer.URL)
 	if err != nil {
 		return nil, err
 	}
