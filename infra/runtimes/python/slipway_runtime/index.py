@@ -57,7 +57,7 @@ class Index:
         except Failed as e:
             return {"error": str(e)}
         except TimeoutError:
-            return {"error": f"the embedding function has not answered within {LIMIT:.0f} s"}
+            return {"error": str(_late())}
 
     async def _embed(self, items: list[tuple[dict[str, Any], list[str] | None]], queries: list[str]) -> dict[str, Any]:
         texts = [self._texts(value, self._fields if fields is None else fields) for value, fields in items]
@@ -93,21 +93,30 @@ class Index:
                 while self._waiting and (not batch or size + len(self._waiting[0].texts) <= _TEXTS):
                     batch.append(self._waiting.pop(0))
                     size += len(batch[-1].texts)
-                if batch := [request for request in batch if not request.made.done()]:  # of the others, whoever has asked is gone
-                    await self._answer(batch)
+                await self._answer(batch)
         finally:
             self._busy = False
 
     async def _answer(self, batch: list[_Request]) -> None:
-        """Embeds the texts of several requests at once. If that fails, each is embedded alone, so that no text spoils the others."""
+        """Embeds the texts of several requests at once. If that fails, each half is embedded by itself, so that no text spoils the others.
+
+        The halves come one after the other: the function may have failed because it is called too often. A call that takes too long is not repeated.
+        """
+        if not (batch := [request for request in batch if not request.made.done()]):  # nobody waits for the others
+            return
         try:
-            async with asyncio.timeout(LIMIT):
+            async with asyncio.timeout(LIMIT) as limit:
                 vectors = dict(zip(texts := list({text: None for request in batch for text in request.texts}), await self._vectors(texts)))
         except (Exception, SystemExit) as e:
-            if len(batch) > 1:
-                await asyncio.gather(*(self._answer([request]) for request in batch))
-            elif not batch[0].made.done():
-                batch[0].made.set_exception(_failed(e))
+            if len(batch) > 1 and not limit.expired():
+                half = len(batch) // 2
+                await self._answer(batch[:half])
+                await self._answer(batch[half:])
+                return
+            failed = _late() if limit.expired() else _failed(e)
+            for request in batch:
+                if not request.made.done():
+                    request.made.set_exception(failed)
             return
         for request in batch:
             if not request.made.done():
@@ -126,6 +135,10 @@ class Index:
         if sys.byteorder == "big":
             packed.byteswap()
         return packed.tobytes()
+
+
+def _late() -> Failed:
+    return Failed(f"the embedding function has not answered within {LIMIT:.0f} s")
 
 
 def _failed(error: BaseException) -> Failed:

@@ -107,11 +107,20 @@ def test_an_object_embeds_queries_in_its_own_way(tmp_path: Path) -> None:
 
 
 def test_items_that_come_together_are_embedded_together() -> None:
-    """One of them fails, which the others do not notice."""
+    """One of them fails, which the others do not notice. There is only one call at a time."""
     calls: list[list[str]] = []
-    began, go = threading.Event(), threading.Event()
+    began, go, busy = threading.Event(), threading.Event(), threading.Lock()
 
     def embed(texts: list[str]) -> list[list[float]]:
+        if texts == ["q"]:
+            return [[1, 1]]
+        assert busy.acquire(blocking=False)
+        try:
+            return called(texts)
+        finally:
+            busy.release()
+
+    def called(texts: list[str]) -> list[list[float]]:
         calls.append(list(texts))
         if "slow" in texts:
             began.set()
@@ -137,7 +146,42 @@ def test_items_that_come_together_are_embedded_together() -> None:
     assert [answer.get("error") or array.array("f", base64.b64decode(answer["items"][0])).tolist() for answer in made] == [
         [4, 0], [1, 0], [2, 0], [1, 0], "ValueError: no such model",
     ]
-    assert sorted(calls) == sorted([["slow"], ["q"], ["a", "bb", "broken"], ["a"], ["bb"], ["a"], ["broken"]])
+    assert calls == [["slow"], ["a", "bb", "broken"], ["a", "bb"], ["a", "broken"], ["a"], ["broken"]]
+
+
+def test_a_call_that_takes_too_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipway_runtime.index.LIMIT", 2.0)
+    calls: list[list[str]] = []
+    began, go = threading.Event(), threading.Event()
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        if texts == ["q"]:
+            return [[1, 1]]
+        calls.append(list(texts))
+        if "first" in texts:
+            began.set()
+            await asyncio.to_thread(go.wait, 30)
+        if "stuck" in texts:
+            await asyncio.Event().wait()
+        return [[1, 1] for _ in texts]
+
+    index = Index(ensure_embeddings(embed), get_text_at_path, 2, ["text"])
+
+    async def put(text: str) -> Any:
+        return (await index.embed({"items": [{"value": {"text": text}}]})).get("error")
+
+    async def put_all() -> list[Any]:
+        putting = [asyncio.ensure_future(put("first"))]
+        await asyncio.to_thread(began.wait, 30)
+        putting += [asyncio.ensure_future(put(text)) for text in ["stuck", "other"]]
+        await index.embed({"queries": ["q"]})  # it is taken after all of them
+        go.set()
+        answers = await asyncio.gather(*putting)
+        return [*answers, await put("next")]
+
+    late = "the embedding function has not answered within 2 s"
+    assert asyncio.run(put_all()) == [None, late, late, None]
+    assert calls == [["first"], ["stuck", "other"], ["next"]]
 
 
 @pytest.mark.parametrize(("texts", "error"), [
