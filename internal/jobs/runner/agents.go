@@ -76,7 +76,7 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 const embeddingLimit = 65 * time.Second
 
 // Embed asks a deployment's agent for the vectors of texts, in the active release. If there
-// are no vectors, the error is a fault.Unavailable that says why.
+// are no vectors, the error is a fault.Unavailable that names the cause.
 func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts graph.Texts) (graph.Embeddings, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -93,6 +93,7 @@ func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts 
 		slog.WarnContext(ctx, "the agent has embedded no texts", "deployment", deployment, "error", err)
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent does not embed texts at the moment.")
 	case embeddings.Error != "":
+		slog.WarnContext(ctx, "the agent's embedding has failed", "deployment", deployment, "error", beginning(embeddings.Error, maxCause))
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent's embedding has failed: %s", beginning(embeddings.Error, maxCause))
 	}
 	return embeddings, nil

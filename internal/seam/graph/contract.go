@@ -182,7 +182,8 @@ type Embeddings struct {
 	Items [][]byte `json:"items,omitempty"`
 	// Queries has one vector for each query.
 	Queries [][]byte `json:"queries,omitempty"`
-	// Error is the reason why there are no vectors, for a person.
+	// Error is the reason why there are no vectors, for a client. Of an exception of the
+	// repository's code it is only the type.
 	Error string `json:"error,omitempty"`
 }
 

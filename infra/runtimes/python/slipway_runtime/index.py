@@ -6,6 +6,7 @@ value, and embedded, by the repository's own release of the framework.
 
 import asyncio
 import base64
+import logging
 import sys
 from array import array
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from .bridge import GraphLoop
 from .config import Config, UserError
 from .invocation import InvalidInvocation
 from .loader import load_variable
+
+log = logging.getLogger("slipway_runtime")
 
 # LIMIT is how many seconds a call may take. The agent server waits a little longer.
 LIMIT = 60.0
@@ -142,7 +145,11 @@ def _late() -> Failed:
 
 
 def _failed(error: BaseException) -> Failed:
-    return error if isinstance(error, Failed) else Failed(f"{type(error).__name__}: {error}")
+    """The failure that clients see. The text of an exception of the repository may have secrets: only the log has it."""
+    if isinstance(error, Failed):
+        return error
+    log.error("the embedding function has failed", exc_info=error)
+    return Failed(type(error).__name__)
 
 
 def _item(item: dict[str, Any]) -> tuple[dict[str, Any], list[str] | None]:

@@ -106,7 +106,7 @@ def test_an_object_embeds_queries_in_its_own_way(tmp_path: Path) -> None:
         assert vectors(agent, {"value": {"a": 1}}, queries=["q"]) == [[1, 0], [0, 1]]
 
 
-def test_items_that_come_together_are_embedded_together() -> None:
+def test_items_that_come_together_are_embedded_together(caplog: pytest.LogCaptureFixture) -> None:
     """One of them fails, which the others do not notice. There is only one call at a time."""
     calls: list[list[str]] = []
     began, go, busy = threading.Event(), threading.Event(), threading.Lock()
@@ -144,8 +144,9 @@ def test_items_that_come_together_are_embedded_together() -> None:
 
     made = asyncio.run(put_all())
     assert [answer.get("error") or array.array("f", base64.b64decode(answer["items"][0])).tolist() for answer in made] == [
-        [4, 0], [1, 0], [2, 0], [1, 0], "ValueError: no such model",
+        [4, 0], [1, 0], [2, 0], [1, 0], "ValueError",
     ]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["no such model"]
     assert calls == [["slow"], ["a", "bb", "broken"], ["a", "bb"], ["a", "broken"], ["a"], ["broken"]]
 
 
@@ -185,8 +186,8 @@ def test_a_call_that_takes_too_long_is_not_repeated(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("texts", "error"), [
-    ({"items": [{"value": {"text": "broken"}}]}, "ValueError: no such model"),
-    ({"queries": ["broken"]}, "ValueError: no such model"),
+    ({"items": [{"value": {"text": "broken"}}]}, "ValueError"),
+    ({"queries": ["broken"]}, "ValueError"),
     ({"items": [{"value": {"text": "short"}}]}, "a vector has 1 dimensions, and store.index.dims is 2"),
     ({"queries": ["short"]}, "a vector has 1 dimensions, and store.index.dims is 2"),
     ({"items": [{"value": {"of": ["x"] * 1001}, "fields": ["of[*]"]}]}, "the item has 1001 texts, and may have 1000"),
