@@ -73,6 +73,9 @@ func floatAt(data []byte, at int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(data[at:]))
 }
 
+// Count returns the number of the vectors.
+func (v Vectors) Count() int { return len(v.data) / (max(v.dims, 1) * widthOf) }
+
 // size returns how many bytes the vectors take.
 func (v Vectors) size() int {
 	if len(v.data) == 0 {

@@ -51,7 +51,11 @@ func (s server) vectorOf(ctx context.Context, query string) (store.Vectors, erro
 	if err != nil {
 		return store.Vectors{}, err
 	}
-	return readVectors(*asked, made.Queries[0])
+	vector, err := readVectors(*asked, made.Queries[0])
+	if err == nil && vector.Count() != 1 {
+		err = fault.New(fault.Unavailable, "The agent's embedding cannot be used: a query must have 1 vector, and has %d.", vector.Count())
+	}
+	return vector, err
 }
 
 func (s server) embed(ctx context.Context, texts graph.Texts) (graph.Embeddings, error) {

@@ -73,7 +73,14 @@ func embedded(texts graph.Texts) (made graph.Embeddings, err error) {
 		if query == "broken" {
 			return made, errors.New("ValueError")
 		}
-		made.Queries = append(made.Queries, meaning(query))
+		vector := meaning(query)
+		switch query {
+		case "several":
+			vector = append(vector, vector...)
+		case "nothing":
+			vector = []byte{}
+		}
+		made.Queries = append(made.Queries, vector)
 	}
 	return made, nil
 }
@@ -209,6 +216,10 @@ func TestAnEmbeddingThatFailsStoresNothing(t *testing.T) {
 	for text, detail := range map[string]string{"broken": broken, "short": short, "infinite": infinite} {
 		wantDetail(t, put(text), http.StatusServiceUnavailable, detail)
 		wantDetail(t, search(text), http.StatusServiceUnavailable, detail)
+	}
+	for query, count := range map[string]int{"several": 2, "nothing": 0} {
+		detail := fmt.Sprintf("The agent's embedding cannot be used: a query must have 1 vector, and has %d.", count)
+		wantDetail(t, search(query), http.StatusServiceUnavailable, detail)
 	}
 	wantStatus(t, f.call(t, "PUT", "/store/items", object{"namespace": []string{"a.b"}, "key": "k", "value": object{"text": "broken"}}), http.StatusBadRequest)
 	wantStatus(t, f.call(t, "PUT", "/store/items", object{"namespace": []string{"a"}, "key": "k", "value": object{}, "index": []string{""}}), http.StatusBadRequest)
