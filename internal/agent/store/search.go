@@ -31,21 +31,30 @@ type Wanted struct {
 	Refresh bool
 }
 
+// Check returns a fault.Invalid if Search would refuse the search. A caller whose query costs
+// something checks first.
+func (w Wanted) Check() error {
+	if len(w.Below) > 0 {
+		if err := CheckNamespace(w.Below); err != nil {
+			return err
+		}
+	}
+	if w.Offset+w.Limit > maxSorted {
+		return fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
+	}
+	return nil
+}
+
 // Search returns a page of the wanted items, and the number of all such items. It returns
 // fewer items than the caller asked for if they are large, but at least one. Items that are
 // not ranked, or have the same rank, are ordered by the time when they were put, newest first;
 // items that were put at the same moment are ordered by namespace and key. Search reads all
 // items below the namespace, and their vectors if there is a query.
 func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found []Item, total int, err error) {
+	if err := wanted.Check(); err != nil {
+		return nil, 0, err
+	}
 	below, filter, window := wanted.Below, wanted.Filter, wanted.Window
-	if len(below) > 0 {
-		if err := CheckNamespace(below); err != nil {
-			return nil, 0, err
-		}
-	}
-	if window.Offset+window.Limit > maxSorted {
-		return nil, 0, fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
-	}
 	window.Room = table.PageRoom
 	near := s.ranker(wanted.Near)
 	if len(below) > 0 {

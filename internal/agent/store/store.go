@@ -40,6 +40,12 @@ func (s *Store) Hold(room int) *Store {
 	return s
 }
 
+// Room refuses a value that is about to be put if the workspace's stored bytes have reached the
+// limit. A caller whose vectors cost something asks before it makes them.
+func (s *Store) Room(ctx context.Context, owner Owner, value json.RawMessage) error {
+	return s.pool.Room(ctx, owner.Workspace, quota.Size(&table.Item{Body: value}))
+}
+
 // Put stores a value under a key, with its vectors, and replaces the existing value and its
 // vectors. It keeps the time at which the item was created. A ttl of 0 is for ever.
 func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration, vectors Vectors) error {

@@ -99,8 +99,13 @@ func embedder(t *testing.T) (*httptest.Server, compute.Endpoint) {
 // setUpIndexed deploys an agent that embeds items.
 func setUpIndexed(t *testing.T) (*fixture, *httptest.Server) {
 	t.Helper()
+	return setUpIndexedIn(t, quota.Limits{})
+}
+
+func setUpIndexedIn(t *testing.T, limits quota.Limits) (*fixture, *httptest.Server) {
+	t.Helper()
 	agent, endpoint := embedder(t)
-	f := setUpLimited(t, endpoint, 0, quota.Limits{})
+	f := setUpLimited(t, endpoint, 0, limits)
 	f.settings = indexed
 	f.deploy(t, "agent")
 	return f, agent
@@ -231,6 +236,29 @@ func TestAnEmbeddingThatFailsStoresNothing(t *testing.T) {
 	if got := f.call(t, "GET", "/store/items?key=k&namespace=a", nil).string("value", "text"); got != "cat" {
 		t.Errorf("the item is %q", got)
 	}
+}
+
+// TestARequestThatIsRefusedCostsNoEmbedding checks that the agent, which has ended, is not
+// asked.
+func TestARequestThatIsRefusedCostsNoEmbedding(t *testing.T) {
+	t.Parallel()
+	f, agent := setUpIndexedIn(t, quota.Limits{}.With(quota.Stored, large))
+	wantStatus(t, f.call(t, "POST", "/threads", object{"metadata": object{"padding": strings.Repeat("x", large)}}), http.StatusOK)
+	agent.Close()
+	for what, body := range map[string]object{
+		"a namespace": {"query": "cat", "namespace_prefix": []string{"a.b"}},
+		"a page":      {"query": "cat", "offset": 10_000},
+		"a filter":    {"query": "cat", "filter": object{"n": object{"$like": 1}}},
+	} {
+		if answer := f.call(t, "POST", "/store/items/search", body); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: got %d %s", what, answer.StatusCode, answer.text)
+		}
+	}
+	put := func(namespace string) response {
+		return f.call(t, "PUT", "/store/items", object{"namespace": []string{namespace}, "key": "k", "value": object{"text": "cat"}})
+	}
+	wantStatus(t, put("a.b"), http.StatusBadRequest)
+	fullOf(t, "an item", put("a"))
 }
 
 // TestARankedItemLivesOnWhenItIsFound checks that the vectors expire with their item, and not

@@ -59,6 +59,9 @@ func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutI
 	if err := store.CheckName(owner, asked.Namespace, asked.Key); err != nil {
 		return nil, err
 	}
+	if err := s.Store.Room(ctx, owner, asked.Value); err != nil {
+		return nil, err
+	}
 	vectors, err := s.vectorsOf(ctx, asked.Value, asked.Index)
 	if err != nil {
 		return nil, err
@@ -85,13 +88,14 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 		return nil, err
 	}
 	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
-	near, err := s.vectorOf(ctx, text(asked.Query))
-	if err != nil {
+	wanted := store.Wanted{Below: asked.NamespacePrefix, Filter: filter, Window: window, Refresh: orElse(asked.RefreshTTL, refreshes(ctx))}
+	if err := wanted.Check(); err != nil {
 		return nil, err
 	}
-	found, total, err := s.Store.Search(ctx, storeOwner(ctx), store.Wanted{
-		Below: asked.NamespacePrefix, Filter: filter, Near: near, Window: window, Refresh: orElse(asked.RefreshTTL, refreshes(ctx)),
-	})
+	if wanted.Near, err = s.vectorOf(ctx, text(asked.Query)); err != nil {
+		return nil, err
+	}
+	found, total, err := s.Store.Search(ctx, storeOwner(ctx), wanted)
 	if err != nil {
 		return nil, err
 	}
