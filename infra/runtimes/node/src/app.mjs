@@ -1,5 +1,6 @@
 // The repository's own HTTP application: the agent server sends it the requests that are for it, and this module hands them to it, as requests of the
 // Fetch standard. The application runs in the process of the graphs.
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Refusal, UserError } from "./errors.mjs";
 import { asUser } from "./invocation.mjs";
@@ -147,8 +148,10 @@ async function send(found, request, response, signal) {
     return;
   }
   response.flushHeaders();
+  // A Readable cancels its source at once, also while the source is silent.
+  const body = found.body instanceof ReadableStream ? Readable.fromWeb(found.body) : found.body;
   try {
-    await pipeline(found.body, response);
+    await pipeline(body, response);
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -46,6 +46,10 @@ app.get("/events", (c: any) => streamSSE(c, async (stream: any) => {
     await stream.sleep(20);
   }
 }));
+app.get("/silent", () => new Response(new ReadableStream({
+  start: (controller) => controller.enqueue(new TextEncoder().encode("once")),
+  cancel: () => console.error("the silent stream is cancelled"),
+})));
 app.get("/breaks", () => new Response(new ReadableStream({
   async start(controller) {
     controller.enqueue(new TextEncoder().encode("half"));
@@ -175,6 +179,14 @@ test("a reader that goes ends the answer", async () => {
   stop.abort();
   await until("the end", () => served.stderr.includes("the reader has gone"));
   assert.equal((await served.ping()).status, "Healthy");
+});
+
+test("a reader that goes ends an answer that is silent", async () => {
+  const stop = new AbortController();
+  const answer = await visit("/silent", { signal: stop.signal });
+  await answer.body.getReader().read();
+  stop.abort();
+  await until("the end", () => served.stderr.includes("the silent stream is cancelled"));
 });
 
 test("its client without a URL reaches the server for the user", async (t) => {
