@@ -85,20 +85,29 @@ export async function loadApplication({ directory, http: { app: place, prefix } 
 }
 
 function isHono(app) {
-  return Array.isArray(app.routes) && typeof app.route === "function" && typeof app.use === "function";
+  return Array.isArray(app.routes) && typeof app.route === "function" && typeof app.router?.match === "function";
 }
 
-/** Gives the routes of an application the user that the platform has let in, as the framework's own server does: c.get("auth"). */
+/**
+ * Gives the routes of an application the user that the platform has let in, as the framework's own server does: c.get("auth"). The application's own router gets a
+ * middleware before all routes, so the application answers by itself, once, in every release of Hono.
+ */
 function withUser(app) {
-  const outer = new app.constructor();
-  outer.getPath = app.getPath;
-  outer.use("*", async (c, next) => {
-    if (c.env.user) c.set("auth", { user: c.env.user, scopes: c.env.user.permissions });
+  const inner = app.router;
+  const handler = async (c, next) => {
+    if (c.env?.user) c.set("auth", { user: c.env.user, scopes: c.env.user.permissions });
     await next();
-  });
-  outer.route("/", app);
-  outer.notFound((c) => app.fetch(c.req.raw, c.env)); // which knows what to say
-  return (request, user) => (user === undefined ? app.fetch(request, {}) : outer.fetch(request, { user }));
+  };
+  const first = [[handler, { basePath: "/", path: "/*", method: "ALL", handler }], {}];
+  app.router = {
+    name: inner.name,
+    add: (...route) => inner.add(...route),
+    match(method, path) {
+      const [found, ...parameters] = inner.match(method, path);
+      return [[first, ...found], ...parameters];
+    },
+  };
+  return (request, user) => app.fetch(request, user === undefined ? {} : { user });
 }
 
 /** The user that the platform has let in, undefined if nobody was checked. */

@@ -58,6 +58,10 @@ app.get("/breaks", () => new Response(new ReadableStream({
   },
 })));
 app.get("/throws", () => { throw new Error("a mistake"); });
+app.post("/gone/:x", (c: any) => {
+  console.error("looked for " + c.req.param("x") + " for " + c.get("auth").user.identity);
+  return c.notFound();
+});
 app.get("/nonsense", () => ({ status: "fine" }) as any);
 app.get("/calls", async (c: any) => c.json(await new Client().assistants.search()));
 app.get("/openapi.json", (c: any) => c.json({}));
@@ -101,6 +105,12 @@ test("whom the platform has let in", async () => {
   assert.deepEqual([missing.status, await missing.text()], [404, "mine is not found"]);
   const thrown = await visit("/inner/throws", { headers: caller(user) });
   assert.deepEqual([thrown.status, await thrown.text()], [418, "inner: a mistake"]);
+});
+
+test("a handler that finds nothing runs once, for the user", async () => {
+  const gone = await visit("/gone/this", { method: "POST", headers: caller({ identity: "ada", permissions: [] }) });
+  assert.deepEqual([gone.status, await gone.text()], [404, "mine is not found"]);
+  assert.deepEqual(served.stderr.match(/looked for.*/g), ["looked for this for ada"]);
 });
 
 test("answers of all kinds", async () => {
@@ -231,6 +241,17 @@ test("whatever has fetch is served", async (t) => {
   const runtime = await Runtime.start(t, write(files(app)), keys);
   assert.equal(await (await visit("/threads", { method: "DELETE" }, runtime)).text(), "DELETE /threads");
   assert.deepEqual((await (await runtime.post({ operation: "describe" })).json()).routes, []);
+});
+
+test("an application whose paths all have a base gets the user, too", async (t) => {
+  const app = `import { Hono } from "hono";
+export const app = new Hono().basePath("/base");
+app.get("/:any", (c: any) => c.text(c.req.path + " for " + c.get("auth").user.identity));
+`;
+  const runtime = await Runtime.start(t, write(files(app)), keys);
+  const headers = caller({ identity: "ada", permissions: [] });
+  assert.equal(await (await visit("/base/x", { headers }, runtime)).text(), "/base/x for ada");
+  assert.equal((await visit("/x", { headers }, runtime)).status, 404);
 });
 
 test("what cannot be served", async () => {
