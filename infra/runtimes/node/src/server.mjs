@@ -172,7 +172,7 @@ class Agent {
 
   #begin(response, isInvocation) {
     const controller = new AbortController();
-    response.once("close", () => controller.abort());
+    response.once("close", () => response.writableFinished || controller.abort()); // work that an answer has begun may go on after it
     this.#note(() => this.#running.set(controller, isInvocation));
     return controller;
   }

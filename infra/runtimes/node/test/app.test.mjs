@@ -50,6 +50,10 @@ app.get("/silent", () => new Response(new ReadableStream({
   start: (controller) => controller.enqueue(new TextEncoder().encode("once")),
   cancel: () => console.error("the silent stream is cancelled"),
 })));
+app.get("/after", (c: any) => {
+  c.req.raw.signal.onabort = () => console.error("work after the answer is aborted");
+  return c.text("answered");
+});
 app.get("/breaks", () => new Response(new ReadableStream({
   async start(controller) {
     controller.enqueue(new TextEncoder().encode("half"));
@@ -189,6 +193,12 @@ test("a reader that goes ends the answer", async () => {
   stop.abort();
   await until("the end", () => served.stderr.includes("the reader has gone"));
   assert.equal((await served.ping()).status, "Healthy");
+});
+
+test("an answer that is complete aborts nothing", async () => {
+  assert.equal(await (await visit("/after", { headers: { connection: "close" } })).text(), "answered");
+  assert.equal((await served.ping()).status, "Healthy");
+  assert.doesNotMatch(served.stderr, /work after the answer is aborted/);
 });
 
 test("a reader that goes ends an answer that is silent", async () => {
