@@ -90,7 +90,7 @@ class Agent {
       if (!(error instanceof Refusal)) console.error("request failed:", error);
       return;
     }
-    let { status, kind, message } = error;
+    let { status, kind, message } = error ?? {}; // an application may throw anything
     if (error instanceof InvalidInvocation) [status, kind] = [400, "BadRequest"];
     else if (!(error instanceof Refusal)) {
       console.error("request failed:", error);

@@ -62,6 +62,7 @@ app.get("/breaks", () => new Response(new ReadableStream({
   },
 })));
 app.get("/throws", () => { throw new Error("a mistake"); });
+app.get("/throws/nothing", () => { throw undefined; });
 app.post("/gone/:x", (c: any) => {
   console.error("looked for " + c.req.param("x") + " for " + c.get("auth").user.identity);
   return c.notFound();
@@ -124,8 +125,8 @@ test("answers of all kinds", async () => {
   assert.deepEqual([moved.status, moved.headers.get("location"), moved.headers.getSetCookie()], [307, "/elsewhere", ["a=1", "b=2; Path=/"]]);
   const head = await visit("/marked/page", { method: "HEAD" });
   assert.deepEqual([head.status, await head.text()], [200, ""]);
-  for (const [where, status, said] of [["/nothing", 404, /^mine is not found$/], ["/throws", 500, /^Internal Server Error$/], ["/inner/throws", 418, /^inner: a mistake$/], ["/nonsense", 500, /./]]) {
-    const answer = await visit(where);
+  for (const [where, status, said] of [["/nothing", 404, /^mine is not found$/], ["/throws", 500, /^Internal Server Error$/], ["/inner/throws", 418, /^inner: a mistake$/], ["/nonsense", 500, /./], ["/throws/nothing", 500, /the agent could not answer/]]) {
+    const answer = await visit(where, { signal: AbortSignal.timeout(10_000) });
     assert.deepEqual([where, answer.status], [where, status]);
     assert.match(await answer.text(), said);
   }
