@@ -222,8 +222,8 @@ var changing = regexp.MustCompile(`(/[\w.@-]+)*/src/|file://\S+|/(tmp|home|root)
 
 // cause returns what the table says of a failure: one line, without what changes from run to run.
 func (p public) cause(reason, text string) string {
-	if told, output, ok := strings.Cut(text, "Its last output:\n"); ok {
-		text = told
+	if _, output, ok := strings.Cut(text, "Its last output:\n"); ok {
+		text, _, _ = strings.Cut(output, "\n")
 		for line := range strings.Lines(output) {
 			if mentions.MatchString(line) {
 				text = line
