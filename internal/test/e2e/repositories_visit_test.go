@@ -317,6 +317,9 @@ func (v visitor) interrupt(ctx context.Context) (string, error) {
 	if err := v.stream(ctx, thread, second.interrupting(), func(event) bool { return false }); err != nil {
 		return "", fmt.Errorf("after the interrupt: %w", err)
 	}
+	if v.expectRuns(ctx, thread, "success", "success") == nil {
+		return "no text", nil // the answer came whole, at the end of its run
+	}
 	if err := v.expectRuns(ctx, thread, "interrupted", "success"); err != nil {
 		return "", err
 	}
