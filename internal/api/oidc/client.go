@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -13,6 +17,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
+
+// longestAge is how old the ID token of a sign-in may be.
+const longestAge = 10 * time.Minute
 
 // Scopes are the scopes that a person's sign-in asks for: the email address, by which members are
 // found.
@@ -70,7 +77,7 @@ func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (T
 		return Token{}, fault.New(fault.Unavailable, "The issuer does not answer. Try again.")
 	}
 	text, _ := answer.Extra("id_token").(string)
-	token, err := c.Verify(ctx, text)
+	token, err := c.verify(ctx, text)
 	if err != nil {
 		return Token{}, err
 	}
@@ -81,16 +88,51 @@ func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (T
 	return token, nil
 }
 
-// Verify checks the token of a person that the issuer made for this client.
-func (c *Client) Verify(ctx context.Context, text string) (Token, error) {
+// VerifyUnbound checks the token of a person that came without a sign-in of a browser. The token of
+// a browser's sign-in, which has a nonce, is a fault.Unauthorized: the browser alone may use it.
+func (c *Client) VerifyUnbound(ctx context.Context, text string) (Token, error) {
+	token, err := c.verify(ctx, text)
+	if err != nil {
+		return Token{}, err
+	}
+	if _, ok := token.Claims["nonce"]; ok {
+		return Token{}, fault.New(fault.Unauthorized, "The token belongs to the sign-in of a browser (nonce).")
+	}
+	return token, nil
+}
+
+// verify checks the token of a person that the issuer has just made for this client.
+func (c *Client) verify(ctx context.Context, text string) (Token, error) {
 	token, err := c.verifier.Verify(ctx, text)
 	if err != nil {
 		return Token{}, err
 	}
-	if party, ok := token.Claims["azp"].(string); ok && party != c.issuer.Audience {
+	party, named := token.Claims["azp"]
+	several, _ := token.Claims["aud"].([]any)
+	made, _ := timeOf(token.Claims["iat"])
+	switch {
+	case isAccessToken(text):
+		return Token{}, fault.New(fault.Unauthorized, "The token is an access token (typ). An ID token is needed.")
+	case named && party != c.issuer.Audience || !named && len(several) > 1:
 		return Token{}, fault.New(fault.Unauthorized, "The token was made for another client (azp) than %s.", c.issuer.Audience)
+	case c.verifier.now().Sub(made) > longestAge:
+		return Token{}, fault.New(fault.Unauthorized, "The token was made too long ago (iat). Sign in again.")
 	}
 	return token, nil
+}
+
+// isAccessToken reports whether the header of a good token says that the token is an access token
+// (RFC 9068).
+func isAccessToken(text string) bool {
+	header, _, _ := strings.Cut(text, ".")
+	decoded, err := base64.RawURLEncoding.DecodeString(header)
+	var said struct {
+		Type string `json:"typ"`
+	}
+	if err != nil || json.Unmarshal(decoded, &said) != nil {
+		return false
+	}
+	return strings.TrimPrefix(strings.ToLower(said.Type), "application/") == "at+jwt"
 }
 
 func (c *Client) config(ctx context.Context, redirect string) (*oauth2.Config, error) {

@@ -141,19 +141,28 @@ func TestAttackATokenThatIsNotOfThisClient(t *testing.T) {
 	stranger := oidctest.New(t)
 	stranger.SetPerson(ann())
 	for what, c := range map[string]struct{ token, words string }{
-		"of another audience":     {f.issuer.IDToken(now, map[string]any{"aud": "another-client"}), "(aud)"},
-		"of another party":        {f.issuer.IDToken(now, map[string]any{"aud": []string{oidctest.ClientID, "other"}, "azp": "other"}), "(azp)"},
-		"of an unknown key":       {sign("unknown"), "(kid)"},
-		"of a known key's name":   {sign("0"), "not valid"},
-		"with the algorithm none": {part(map[string]any{"alg": "none", "kid": "0"}) + "." + part(claims) + ".", "(alg)"},
-		"that has expired":        {f.issuer.IDToken(now.Add(-time.Hour), nil), "(exp)"},
-		"of another issuer":       {stranger.IDToken(now, nil), "(iss)"},
-		"that is none":            {"x", "neither"},
+		"of another audience":        {f.issuer.IDToken(now, map[string]any{"aud": "another-client"}), "(aud)"},
+		"of another party":           {f.issuer.IDToken(now, map[string]any{"aud": []string{oidctest.ClientID, "other"}, "azp": "other"}), "(azp)"},
+		"of a party that is no text": {f.issuer.IDToken(now, map[string]any{"azp": []string{oidctest.ClientID}}), "(azp)"},
+		"of several audiences":       {f.issuer.IDToken(now, map[string]any{"aud": []string{oidctest.ClientID, "other"}}), "(azp)"},
+		"of a browser's sign-in":     {f.issuer.IDToken(now, map[string]any{"nonce": "x"}), "(nonce)"},
+		"of another time":            {f.issuer.IDToken(now.Add(-11*time.Minute), map[string]any{"exp": now.Add(time.Minute).Unix()}), "(iat)"},
+		"without a time":             {f.issuer.IDToken(now, map[string]any{"iat": nil}), "not valid"},
+		"for access":                 {f.issuer.AccessToken(now), "(typ)"},
+		"of an unknown key":          {sign("unknown"), "(kid)"},
+		"of a known key's name":      {sign("0"), "not valid"},
+		"with the algorithm none":    {part(map[string]any{"alg": "none", "kid": "0"}) + "." + part(claims) + ".", "(alg)"},
+		"that has expired":           {f.issuer.IDToken(now.Add(-time.Hour), nil), "(exp)"},
+		"of another issuer":          {stranger.IDToken(now, nil), "(iss)"},
+		"that is none":               {"x", "neither"},
 	} {
 		if _, text := f.exchange(t, http.StatusUnauthorized, c.token, ""); !strings.Contains(text, c.words) {
 			t.Errorf("a token %s: got %s, want %q", what, text, c.words)
 		}
 	}
+	f.exchange(t, http.StatusCreated, f.issuer.IDToken(now.Add(-9*time.Minute), map[string]any{
+		"aud": []string{oidctest.ClientID, "other"}, "azp": oidctest.ClientID, "exp": now.Add(time.Minute).Unix(),
+	}), "")
 	for what, changes := range map[string]map[string]any{
 		"without the issuer's word for the address": {"email_verified": false}, "of another person": {"email": "bob@example.test"},
 		"whose subject is an address": {"sub": "ann@example.test", "email": nil},

@@ -131,7 +131,7 @@ func (s signIn) exchange(w http.ResponseWriter, r *http.Request) error {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&wanted); err != nil || wanted.Token == "" {
 		return fault.New(fault.Invalid, `The body must be a JSON object with the field "id_token".`)
 	}
-	token, err := s.Client.Verify(r.Context(), wanted.Token)
+	token, err := s.Client.VerifyUnbound(r.Context(), wanted.Token)
 	if err != nil {
 		return err
 	}

@@ -98,10 +98,10 @@ func (i *Issuer) Withdraw() {
 // to the claims that every token has.
 func (i *Issuer) Token(now time.Time, claims map[string]any) string {
 	i.t.Helper()
-	return "Bearer " + i.sign(now, claims)
+	return "Bearer " + i.sign(now, "JWT", claims)
 }
 
-func (i *Issuer) sign(now time.Time, claims map[string]any) string {
+func (i *Issuer) sign(now time.Time, kind jose.ContentType, claims map[string]any) string {
 	i.t.Helper()
 	all := map[string]any{"iss": i.URL, "aud": Audience, "sub": "subject", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
 	maps.Copy(all, claims)
@@ -109,7 +109,7 @@ func (i *Issuer) sign(now time.Time, claims map[string]any) string {
 	newest := len(i.keys) - 1
 	key := jose.JSONWebKey{Key: i.keys[newest], KeyID: strconv.Itoa(newest)}
 	i.mu.Unlock()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithType(kind))
 	if err != nil {
 		i.t.Fatal(err)
 	}

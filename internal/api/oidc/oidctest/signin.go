@@ -242,10 +242,20 @@ func (i *Issuer) refuse(w http.ResponseWriter, reason string) {
 // IDToken is a token of the person for the client, with further claims.
 func (i *Issuer) IDToken(now time.Time, claims map[string]any) string {
 	i.t.Helper()
+	return i.sign(now, "JWT", i.ofPerson(claims))
+}
+
+// AccessToken is an access token of the person (RFC 9068) that names the client as its audience.
+func (i *Issuer) AccessToken(now time.Time) string {
+	i.t.Helper()
+	return i.sign(now, "at+jwt", i.ofPerson(nil))
+}
+
+func (i *Issuer) ofPerson(claims map[string]any) map[string]any {
 	all := map[string]any{"aud": ClientID}
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	maps.Copy(all, i.person)
-	i.mu.Unlock()
 	maps.Copy(all, claims)
-	return i.sign(now, all)
+	return all
 }
