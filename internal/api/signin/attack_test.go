@@ -28,7 +28,7 @@ func (f *fixture) wantRefused(t *testing.T, what, reason string, callback *url.U
 	}
 }
 
-// TestAttackTheStateIsForged ends a sign-in that another browser, or none, has begun.
+// TestAttackTheStateIsForged ends a sign-in that another browser has begun, or that no browser has begun.
 func TestAttackTheStateIsForged(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -198,15 +198,26 @@ func TestAttackASessionOpensAnother(t *testing.T) {
 	f.want(t, http.StatusOK, "GET", "/whoami", "", auth.HeaderBearer, "Bearer "+granted.Token)
 }
 
-// TestAttackARemovedMemberUsesACode removes a member between the sign-in and its session.
+// TestAttackARemovedMemberUsesACode removes a member between the sign-in and its session, and while
+// the member has sessions. They stay over when the member is added again.
 func TestAttackARemovedMemberUsesACode(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	b, late := f.begin(t, ""), f.begin(t, "")
+	b, used, late := f.begin(t, ""), f.begin(t, ""), f.begin(t, "")
 	code, callback := f.end(t, f.back(t, b), b.header()), f.back(t, late)
+	cookie, proof := f.open(t, f.end(t, f.back(t, used), used.header()))
+	granted, _ := f.exchange(t, http.StatusCreated, f.issuer.IDToken(time.Now(), nil), "")
+	wantOver := func() {
+		t.Helper()
+		f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1", "Cookie", f.binders[code])
+		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
+		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", auth.HeaderBearer, "Bearer "+granted.Token)
+	}
 	fixtures.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
-	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"`+code+`"}`, auth.HeaderConsole, "1", "Cookie", f.binders[code])
+	wantOver()
 	f.wantRefused(t, "a stranger", "member", callback, late.header())
 	f.join(t, f.tenant, workspace.Viewer)
-	f.open(t, code)
+	wantOver()
+	again := f.begin(t, "")
+	f.open(t, f.end(t, f.back(t, again), again.header()))
 }

@@ -53,10 +53,12 @@ type Config struct {
 	BaseURL string
 }
 
-// Register serves the sign-in. Without an issuer, only GET /sign-in is served, which says so.
+// Register serves the sign-in. Without an issuer, GET /sign-in says so, and sessions from the time
+// before can only be ended.
 func Register(mux *web.Mux, config Config) {
 	s := signIn{config, mux}
 	mux.Handle("GET "+Path, s.handler(s.offer))
+	mux.Handle("DELETE "+TokenPath, s.handler(s.revoke))
 	if config.Client == nil {
 		return
 	}
@@ -64,7 +66,6 @@ func Register(mux *web.Mux, config Config) {
 	mux.Handle("GET "+callbackPath, s.handler(s.end))
 	mux.Handle("HEAD "+callbackPath, s.handler(s.look))
 	mux.Handle("POST "+TokenPath, s.handler(s.exchange))
-	mux.Handle("DELETE "+TokenPath, s.handler(s.revoke))
 }
 
 type signIn struct {
@@ -162,5 +163,5 @@ func (s signIn) revoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 func person(workspaceID string, member workspace.Member, token oidc.Token) session.Person {
-	return session.Person{Workspace: workspaceID, Member: member.ID, Subject: token.Person()}
+	return session.Person{Workspace: workspaceID, Member: member.ID, Since: member.Created, Subject: token.Person()}
 }

@@ -48,6 +48,7 @@ const (
 	attrExpires   = "expires_at"
 	attrProof     = "proof"
 	attrMember    = "member_id"
+	attrSince     = "member_since"
 	attrSubject   = "subject"
 	attrBinder    = "binder"
 )
@@ -59,8 +60,10 @@ const Prefix = "slws_"
 // Person is a member of a workspace who has signed in at an issuer.
 type Person struct {
 	Workspace string
-	// Member is the id of the membership.
+	// Member is the id of the membership, and Since is when it began: a person who is removed and
+	// added again has another one with the same id.
 	Member string
+	Since  time.Time
 	// Subject is the person as the issuer names it.
 	Subject string
 }
@@ -118,7 +121,7 @@ func (s *Store) code(ctx context.Context, owner table.Attrs) (code string, expir
 }
 
 func (p Person) attrs() table.Attrs {
-	return table.Attrs{attrWorkspace: p.Workspace, attrMember: p.Member, attrSubject: p.Subject}
+	return table.Attrs{attrWorkspace: p.Workspace, attrMember: p.Member, attrSince: clock.Format(p.Since), attrSubject: p.Subject}
 }
 
 // Grant makes a session of a person for the command line, and returns its token and when it
@@ -151,7 +154,7 @@ func (s *Store) Open(ctx context.Context, code, binder string) (c Credentials, e
 			return o, err
 		}
 		owner := table.Attrs{}
-		for _, name := range []string{attrWorkspace, attrKey, attrMember, attrSubject} {
+		for _, name := range []string{attrWorkspace, attrKey, attrMember, attrSince, attrSubject} {
 			if text := item.Text(name); text != "" {
 				owner[name] = text
 			}
@@ -195,15 +198,15 @@ func (s *Store) Bearer(ctx context.Context, token string) (apikey.Principal, err
 	return s.principal(ctx, item)
 }
 
-// principal returns the one for whom a code or a session acts.
+// principal returns the principal for which a code or a session acts.
 func (s *Store) principal(ctx context.Context, item *table.Item) (apikey.Principal, error) {
 	workspaceID, memberID := item.Text(attrWorkspace), item.Text(attrMember)
 	if memberID == "" {
 		return s.keys.Principal(ctx, workspaceID, item.Text(attrKey))
 	}
 	m, err := s.members.Member(ctx, workspaceID, memberID)
-	if fault.Is(err, fault.NotFound) {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over: its user is no longer a member of the workspace.")
+	if fault.Is(err, fault.NotFound) || err == nil && clock.Format(m.Created) != item.Text(attrSince) {
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over: its user is no longer a member of the workspace, or has become one again.")
 	}
 	if err != nil {
 		return apikey.Principal{}, err
