@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -259,6 +261,35 @@ func TestARequestThatIsRefusedCostsNoEmbedding(t *testing.T) {
 	}
 	wantStatus(t, put("a.b"), http.StatusBadRequest)
 	fullOf(t, "an item", put("a"))
+}
+
+// TestAttackASmallItemWithManyTexts checks that the vectors take their memory from the budget of
+// the request, and that there are no vectors without room for them.
+func TestAttackASmallItemWithManyTexts(t *testing.T) {
+	t.Parallel()
+	f, _ := setUpIndexed(t)
+	_, endpoint := embedder(t)
+	agents := &runner.Agents{Deployments: f.deployments, Graph: graph.NewClient(nil), Target: targetAt(endpoint)}
+	bound, refusal := budget.New(1<<20), fault.New(fault.Unavailable, "there is no room")
+	embed := func() error {
+		hold := budget.NewHold(bound, 0, time.Millisecond, refusal)
+		defer hold.Close()
+		before := bound.Held()
+		texts := graph.Texts{Items: []graph.IndexedItem{{Value: json.RawMessage(`{"text": "cat"}`), Fields: slices.Repeat([]string{"text"}, 1000)}}}
+		made, err := agents.Embed(budget.Holding(t.Context(), hold), f.deployment.Workspace, f.deployment.Deployment, texts)
+		if err == nil && bound.Held()-before < 4*int64(len(made.Items[0])) {
+			t.Errorf("%d bytes are held for vectors of %d bytes", bound.Held()-before, len(made.Items[0]))
+		}
+		return err
+	}
+	must(t, embed())
+	other := bound.Open("other", 0)
+	if !other.Try(1 << 20) {
+		t.Fatal("the bytes of a request that has ended are held")
+	}
+	if err := embed(); !errors.Is(err, refusal) {
+		t.Errorf("got %v, want %v", err, refusal)
+	}
 }
 
 // TestARankedItemLivesOnWhenItIsFound checks that the vectors expire with their item, and not

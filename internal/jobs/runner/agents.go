@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -76,7 +77,9 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 const embeddingLimit = 65 * time.Second
 
 // Embed asks a deployment's agent for the vectors of texts, in the active release. If there
-// are no vectors, the error is a fault.Unavailable that names the cause.
+// are no vectors, the error is a fault.Unavailable that names the cause. The vectors of a small
+// item may be large: they take their memory from the budget.Hold of the context, if there is
+// one, as the events of a run do.
 func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts graph.Texts) (graph.Embeddings, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -85,10 +88,16 @@ func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts 
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, embeddingLimit)
 	defer cancel()
-	embeddings, err := a.Graph.Embed(limited, endpoint, texts)
+	hold, full := budget.HoldOf(ctx), error(nil)
+	embeddings, err := a.Graph.Embed(limited, endpoint, texts, func(bytes int) error {
+		full = hold.Take(limited, int64(bytes)*eventCost)
+		return full
+	})
 	switch {
 	case ctx.Err() != nil:
 		return graph.Embeddings{}, context.Cause(ctx)
+	case fault.Is(full, fault.Unavailable):
+		return graph.Embeddings{}, full
 	case err != nil:
 		slog.WarnContext(ctx, "the agent has embedded no texts", "deployment", deployment, "error", err)
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent does not embed texts at the moment.")

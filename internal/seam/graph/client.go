@@ -129,11 +129,16 @@ func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invo
 	return ruling, nil
 }
 
-// Embed asks the agent for the vectors of texts. The errors are the same as for Invoke.
-func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Texts) (Embeddings, error) {
+// Embed asks the agent for the vectors of texts. reserve is asked before more of the answer is
+// held in memory; nil sets no bound. The errors are the same as for Invoke.
+func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Texts, reserve func(bytes int) error) (Embeddings, error) {
 	var embeddings Embeddings
 	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationEmbed, Embed: &texts})
 	if err == nil {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{reserving{response.Body, reserve}, response.Body}
 		err = decode(ctx, response, &embeddings)
 	}
 	if err == nil && embeddings.Error == "" && (len(embeddings.Items) != len(texts.Items) || len(embeddings.Queries) != len(texts.Queries)) {
