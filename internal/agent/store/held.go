@@ -48,8 +48,10 @@ type place struct{ pk, prefix string }
 // change is a change of an item.
 type change struct {
 	key table.Key
-	// row is the new row of the item, nil if the item was removed.
-	row *row
+	// row is the new row of the item, nil if the item was removed. Its vectors are read only if
+	// a unit has the item; until then vectors has their data.
+	row     *row
+	vectors []byte
 	// renewed says that nothing has changed but when the item ceases to exist, and not even
 	// that if row is nil.
 	renewed bool
@@ -71,7 +73,7 @@ func (h *held) write(key table.Key, commit func() (change, error)) error {
 	defer lock.Unlock()
 	made, err := commit()
 	made.key = key
-	for _, u := range h.note(made, err) {
+	for _, u := range h.note(&made, err) {
 		if !u.apply(made) {
 			h.units.Drop(u.place)
 		}
@@ -81,21 +83,34 @@ func (h *held) write(key table.Key, commit func() (change, error)) error {
 
 // note notes a change for the unit that is being made, and returns the other units with the
 // item.
-func (h *held) note(made change, failed error) (units []*unit) {
+func (h *held) note(made *change, failed error) (units []*unit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.making != nil && h.making.has(made.key) {
 		h.spoiled = h.spoiled || failed != nil
-		h.since = append(h.since, made)
+		made.read()
+		h.since = append(h.since, *made)
 	}
 	for _, at := range placesOf(made.key) {
 		if u, ok := h.units.Get(at); ok && failed == nil {
+			made.read()
 			units = append(units, u)
 		} else if ok {
 			h.units.Drop(at)
 		}
 	}
 	return units
+}
+
+// read completes the row of a change.
+func (c *change) read() {
+	if c.row == nil {
+		return
+	}
+	if c.row.key = c.key; len(c.vectors) > 0 {
+		c.row.vectors = floats(c.vectors)
+	}
+	c.vectors = nil
 }
 
 // placesOf returns the namespace of an item, and the namespaces above it.

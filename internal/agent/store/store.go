@@ -60,7 +60,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	}
 	next.counted = s.pool.Draw(size)
 	return s.held.write(keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), func() (change, error) {
-		return change{row: next.row(owner, now, vectors)}, s.put(ctx, owner, next, now, vectors)
+		return change{row: next.row(now, vectors.space), vectors: vectors.data}, s.put(ctx, owner, next, now, vectors)
 	})
 }
 

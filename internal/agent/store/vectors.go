@@ -95,14 +95,9 @@ func (i Item) putVectors(owner Owner, now time.Time, data []byte) table.Put {
 	return table.Put{Item: table.Item{Key: i.vectorsKey(owner), Attrs: attrs, Body: data, Expires: i.expiry(now)}}
 }
 
-// row returns the item, which was put now, as a unit has it.
-func (i Item) row(owner Owner, now time.Time, vectors Vectors) *row {
-	at := keys.StoreItem(owner.Workspace, owner.Deployment, i.Namespace, i.Key)
-	r := &row{key: at, space: vectors.space, updated: now.Truncate(time.Microsecond), expires: i.expiry(now)}
-	if len(vectors.data) > 0 {
-		r.vectors = floats(vectors.data)
-	}
-	return r
+// row returns the item, which was put now, as a unit has it, without its key and its vectors.
+func (i Item) row(now time.Time, space string) *row {
+	return &row{space: space, updated: now.Truncate(time.Microsecond), expires: i.expiry(now)}
 }
 
 // floats reads vectors.
