@@ -34,7 +34,7 @@ export class Application {
   /**
    * @param {import("node:http").IncomingMessage} request
    * @param {import("node:http").ServerResponse} response
-   * @param {AbortSignal} signal says that the client has gone
+   * @param {AbortSignal} signal says that the client has gone, or that the process ends
    */
   async handle(request, response, signal) {
     const user = userOf(request.headers[`${OWN}caller`]);
@@ -160,7 +160,7 @@ async function send(found, request, response, signal) {
   // A Readable cancels its source at once, also while the source is silent.
   const body = found.body instanceof ReadableStream ? Readable.fromWeb(found.body) : found.body;
   try {
-    await pipeline(body, response);
+    await pipeline(body, response, { signal }); // the signal comes from the end of the process, too
   } catch (error) {
     if (!signal.aborted) throw error;
   }

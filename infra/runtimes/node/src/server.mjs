@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
+import { setTimeout as wait } from "node:timers/promises";
 import { PREFIX } from "./app.mjs";
 import { questionOf } from "./auth.mjs";
 import { describeAll } from "./describe.mjs";
@@ -15,9 +16,12 @@ const MAX_BODY_BYTES = 160 << 20;
 const HEARTBEAT_MS = 15_000;
 /** How long running invocations may go on after a SIGTERM. */
 const DRAIN_MS = 10_000;
+/** How long what is stopped then may take to end. Code of the repository may never end. */
+const STOP_MS = 2_000;
 
 /**
- * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish.
+ * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish, but not for longer
+ * than DRAIN_MS and STOP_MS.
  * @param {Map<string, import("./load.mjs").Source>} sources
  * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application}} own what the repository has beside its graphs
  * @param {NodeJS.ProcessEnv} env
@@ -39,7 +43,7 @@ export async function serve(sources, own, env) {
   const closed = new Promise((resolve) => server.close(resolve));
   server.closeIdleConnections();
   const late = setTimeout(() => agent.stop(), DRAIN_MS);
-  await agent.idle();
+  await Promise.race([agent.idle(), wait(DRAIN_MS + STOP_MS)]);
   clearTimeout(late);
   server.closeAllConnections();
   await closed;
