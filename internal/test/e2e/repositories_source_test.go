@@ -18,8 +18,10 @@ func (p public) repository(t *testing.T) *repository {
 	store := p.mirror()
 	if store == "" {
 		store = filepath.Join(t.TempDir(), "store")
-		p.git(t, "init", "--quiet", "--bare", store)
-		if output, err := p.try(store, "fetch", "--quiet", "--depth", "1", p.URL, p.Commit); err != nil {
+		if output, err := p.try(t, store, "init", "--quiet", "--bare"); err != nil {
+			t.Fatalf("git init: %v: %s", err, output)
+		}
+		if output, err := p.try(t, store, "fetch", "--quiet", "--depth", "1", p.URL, p.Commit); err != nil {
 			t.Fatalf("%s cannot be fetched, and there is no mirror of it: %s", p.URL, output)
 		}
 	}
@@ -27,7 +29,7 @@ func (p public) repository(t *testing.T) *repository {
 	index := "GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")
 	at := func(args ...string) string {
 		t.Helper()
-		output, err := p.try(store, append([]string{index, "GIT_WORK_TREE=" + r.dir}, args...)...)
+		output, err := p.try(t, store, append([]string{index, "GIT_WORK_TREE=" + r.dir}, args...)...)
 		if err != nil {
 			t.Fatalf("git %s: %v: %s", args[0], err, output)
 		}
@@ -65,8 +67,8 @@ func (p public) mirror() string {
 
 // try runs git on a repository and returns its output. Arguments with an upper-case name before
 // a = are variables.
-func (p public) try(store string, args ...string) (string, error) {
-	cmd := exec.Command("git", "-c", "safe.directory=*")
+func (p public) try(t *testing.T, store string, args ...string) (string, error) {
+	cmd := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*")
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_DIR="+store)
 	for len(args) > 0 && strings.HasPrefix(args[0], "GIT_") {
 		cmd.Env, args = append(cmd.Env, args[0]), args[1:]
@@ -74,11 +76,4 @@ func (p public) try(store string, args ...string) (string, error) {
 	cmd.Args = append(cmd.Args, args...)
 	output, err := cmd.CombinedOutput()
 	return string(output), err
-}
-
-func (p public) git(t *testing.T, args ...string) {
-	t.Helper()
-	if output, err := exec.Command("git", args...).CombinedOutput(); err != nil {
-		t.Fatalf("git %s: %v: %s", args[0], err, output)
-	}
 }

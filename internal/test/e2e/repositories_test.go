@@ -44,9 +44,8 @@ type public struct {
 	Runs map[string]any `json:"runs"`
 	// Headers are sent with each request to the agent.
 	Headers map[string]string `json:"headers"`
-	// Asks is added to the first question, and Answer is the answer to a question of the graph.
-	Asks   string `json:"asks"`
-	Answer any    `json:"answer"`
+	// Answer is the answer to a question of the graph.
+	Answer any `json:"answer"`
 	// Secrets are more variables of the agent; {models} stands for the address of the models.
 	Secrets map[string]string `json:"secrets"`
 	// Because is the cause of a known failure that is not in our hands.
@@ -217,8 +216,9 @@ const causeLength = 180
 // mentions matches the lines of a failed command's output that say why it failed.
 var mentions = regexp.MustCompile(`(?i)error|cannot|not found`)
 
-// changing matches what is different on each machine and in each run.
-var changing = regexp.MustCompile(`(/[\w.@-]+)*/src/|file://\S+|/(tmp|home|root)/\S+|http://127\.0\.0\.1:\d+|0x[0-9a-f]{6,}`)
+// changing matches the parts of a text that differ between machines or runs: addresses, paths
+// outside the repository, and numbers of objects.
+var changing = regexp.MustCompile(`[a-z]+://\S+|(/[\w.@-]+)*/src/|/(?:[\w.@+-]+/)+\S*|0x[0-9a-f]{6,}`)
 
 // cause returns what the table says of a failure: one line, without what changes from run to run.
 func (p public) cause(reason, text string) string {

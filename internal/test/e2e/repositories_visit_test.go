@@ -183,7 +183,7 @@ func (v visitor) first(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body, err := v.request(ctx, strings.TrimSpace("Tell me "+providers.Quickly+" about penguins. "+v.public.Asks))
+	body, err := v.request(ctx, "Tell me "+providers.Quickly+" about penguins.")
 	if err != nil {
 		return "", err
 	}
@@ -336,10 +336,10 @@ func judge(messages []kept) (string, error) {
 	at := func(word string) int {
 		return slices.IndexFunc(messages, func(one kept) bool { return one.Type == "human" && strings.Contains(string(one.Content), word) })
 	}
-	first, second := at("pelicans"), at("puffins")
-	if first < 0 && second < 0 {
+	if len(messages) == 0 {
 		return "yes, no thread of messages", nil
 	}
+	first, second := at("pelicans"), at("puffins")
 	var kinds []string
 	for _, one := range messages {
 		kind := one.Type

@@ -112,7 +112,7 @@ func (c conversation) called() (count int) {
 // chosen returns the tool that the model calls, or nil. If a tool is required, the model takes
 // them in turn, so that it also comes to the tool that ends the work.
 func (c conversation) chosen() *tool {
-	if len(c.tools) == 0 || c.choice == "none" {
+	if len(c.tools) == 0 || len(c.turns) == 0 || c.choice == "none" {
 		return nil
 	}
 	if c.choice == "required" {

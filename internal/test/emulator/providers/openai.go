@@ -35,7 +35,7 @@ func chat(w *writer, body []byte) error {
 	}
 	c := conversation{id: number(body), choice: choice(request.Choice), tools: request.Functions, format: request.Format.Schema.Schema}
 	if request.Format.Type == "json_object" {
-		c.format = json.RawMessage("{}")
+		c.format = json.RawMessage(`{"type": "object"}`)
 	}
 	for _, one := range request.Messages {
 		c.turns = append(c.turns, turn{one.Role, text(one.Content), len(one.Calls)})

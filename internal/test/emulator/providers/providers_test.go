@@ -46,6 +46,9 @@ func TestAnswers(t *testing.T) {
 		"chat completions": {"/v1/chat/completions", `"messages": [` + ask("now, quickly") + `]`, words, `"content":"answer: "`},
 		"responses":        {"/v1/responses", `"input": [` + ask("now, quickly") + `]`, words, `"delta":"answer: "`},
 		"messages":         {"/v1/messages", `"messages": [` + ask("now, quickly") + `]`, words, `"text":"answer: "`},
+		"an object of chat completions": {
+			"/v1/chat/completions", `"response_format": {"type": "json_object"}, "messages": [` + ask("now, quickly") + `]`, `"content":"{}"`, `"content":"{}"`,
+		},
 		"a tool of chat completions": {
 			"/v1/chat/completions", `"tools": [{"type": "function", "function": {` + openai + `}}], "messages": [` + ask("use the tool search") + `]`,
 			`{\"query\":\"a query, quickly\"}`, `"finish_reason":"tool_calls"`,
