@@ -126,7 +126,8 @@ function userOf(found) {
   const { identity } = fields;
   const permissions = fields.permissions ?? [];
   if (typeof identity !== "string" || identity === "") throw new TypeError("the handler of authenticate() returned no user: a string, or an object with an identity, was expected");
-  if ((fields.is_authenticated ?? true) !== true) throw new Denied();
+  // A handler that names it without a value has not said that the user is authenticated.
+  if (Object(found) === found && "is_authenticated" in found && fields.is_authenticated !== true) throw new Denied();
   if (!Array.isArray(permissions) || !permissions.every((permission) => typeof permission === "string")) throw new TypeError("the permissions of the user are not a list of strings");
   // What JSON does not have, such as a client's object, stays with the handler.
   const kept = Object.fromEntries(Object.entries(fields).filter(([, value]) => isJSON(value)));

@@ -45,6 +45,10 @@ async function who(request: Request): Promise<any> {
     case "identity": return { identity: { $ne: "" } };
     case "permissions": return { identity: "x", permissions: "all" };
     case "unauthenticated": return { identity: "x", is_authenticated: false, permissions: [] };
+    case "unset": return { identity: "x", is_authenticated: undefined };
+    case "null": return { identity: "x", is_authenticated: null };
+    case "yes": return { identity: "x", is_authenticated: "yes" };
+    case "getter": return new (class { identity = "x"; get is_authenticated() { return null; } })();
     case "hang": return new Promise(() => {});
   }
   throw new HTTPException(401, { message: "Who are you?" });
@@ -118,7 +122,7 @@ test("what a handler sees", async () => {
 test("attack: nobody is let in who is not meant", async () => {
   for (const [name, status, detail] of [
     ["", 401, "Who are you?"], ["other", 401, "Who are you?"], ["late", 403, "The token is old."], ["hono", 401, "Says Hono."], ["odd", 401, "Fine."], ["response", 402, "Unauthorized"],
-    ["unauthenticated", 401, "Unauthorized"],
+    ...["unauthenticated", "unset", "null", "yes", "getter"].map((name) => [name, 401, "Unauthorized"]),
   ]) {
     assert.deepEqual(await authenticate(name), { status: 200, answer: { allowed: false, status, detail } }, name);
   }
