@@ -1,6 +1,6 @@
 // The repository's own authentication: its handlers say who sent a request to the agent server, and what that user may do. The agent server asks for
-// every request and enforces the answers. Nothing is kept between two of them. Whatever a handler does but to let a user in in so many words, lets
-// nobody in.
+// every request and enforces the answers. Nothing is kept from one question to the next. A user is let in only if the handler returns a user, in a form that is
+// known; any other answer, and any error, lets nobody in.
 import { InvalidInvocation, Refusal, UserError } from "./errors.mjs";
 import { asUser } from "./invocation.mjs";
 import { importVariable } from "./load.mjs";
@@ -91,7 +91,7 @@ export function questionOf(body) {
     const fields = JSON.parse(body);
     return isPlain(fields) && Object.keys(DENIALS).includes(fields.operation) ? fields : undefined;
   } catch {
-    return undefined; // who reads it as an invocation says what is wrong with it
+    return undefined; // it is read as an invocation next, and refused there with the reason
   }
 }
 
@@ -109,13 +109,20 @@ async function inTime(work) {
 function requestOf(asked) {
   const headers = objectIn(asked, "headers");
   const path = String(asked.path || "/");
-  const url = new URL(`http://${headers.host || "agent-server"}/`);
+  const url = urlOf(String(headers.host || "agent-server"));
   url.pathname = encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23");
   url.search = String(asked.query ?? "");
   // A URL has no path like /a/../b: the handler would decide about another one.
   if (decodeURIComponent(url.pathname) !== path) throw new InvalidInvocation("request.path: is no path of a URL");
   const bytes = (text) => Buffer.from(String(text)).toString("latin1"); // which is how a header has other characters
   return new Request(url, { method: String(asked.method), headers: Object.entries(headers).map(([name, value]) => [name, bytes(value)]) });
+}
+
+/** The URL of a host. A Host header that is more than a host would change the path that the handler sees, or name a user. */
+function urlOf(host) {
+  const text = `http://${host}/`;
+  if (/[/?#@\\\s]/.test(host) || !URL.canParse(text)) throw new InvalidInvocation("request.headers.host: is no host of a URL");
+  return new URL(text);
 }
 
 /** The user as JSON has it. The forms are those that the framework's own server takes. */

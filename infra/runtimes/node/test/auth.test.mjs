@@ -154,6 +154,12 @@ test("attack: questions that are none", async () => {
     assert.notEqual(answer.allowed, true, JSON.stringify([question, status, answer]));
   }
   assert.equal((await authenticate("plain", { path: "/threads/../info" })).status, 400);
+  for (const host of ["a b", "[", "a:b", "a/b", "a?b", "a#b", "ada@a", "a\\b", "a\tb"]) {
+    const { status, answer } = await authenticate("plain", { headers: { host } });
+    assert.deepEqual([host, status, answer.message], [host, 400, "request.headers.host: is no host of a URL"]);
+  }
+  assert.equal((await authenticate("plain", { headers: { host: "[::1]:8080" } })).status, 200);
+  assert.equal(guarded.stderr.match(/TypeError.*URL/), null);
   wantNoAnswer(await authenticate("plain", { method: "TRACE" }), "TRACE");
   assert.equal((await guarded.post({ operation: "authenticate" }, { headers: { authorization: "Bearer another" } })).status, 401);
 });
