@@ -129,6 +129,9 @@ func signedIn(ctx context.Context, name string, found kept) (token string, err e
 		token = c.Token
 		return nil
 	})
+	if err != nil && ctx.Err() != nil {
+		err = exit.ErrInterrupted
+	}
 	return token, err
 }
 

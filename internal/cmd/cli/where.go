@@ -32,6 +32,8 @@ type Where struct {
 	From string
 	// User is the person who is signed in; "" with an API key.
 	User string
+	// signIn returns the token of the session of the person.
+	signIn func(context.Context) (string, error)
 }
 
 // Flags adds the flags that name a server.
@@ -80,7 +82,7 @@ func CompleteServer(server *client.Server) error {
 }
 
 // Client returns a client of the server. Its errors are errors of usage, because nothing is sent,
-// or errors of the credentials: a sign-in that is over and cannot be renewed.
+// or say why the sign-in of the server's context does not work.
 func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
 	server, err := w.find(cmd)
 	if _, refused := errors.AsType[exit.CredentialsError](err); refused {
@@ -88,6 +90,11 @@ func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
 	}
 	if err != nil {
 		return nil, exit.Usage(err)
+	}
+	if w.signIn != nil {
+		if server.Bearer, err = w.signIn(cmd.Context()); err != nil {
+			return nil, err
+		}
 	}
 	w.server = server
 	return client.New(server), nil
@@ -101,7 +108,7 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 	case cmd.Flags().Changed("data"):
 		return w.local()
 	case w.context != "":
-		return w.kept(cmd.Context(), w.context, "--context")
+		return w.kept(w.context, "--context")
 	}
 	server := w.server
 	if err := CompleteServer(&server); err != nil {
@@ -115,14 +122,14 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 		return server, nil
 	}
 	if name := os.Getenv("SLIPWAY_CONTEXT"); name != "" {
-		return w.kept(cmd.Context(), name, "$SLIPWAY_CONTEXT")
+		return w.kept(name, "$SLIPWAY_CONTEXT")
 	}
 	contexts, err := readContexts()
 	if err != nil {
 		return client.Server{}, err
 	}
 	if contexts.Current != "" {
-		return w.kept(cmd.Context(), contexts.Current, "current context")
+		return w.kept(contexts.Current, "current context")
 	}
 	return w.local()
 }
@@ -138,7 +145,7 @@ func (w *Where) local() (client.Server, error) {
 }
 
 // kept returns the server of a context.
-func (w *Where) kept(ctx context.Context, name, by string) (client.Server, error) {
+func (w *Where) kept(name, by string) (client.Server, error) {
 	w.From = fmt.Sprintf("context %s (%s)", name, by)
 	contexts, err := readContexts()
 	if err != nil {
@@ -151,8 +158,8 @@ func (w *Where) kept(ctx context.Context, name, by string) (client.Server, error
 	server := client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
 	if found.Login != nil {
 		w.User = found.Login.User
-		server.Bearer, err = signedIn(ctx, name, found)
-		return server, err
+		w.signIn = func(ctx context.Context) (string, error) { return signedIn(ctx, name, found) }
+		return server, nil
 	}
 	if server.Key == "" {
 		return server, nobody(name)
