@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -63,18 +64,19 @@ func (c *Client) Begin(ctx context.Context, redirect string) (address string, be
 }
 
 // End exchanges the code of a sign-in for the person's token, and checks the token. A code that
-// the issuer refuses, or a token of another sign-in, is a fault.Unauthorized.
+// the issuer refuses, or a token of another sign-in, is a fault.Unauthorized. Everything else that
+// the issuer says or does not say is a fault.Unavailable, which wraps the cause for the log.
 func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (Token, error) {
 	config, err := c.config(ctx, redirect)
 	if err != nil {
 		return Token{}, err
 	}
 	answer, err := config.Exchange(oidc.ClientContext(ctx, c.issuer.client), code, oauth2.VerifierOption(begun.Proof))
-	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
+	if IsRefusal(err) {
 		return Token{}, fault.New(fault.Unauthorized, "The issuer does not accept the code. Sign in again.")
 	}
 	if err != nil {
-		return Token{}, fault.New(fault.Unavailable, "The issuer does not answer. Try again.")
+		return Token{}, unavailable("The issuer does not answer. Try again.", Answered(err))
 	}
 	text, _ := answer.Extra("id_token").(string)
 	token, err := c.verify(ctx, text)
@@ -141,7 +143,28 @@ func (c *Client) config(ctx context.Context, redirect string) (*oauth2.Config, e
 		err = at.CheckPrivate()
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "The issuer %s does not answer. Try again.", c.issuer.URL)
+		return nil, unavailable("The issuer "+c.issuer.URL+" does not answer. Try again.", err)
 	}
 	return at.Config(c.issuer.Audience, redirect), nil
+}
+
+// unavailable is a fault that wraps its cause.
+func unavailable(message string, cause error) error {
+	return fmt.Errorf("%w (%w)", fault.New(fault.Unavailable, "%s", message), cause)
+}
+
+// IsRefusal reports whether an issuer refuses a code or a refresh token. Its other errors say
+// nothing about the person: for example the client may be unknown to it.
+func IsRefusal(err error) bool {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	return ok && answer.ErrorCode == "invalid_grant"
+}
+
+// Answered returns the error of a request for tokens without the body of the answer, which may have
+// secrets.
+func Answered(err error) error {
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("the issuer answers %s %q", answer.Response.Status, answer.ErrorCode)
+	}
+	return err
 }

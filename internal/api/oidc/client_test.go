@@ -59,3 +59,32 @@ func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAnIssuerAnswers tells a code that the issuer refuses from an issuer that does not work. The
+// log learns the cause, and no body, which may have secrets.
+func TestWhatAnIssuerAnswers(t *testing.T) {
+	t.Parallel()
+	i, clock := newIssuer(t), newWatch()
+	i.newKey("one", jose.ES256)
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	for body, c := range map[string]struct {
+		status int
+		kind   fault.Kind
+		words  string
+	}{
+		`{"error":"invalid_grant","error_description":"secret"}`:  {http.StatusBadRequest, fault.Unauthorized, "does not accept"},
+		`{"error":"invalid_client","error_description":"secret"}`: {http.StatusUnauthorized, fault.Unavailable, `401 Unauthorized "invalid_client"`},
+		`secret`: {http.StatusNotFound, fault.Unavailable, `404 Not Found ""`},
+		`{"error":"server_error","error_description":"secret"}`: {http.StatusInternalServerError, fault.Unavailable, `500 Internal Server Error "server_error"`},
+	} {
+		i.token = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(body))
+		})
+		_, err := people.End(t.Context(), "https://slipway.test/back", "code", oidc.Begun{State: "1", Nonce: "2", Proof: "3"})
+		if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v", body, err)
+		}
+	}
+}

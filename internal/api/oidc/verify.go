@@ -124,7 +124,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (Token, error) {
 	verified, err := verifier.Verify(ctx, text)
 	switch {
 	case errors.Is(signature.err, errUnavailable):
-		return Token{}, fault.New(fault.Unavailable, "The issuer of the token does not answer. Try again.")
+		return Token{}, unavailable("The issuer of the token does not answer. Try again.", signature.err)
 	case err != nil && ctx.Err() != nil:
 		return Token{}, context.Cause(ctx)
 	case err != nil:

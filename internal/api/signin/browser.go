@@ -19,7 +19,7 @@ const (
 	reasonState   = "state"   // not the sign-in that this browser has begun, or too late
 	reasonDenied  = "denied"  // the issuer, or the person there, refuses
 	reasonMember  = "member"  // not a member of the workspace
-	reasonSeveral = "several" // a member of several workspaces, none of which is named
+	reasonSeveral = "several" // a member of several workspaces, and the person has named no workspace
 	reasonIssuer  = "issuer"  // the issuer does not answer
 )
 
@@ -30,12 +30,8 @@ func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Invalid, "workspace: %q is neither the id nor the name of a workspace.", named)
 	}
 	address, begun, err := s.Client.Begin(r.Context(), s.BaseURL+callbackPath)
-	if fault.Is(err, fault.Unavailable) {
-		s.lead(w, "refused/"+reasonIssuer)
-		return nil
-	}
 	if err != nil {
-		return err
+		return s.refuse(w, r, err)
 	}
 	http.SetCookie(w, s.Cookies.SignIn(begun.State, pack(begun, named), beginLife))
 	redirect(w, address)
@@ -71,11 +67,11 @@ func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	token, err := s.Client.End(r.Context(), s.BaseURL+callbackPath, query.Get("code"), begun)
 	if err != nil {
-		return s.refuse(w, err)
+		return s.refuse(w, r, err)
 	}
 	workspaceID, member, err := s.find(r.Context(), token, named)
 	if err != nil {
-		return s.refuse(w, err)
+		return s.refuse(w, r, err)
 	}
 	code, binder, err := s.Sessions.PersonCode(r.Context(), person(workspaceID, member, token))
 	if err != nil {
@@ -87,7 +83,7 @@ func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
 }
 
 // refuse tells the console why a sign-in fails. Any other error is returned.
-func (s signIn) refuse(w http.ResponseWriter, err error) error {
+func (s signIn) refuse(w http.ResponseWriter, r *http.Request, err error) error {
 	switch {
 	case fault.Is(err, fault.Conflict):
 		s.lead(w, "refused/"+reasonSeveral)
@@ -96,6 +92,7 @@ func (s signIn) refuse(w http.ResponseWriter, err error) error {
 	case fault.Is(err, fault.Forbidden):
 		s.lead(w, "refused/"+reasonMember)
 	case fault.Is(err, fault.Unavailable):
+		s.mux.Unforeseen(r.Context(), err)
 		s.lead(w, "refused/"+reasonIssuer)
 	default:
 		return err

@@ -133,6 +133,9 @@ func (s signIn) exchange(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Invalid, `The body must be a JSON object with the field "id_token".`)
 	}
 	token, err := s.Client.VerifyUnbound(r.Context(), wanted.Token)
+	if fault.Is(err, fault.Unavailable) {
+		s.mux.Unforeseen(r.Context(), err)
+	}
 	if err != nil {
 		return err
 	}

@@ -154,15 +154,18 @@ func renew(ctx context.Context, all *contexts, name string, c credential) (crede
 		return c, err
 	}
 	answer, err := at.Config(found.Login.ClientID, "").TokenSource(ctx, &oauth2.Token{RefreshToken: c.Refresh}).Token()
-	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
-		return c, over(fmt.Errorf("the issuer answers %s", refusal.ErrorCode))
+	if oidc.IsRefusal(err) {
+		return c, over(errors.New("the issuer does not renew it"))
 	}
 	if err != nil {
-		return c, fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, err)
+		return c, fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, oidc.Answered(err))
 	}
 	// The issuer's new token is kept first: the server may not answer.
 	if err := keepLogin(all, name, credential{Refresh: answer.RefreshToken}); err != nil {
 		return c, err
+	}
+	if idToken(answer) == "" {
+		return c, over(errors.New("the issuer renews it without an ID token"))
 	}
 	_, c, err = exchange(ctx, found.URL, found.Tenant, answer)
 	if err != nil {
@@ -197,7 +200,7 @@ func discover(ctx context.Context, server, issuer string) (oidc.Endpoints, conte
 
 // exchange exchanges the issuer's answer for a session at a server.
 func exchange(ctx context.Context, server, workspace string, answer *oauth2.Token) (granted signin.Granted, c credential, err error) {
-	text, _ := answer.Extra("id_token").(string)
+	text := idToken(answer)
 	if text == "" {
 		return granted, c, errors.New("the issuer sends no ID token: the client must have the scope openid")
 	}
@@ -210,6 +213,11 @@ func exchange(ctx context.Context, server, workspace string, answer *oauth2.Toke
 		return granted, c, fmt.Errorf("read the end of the session: %w", err)
 	}
 	return granted, credential{Token: granted.Token, Expires: expires, Refresh: answer.RefreshToken}, nil
+}
+
+func idToken(answer *oauth2.Token) string {
+	text, _ := answer.Extra("id_token").(string)
+	return text
 }
 
 // end ends the session at the server, and the refresh token at the issuer if the issuer can do

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
@@ -33,6 +34,9 @@ only you can read. Commands renew a session that is over, as long as the issuer 
 
 const logoutLong = `End the session of a context at the server, and the sign-in at the issuer, and forget both. The context stays, without
 credentials. The context is the one of --context, $SLIPWAY_CONTEXT, or the current one.`
+
+// codeLimit is how long the code of a device is good if the issuer does not say.
+const codeLimit = 15 * time.Minute
 
 func newLogin() *cobra.Command {
 	var address, name, workspace string
@@ -152,24 +156,43 @@ func askPerson(cmd *cobra.Command, server string, issuer signin.Issuer, open boo
 	config.Scopes = slices.Concat(issuer.Scopes, at.Lasting)
 	code, err := config.DeviceAuth(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("begin the sign-in at %s: %w", issuer.URL, err)
+		return nil, fmt.Errorf("begin the sign-in at %s: %w", issuer.URL, oidc.Answered(err))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "to sign in at %s, open %s and enter the code %s\n", issuer.URL, output.Plain(code.VerificationURI), output.Plain(code.UserCode))
 	if page := cmp.Or(code.VerificationURIComplete, code.VerificationURI); open && output.IsTerminal(cmd.ErrOrStderr()) && oidc.CheckPrivate(page) == nil {
 		browser.Stdout, browser.Stderr = io.Discard, io.Discard
 		_ = browser.OpenURL(page) // without a browser the person opens the address
 	}
-	answer, err := config.DeviceAccessToken(ctx, code)
-	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.ErrorCode != "" {
-		return nil, exit.Refused(fmt.Errorf("the issuer %s refuses the sign-in: %s", issuer.URL, output.Plain(refusal.ErrorCode)))
-	}
-	if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
+	answer, err := await(ctx, config, code)
+	switch {
+	case err == nil:
+		return answer, nil
+	case cmd.Context().Err() != nil:
+		return nil, exit.ErrInterrupted
+	case !time.Now().Before(code.Expiry):
 		return nil, exit.Refused(errors.New("the code was not entered in time; run slipway login again"))
+	default:
+		return nil, exit.Refused(fmt.Errorf("the issuer %s refuses the sign-in: %w", issuer.URL, err))
 	}
-	if err != nil && cmd.Context().Err() != nil {
-		return nil, context.Cause(cmd.Context())
+}
+
+// await asks the issuer for the answer of the person until there is one. A request that gets no
+// answer of the issuer is repeated, after twice the time.
+func await(ctx context.Context, config *oauth2.Config, code *oauth2.DeviceAuthResponse) (*oauth2.Token, error) {
+	if code.Expiry.IsZero() {
+		code.Expiry = time.Now().Add(codeLimit)
 	}
-	return answer, err
+	for {
+		answer, err := config.DeviceAccessToken(ctx, code)
+		said, ok := errors.AsType[*oauth2.RetrieveError](err)
+		if err == nil || ctx.Err() != nil || !time.Now().Before(code.Expiry) {
+			return answer, err
+		}
+		if ok && (said.ErrorCode != "" || said.Response.StatusCode < http.StatusInternalServerError) {
+			return nil, oidc.Answered(err)
+		}
+		code.Interval *= 2
+	}
 }
 
 func newLogout() *cobra.Command {

@@ -42,6 +42,7 @@ func TestLogin(t *testing.T) {
 			"person":   func(_ *testscript.TestScript, _ bool, args []string) { person(args[0]) },
 			"refusing": func(*testscript.TestScript, bool, []string) { issuer.SetPerson(nil) },
 			"blocked":  func(*testscript.TestScript, bool, []string) { issuer.Forget() },
+			"silence":  func(*testscript.TestScript, bool, []string) { issuer.Silence() },
 			"slowdown": func(*testscript.TestScript, bool, []string) { issuer.SlowDown() },
 			// approve waits for the next code of a device, and enters it.
 			"approve": func(ts *testscript.TestScript, _ bool, _ []string) {

@@ -38,6 +38,8 @@ type signIns struct {
 	hasty int
 	// demand makes the next poll of each device be answered with slow_down.
 	demand bool
+	// silent makes the next poll of a device get no answer.
+	silent bool
 }
 
 // code is an authorization code that is not used yet.
@@ -68,6 +70,13 @@ func (i *Issuer) SlowDown() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.demand = true
+}
+
+// Silence has the next poll of a device get no answer.
+func (i *Issuer) Silence() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.silent = true
 }
 
 // Hasty is how many polls came too early, apart from the polls of SlowDown.
@@ -204,6 +213,10 @@ func (i *Issuer) redeem(r *http.Request) (claims map[string]any, lasting bool, r
 
 // poll answers the poll of a device: without a refusal if the person has approved it.
 func (i *Issuer) poll(text string) (lasting bool, refusal string) {
+	if i.silent {
+		i.silent = false
+		panic(http.ErrAbortHandler)
+	}
 	d := i.devices[text]
 	if d == nil {
 		return false, "expired_token"
