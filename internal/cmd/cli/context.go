@@ -55,7 +55,9 @@ func newContextAdd() *cobra.Command {
 			if err := client.New(server).Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
 				return err
 			}
+			var earlier *ended
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
+				earlier = all.release(args[0])
 				all.Contexts[args[0]] = kept{URL: server.URL, Key: key, Tenant: found.ID}
 				all.Current = args[0]
 				return nil
@@ -63,6 +65,7 @@ func newContextAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			earlier.endEarlier(cmd, nil)
 			return done.Print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
 				map[string]any{"context": args[0], "url": server.URL, "workspace_id": found.ID})
 		},
@@ -164,21 +167,20 @@ func newContextUse() *cobra.Command {
 func newContextRemove() *cobra.Command {
 	var done output.Outcome
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "Forget a context and its credentials", Args: exit.Arguments(cobra.ExactArgs(1)),
+		Use: "remove NAME", Short: "Forget a context and its credentials, and end its sign-in", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var earlier *ended
 			err := changeContext(cmd.Context(), args[0], func(all *contexts) error {
-				signedIn := all.Contexts[args[0]].Login
+				earlier = all.release(args[0])
 				if delete(all.Contexts, args[0]); all.Current == args[0] {
 					all.Current = ""
 				}
-				if signedIn == nil {
-					return nil
-				}
-				return signedIn.forget(args[0])
+				return nil
 			})
 			if err != nil {
 				return err
 			}
+			earlier.endEarlier(cmd, nil)
 			return done.Print(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
 		},
 	}

@@ -75,7 +75,7 @@ func changeContexts(ctx context.Context, change func(*contexts) error) error {
 }
 
 // lockContexts reads the contexts, for work that may write them. Commands that do so wait for each
-// other, so that none writes back what another one has changed.
+// other, so that no command writes an old copy back.
 func lockContexts(ctx context.Context, work func(*contexts) error) (err error) {
 	file, err := contextsFile()
 	if err != nil {

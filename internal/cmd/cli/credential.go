@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/zalando/go-keyring"
 	"golang.org/x/oauth2"
 
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	// keyringService names the entries in the keyring; the name of the context is the entry's user.
+	// keyringService names the entries in the keyring; entry returns the entry's user.
 	keyringService = "slipway"
 	// noKeyring is the variable that keeps credentials out of the keyring.
 	noKeyring = "SLIPWAY_NO_KEYRING"
@@ -56,12 +57,19 @@ type credential struct {
 	Refresh string `json:"refresh,omitempty"`
 }
 
+// errNoKeyring says that the user wants no keyring.
+var errNoKeyring = errors.New("$" + noKeyring + " is set")
+
+// entry is the user of a context's entry in the keyring. A file of contexts in another directory may
+// have the same name for another server.
+func entry(name, server string) string { return name + " " + server }
+
 // read returns the credential of the context with the given name.
-func (l *login) read(name string) (credential, error) {
-	if l.Credential != nil {
-		return *l.Credential, nil
+func (k kept) read(name string) (credential, error) {
+	if k.Login.Credential != nil {
+		return *k.Login.Credential, nil
 	}
-	text, err := keyring.Get(keyringService, name)
+	text, err := keyring.Get(keyringService, entry(name, k.URL))
 	if err != nil {
 		return credential{}, exit.Refused(fmt.Errorf("the keyring has no sign-in for the context %s (%w); run: slipway login --context %s", name, err, name))
 	}
@@ -73,37 +81,55 @@ func (l *login) read(name string) (credential, error) {
 }
 
 // keep puts the credential of a context into the keyring, or into the context where that does not
-// work, for example on a server without a desktop. The caller writes the contexts.
-func (l *login) keep(name string, c credential) error {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
+// work, for example on a server without a desktop; refused is why. The caller writes the contexts.
+func (k kept) keep(name string, c credential) (refused error) {
+	refused = errNoKeyring
+	if os.Getenv(noKeyring) == "" {
+		text, err := json.Marshal(c)
+		if err == nil {
+			err = keyring.Set(keyringService, entry(name, k.URL), string(text))
+		}
+		if err == nil {
+			k.Login.Credential = nil
+			return nil
+		}
+		refused = err
+		_ = keyring.Delete(keyringService, entry(name, k.URL)) // an older credential; often there is no keyring at all
 	}
-	if os.Getenv(noKeyring) == "" && keyring.Set(keyringService, name, string(text)) == nil {
-		l.Credential = nil
-		return nil
-	}
-	l.Credential = &c
-	return nil
+	k.Login.Credential = &c
+	return refused
 }
 
 // forget removes the credential of a context from the keyring.
-func (l *login) forget(name string) error {
-	if l.Credential != nil {
+func (k kept) forget(name string) error {
+	inFile := k.Login.Credential != nil
+	if inFile && os.Getenv(noKeyring) != "" {
 		return nil
 	}
-	if err := keyring.Delete(keyringService, name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
-		return fmt.Errorf("remove the sign-in of the context %s from the keyring: %w", name, err)
+	err := keyring.Delete(keyringService, entry(name, k.URL))
+	if err == nil || inFile || errors.Is(err, keyring.ErrNotFound) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("remove the sign-in of the context %s from the keyring: %w", name, err)
+}
+
+// sayKept tells the user that a session is in the file of the contexts, and why.
+func sayKept(w io.Writer, refused error) error {
+	file, err := contextsFile()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "the keyring does not take the session (%v): it is kept in %s, which only you can read\n", refused, file)
+	return err
 }
 
 // isFresh reports whether the session can still be used.
 func (c credential) isFresh() bool { return time.Now().Add(renewBefore).Before(c.Expires) }
 
-// signedIn returns the token of a context's session, and renews a session that is over.
-func signedIn(ctx context.Context, name string, found kept) (token string, err error) {
-	c, err := found.Login.read(name)
+// signedIn returns the token of a context's session, and renews a session that is over. What the
+// user should know goes to notes.
+func signedIn(ctx context.Context, name string, found kept, notes io.Writer) (token string, err error) {
+	c, err := found.read(name)
 	if err != nil || c.isFresh() {
 		return c.Token, err
 	}
@@ -117,12 +143,12 @@ func signedIn(ctx context.Context, name string, found kept) (token string, err e
 		if now.URL != found.URL || now.Tenant != found.Tenant {
 			return fmt.Errorf("the context %s has been changed; run the command again", name)
 		}
-		c, err := now.Login.read(name)
+		c, err := now.read(name)
 		if err != nil {
 			return err
 		}
 		if !c.isFresh() {
-			if c, err = renew(ctx, all, name, c); err != nil {
+			if c, err = renew(ctx, all, name, c, notes); err != nil {
 				return err
 			}
 		}
@@ -141,7 +167,7 @@ func nobody(name string) error {
 }
 
 // renew asks the issuer for another token, exchanges it for a session, and keeps both.
-func renew(ctx context.Context, all *contexts, name string, c credential) (credential, error) {
+func renew(ctx context.Context, all *contexts, name string, c credential, notes io.Writer) (credential, error) {
 	found := all.Contexts[name]
 	over := func(why error) error {
 		return exit.Refused(fmt.Errorf("the sign-in of %s at %s is over (%w); run: slipway login --context %s", found.Login.User, found.URL, why, name))
@@ -161,7 +187,7 @@ func renew(ctx context.Context, all *contexts, name string, c credential) (crede
 		return c, fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, oidc.Answered(err))
 	}
 	// The issuer's new token is kept first: the server may not answer.
-	if err := keepLogin(all, name, credential{Refresh: answer.RefreshToken}); err != nil {
+	if err := keepLogin(all, name, credential{Refresh: answer.RefreshToken}, notes); err != nil {
 		return c, err
 	}
 	if idToken(answer) == "" {
@@ -171,15 +197,18 @@ func renew(ctx context.Context, all *contexts, name string, c credential) (crede
 	if err != nil {
 		return c, err
 	}
-	return c, keepLogin(all, name, c)
+	return c, keepLogin(all, name, c, notes)
 }
 
 // keepLogin keeps the credential of a context that has a login.
-func keepLogin(all *contexts, name string, c credential) error {
-	if err := all.Contexts[name].Login.keep(name, c); err != nil {
+func keepLogin(all *contexts, name string, c credential, notes io.Writer) error {
+	found := all.Contexts[name]
+	before := found.Login.Credential
+	refused := found.keep(name, c)
+	if err := all.write(); err != nil || refused == nil || before != nil {
 		return err
 	}
-	return all.write()
+	return sayKept(notes, refused)
 }
 
 // discover reads the addresses of the issuer that a server names. The context that it returns makes the library send
@@ -220,25 +249,55 @@ func idToken(answer *oauth2.Token) string {
 	return text
 }
 
-// end ends the session at the server, and the refresh token at the issuer if the issuer can do
-// so.
-func (l *login) end(ctx context.Context, server string, c credential) error {
-	var errs []error
-	if c.Token != "" {
-		err := client.New(client.Server{URL: server, Bearer: c.Token}).Call(ctx, http.MethodDelete, signin.TokenPath, nil, nil)
+// ended is a sign-in that no context has any more.
+type ended struct {
+	kept
+	credential
+	// err is why its credential could not be read, or not be removed from the keyring.
+	err error
+}
+
+// release takes the sign-in of a context out of the keyring; without a sign-in it returns nil. The
+// caller changes the context, writes the contexts, and then calls end.
+func (c contexts) release(name string) *ended {
+	found := c.Contexts[name]
+	if found.Login == nil {
+		return nil
+	}
+	secrets, err := found.read(name)
+	return &ended{found, secrets, errors.Join(err, found.forget(name))}
+}
+
+// end ends the session at the server, and the refresh token at the issuer if the issuer can do so,
+// unless next is a sign-in of the same client: some issuers would end that, too.
+func (e *ended) end(ctx context.Context, next *login) error {
+	if e == nil {
+		return nil
+	}
+	errs := []error{e.err}
+	if e.Token != "" {
+		err := client.New(client.Server{URL: e.URL, Bearer: e.Token}).Call(ctx, http.MethodDelete, signin.TokenPath, nil, nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("end the session: %w", err))
 		}
 	}
-	if c.Refresh == "" {
+	if e.Refresh == "" || next != nil && next.Issuer == e.Login.Issuer && next.ClientID == e.Login.ClientID {
 		return errors.Join(errs...)
 	}
-	at, ctx, err := discover(ctx, server, l.Issuer)
+	at, ctx, err := discover(ctx, e.URL, e.Login.Issuer)
 	if err != nil || at.Revocation == "" {
 		return errors.Join(append(errs, err)...)
 	}
-	form := url.Values{"token": {c.Refresh}, "token_type_hint": {"refresh_token"}, "client_id": {l.ClientID}}
+	form := url.Values{"token": {e.Refresh}, "token_type_hint": {"refresh_token"}, "client_id": {e.Login.ClientID}}
 	return errors.Join(append(errs, post(ctx, at.Revocation, form))...)
+}
+
+// endEarlier ends the sign-in that a command has taken from a context. The command has done its work
+// even if that fails.
+func (e *ended) endEarlier(cmd *cobra.Command, next *login) {
+	if err := e.end(cmd.Context(), next); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the sign-in at %s is forgotten here, but: %v\n", e.URL, err)
+	}
 }
 
 // post sends a form to an issuer.

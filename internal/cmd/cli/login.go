@@ -69,23 +69,25 @@ func newLogin() *cobra.Command {
 				return err
 			}
 			found = kept{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
+			var earlier *ended
+			var refused error
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
+				earlier = all.release(name)
 				all.Contexts[name], all.Current = found, name
-				return found.Login.keep(name, c)
+				refused = found.keep(name, c)
+				return nil
 			})
 			if err != nil {
 				return err
 			}
-			inKeyring := found.Login.Credential == nil
-			if !inKeyring {
-				file, err := contextsFile()
-				if err != nil {
+			earlier.endEarlier(cmd, found.Login)
+			if refused != nil {
+				if err := sayKept(cmd.ErrOrStderr(), refused); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "there is no keyring here: the session is kept in %s, which only you can read\n", file)
 			}
 			return done.Print(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
-				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": inKeyring,
+				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": refused == nil,
 			})
 		},
 	}
@@ -209,22 +211,18 @@ func newLogout() *cobra.Command {
 			if err != nil {
 				return exit.Usage(err)
 			}
-			var left error
+			var over *ended
 			err = changeContext(cmd.Context(), name, func(all *contexts) error {
-				found = all.Contexts[name]
-				if found.Login == nil {
+				if over = all.release(name); over == nil {
 					return fmt.Errorf("nobody is signed in to the context %s", name)
 				}
-				c, err := found.Login.read(name)
-				if err == nil {
-					err = found.Login.end(cmd.Context(), found.URL, c)
-				}
-				left = errors.Join(err, found.Login.forget(name))
+				found = over.kept
 				all.Contexts[name] = kept{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
 				return nil
 			})
+			left := over.end(cmd.Context(), nil)
 			if err != nil {
-				return err
+				return errors.Join(err, left)
 			}
 			if left != nil {
 				return fmt.Errorf("the sign-in is forgotten here, but: %w", left)

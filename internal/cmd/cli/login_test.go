@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -50,7 +52,7 @@ func TestASignInInTheKeyring(t *testing.T) {
 	}()
 	for _, leave := range []func() *cobra.Command{newLogout, newContextRemove} {
 		text, err := execute(t, newLogin(), "--url", address, "--context", "team")
-		if err != nil || strings.Contains(text, "no keyring") {
+		if err != nil || strings.Contains(text, "keyring") {
 			t.Fatalf("%v: %s", err, text)
 		}
 		file, err := os.ReadFile(filepath.Join(config, "slipway", "contexts.json"))
@@ -58,7 +60,7 @@ func TestASignInInTheKeyring(t *testing.T) {
 			file, err = os.ReadFile(filepath.Join(config, "Library", "Application Support", "slipway", "contexts.json"))
 		}
 		fixtures.Must(t, err)
-		kept, err := keyring.Get(keyringService, "team")
+		kept, err := keyring.Get(keyringService, "team "+address)
 		if err != nil || !strings.Contains(kept, "slws_") || strings.Contains(string(file), "slws_") || strings.Contains(string(file), "credential") {
 			t.Errorf("the keyring holds %q (%v), the file %s", kept, err, file)
 		}
@@ -72,7 +74,7 @@ func TestASignInInTheKeyring(t *testing.T) {
 		if text, err := execute(t, leave(), args...); err != nil {
 			t.Errorf("%v: %s", err, text)
 		}
-		if kept, err := keyring.Get(keyringService, "team"); err != keyring.ErrNotFound {
+		if kept, err := keyring.Get(keyringService, "team "+address); err != keyring.ErrNotFound {
 			t.Errorf("the keyring still holds %q (%v)", kept, err)
 		}
 	}
@@ -113,16 +115,44 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 		t.Errorf("the contexts are %+v", all)
 	}
 	found := all.Contexts["team"]
-	fixtures.Must(t, found.Login.keep("team", credential{Refresh: "old"}))
+	fixtures.Must(t, found.keep("team", credential{Refresh: "old"}))
 	fixtures.Must(t, changeContexts(t.Context(), func(all *contexts) error {
 		all.Contexts["team"] = kept{URL: address}
 		return nil
 	}))
-	if token, err := signedIn(t.Context(), "team", found); token != "" || exit.Code(err) != exit.Credentials || issuer.Refreshes() > 0 {
+	if token, err := signedIn(t.Context(), "team", found, io.Discard); token != "" || exit.Code(err) != exit.Credentials || issuer.Refreshes() > 0 {
 		t.Errorf("a sign-in that has been removed: got %q (%v)", token, err)
 	}
 	if all, err := readContexts(); err != nil || all.Contexts["team"].Login != nil {
 		t.Errorf("the sign-in is back: %+v (%v)", all, err)
+	}
+}
+
+// TestAKeyringThatDoesNotWork keeps a session in the file where the keyring refuses it, says so once,
+// and leaves nothing in the keyring.
+func TestAKeyringThatDoesNotWork(t *testing.T) {
+	config, address, issuer := setUpLogin(t)
+	go func() { issuer.Approve(<-issuer.Shown()) }()
+	if text, err := execute(t, newLogin(), "--url", address, "--context", "team"); err != nil || strings.Contains(text, "keyring") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	all, err := readContexts()
+	fixtures.Must(t, err)
+	fixtures.Must(t, all.Contexts["team"].keep("team", credential{Refresh: "none"}))
+	keyring.MockInitWithError(errors.New("it is locked"))
+	if text, err := execute(t, newWhoami()); exit.Code(err) != exit.Credentials || !strings.Contains(err.Error(), "it is locked") {
+		t.Errorf("%v: %s", err, text)
+	}
+	go func() { issuer.Approve(<-issuer.Shown()) }()
+	text, err := execute(t, newLogin())
+	if err != nil || !strings.Contains(text, "the keyring does not take the session (it is locked): it is kept in "+config) || !strings.Contains(text, "is forgotten here, but: ") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if text, err = execute(t, newWhoami()); err != nil || strings.Contains(text, "keyring") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if text, err = execute(t, newLogout()); err != nil {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

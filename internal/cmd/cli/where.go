@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -33,7 +34,7 @@ type Where struct {
 	// User is the person who is signed in; "" with an API key.
 	User string
 	// signIn returns the token of the session of the person.
-	signIn func(context.Context) (string, error)
+	signIn func(context.Context, io.Writer) (string, error)
 }
 
 // Flags adds the flags that name a server.
@@ -92,7 +93,7 @@ func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
 		return nil, exit.Usage(err)
 	}
 	if w.signIn != nil {
-		if server.Bearer, err = w.signIn(cmd.Context()); err != nil {
+		if server.Bearer, err = w.signIn(cmd.Context(), cmd.ErrOrStderr()); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +159,7 @@ func (w *Where) kept(name, by string) (client.Server, error) {
 	server := client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
 	if found.Login != nil {
 		w.User = found.Login.User
-		w.signIn = func(ctx context.Context) (string, error) { return signedIn(ctx, name, found) }
+		w.signIn = func(ctx context.Context, notes io.Writer) (string, error) { return signedIn(ctx, name, found, notes) }
 		return server, nil
 	}
 	if server.Key == "" {
