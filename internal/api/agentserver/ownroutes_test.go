@@ -156,7 +156,7 @@ func TestAttackCredentialsDoNotReachAnApplication(t *testing.T) {
 			for _, headers := range []map[string]string{
 				{auth.HeaderKey: f.key, "Cookie": "slipway_session=secret; own=1", "X-Slipway-Caller": "forged"}, {auth.HeaderBearer: "Bearer " + f.key}, {auth.HeaderKey: f.key, auth.HeaderBearer: "Bearer " + f.key},
 				{auth.HeaderKey: f.key, auth.HeaderBearer: "Bearer header.payload.signature", auth.HeaderTenant: f.deployment.Workspace},
-				{auth.HeaderBearer: "Bearer " + session.Prefix + "guess", "Cookie": "slipway_sign_in=a.b.c."},
+				{auth.HeaderBearer: "Bearer " + session.Prefix + "guess", "Cookie": "slipway_sign_in_ABCDEFGH=a.b.c.; slipway_sign_in_code=payload"},
 			} {
 				got := f.send(t, "GET", f.path("/seen"), nil, headers)
 				for _, hidden := range []string{apikey.Prefix, session.Prefix, "slipway_session", "slipway_sign_in", "payload", graphtest.Token, "forged"} {

@@ -3,6 +3,7 @@ package signin
 import (
 	"crypto/subtle"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,11 +24,24 @@ const (
 	reasonIssuer  = "issuer"  // the issuer does not answer
 )
 
-// begin sends a browser to the issuer.
+// moved marks a request that has been led to the server's own address. A proxy may change the host
+// of requests, so one such redirect must do.
+const moved = "moved"
+
+// begin sends a browser to the issuer. The issuer sends the browser back to the server's own address,
+// so the browser must have its cookie from there.
 func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
 	named := r.URL.Query().Get("workspace")
 	if strings.ContainsFunc(named, isNoName) {
 		return fault.New(fault.Invalid, "workspace: %q is neither the id nor the name of a workspace.", named)
+	}
+	if at, err := url.Parse(s.BaseURL); err == nil && !strings.EqualFold(r.Host, at.Host) && !r.URL.Query().Has(moved) {
+		query := url.Values{moved: {"1"}}
+		if named != "" {
+			query.Set("workspace", named)
+		}
+		redirect(w, s.BaseURL+BrowserPath+"?"+query.Encode())
+		return nil
 	}
 	address, begun, err := s.Client.Begin(r.Context(), s.BaseURL+callbackPath)
 	if err != nil {

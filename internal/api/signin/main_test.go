@@ -54,6 +54,12 @@ func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
+	return setUpAs(t, false, slog.New(slog.DiscardHandler))
+}
+
+// setUpAs is setUp with a log, and with cookies for encrypted connections only if secure is true.
+func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
+	t.Helper()
 	f, dir := &fixture{issuer: oidctest.New(t), binders: map[string]string{}}, t.TempDir()
 	f.issuer.SetPerson(ann())
 	transport := &http.Transport{}
@@ -69,9 +75,9 @@ func setUp(t *testing.T) *fixture {
 	f.member = f.join(t, f.tenant, workspace.Viewer)
 	keys := apikey.NewStore(table, key, f.now)
 	sessions := session.NewStore(table, keys, f.workspaces, f.now)
-	authenticator, cookies := auth.New(keys), auth.SessionCookies{}
+	authenticator, cookies := auth.New(keys), auth.SessionCookies{Secure: secure}
 	authenticator.AcceptSessions(sessions, cookies)
-	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	mux := web.NewMux(log)
 	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := auth.Tenant(authenticator, r)
 		if err != nil {

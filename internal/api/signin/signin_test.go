@@ -1,7 +1,9 @@
 package signin_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,6 +72,64 @@ func TestSeveralSignInsOfABrowser(t *testing.T) {
 	f.want(t, http.StatusMethodNotAllowed, "HEAD", second.String(), "", "Cookie", both)
 	f.open(t, f.end(t, second, both))
 	f.open(t, f.end(t, first, both))
+}
+
+// TestASignInAtAnotherHost begins a sign-in at another name of the server, whose cookie the callback
+// would not get.
+func TestASignInAtAnotherHost(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	other := strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
+	answer, text := f.send(t, "GET", other+signin.BrowserPath+"?workspace=one", "")
+	own := f.URL + signin.BrowserPath + "?moved=1&workspace=one"
+	if answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != own || len(answer.Cookies()) > 0 {
+		t.Errorf("got %d %s to %s, cookies %s", answer.StatusCode, text, answer.Header.Get("Location"), answer.Cookies())
+	}
+	for _, address := range []string{f.URL, other} { // a proxy may send all requests with another host
+		answer, text := f.send(t, "GET", address+signin.BrowserPath+"?moved=1&workspace=one", "")
+		if !strings.HasPrefix(answer.Header.Get("Location"), f.issuer.URL) || len(answer.Cookies()) != 1 {
+			t.Errorf("at %s: got %d %s to %s", address, answer.StatusCode, text, answer.Header.Get("Location"))
+		}
+	}
+}
+
+// TestTheCookiesOfAnEncryptedServer signs in where cookies are for encrypted connections only.
+func TestTheCookiesOfAnEncryptedServer(t *testing.T) {
+	t.Parallel()
+	f := setUpAs(t, true, slog.New(slog.DiscardHandler))
+	b := f.begin(t, "")
+	if !strings.HasPrefix(b.cookie.Name, "__Host-slipway_sign_in_") || !b.cookie.Secure || b.cookie.Path != "/" || b.cookie.Domain != "" {
+		t.Errorf("the cookie is %s", b.cookie)
+	}
+	code := f.end(t, f.back(t, b), b.header())
+	if !strings.HasPrefix(f.binders[code], "__Host-slipway_sign_in_code=") {
+		t.Errorf("the cookie of the code is %s", f.binders[code])
+	}
+	if cookie, _ := f.open(t, code); !strings.HasPrefix(cookie, "__Host-slipway_session=") {
+		t.Errorf("the cookie of the session is %s", cookie)
+	}
+}
+
+// TestAnIssuerThatDoesNotAnswer begins, ends and offers a sign-in while the issuer is away. The log
+// says why that fails.
+func TestAnIssuerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	f := setUpAs(t, false, slog.New(slog.NewTextHandler(&log, nil)))
+	token := f.issuer.IDToken(time.Now(), nil)
+	b := f.begin(t, "")
+	callback := f.back(t, b)
+	f.issuer.Close()
+	f.wantRefused(t, "a code", "issuer", callback, b.header())
+	f.ahead.Add(int64(25 * time.Hour)) // the keys of the issuer are kept for a day
+	if answer, text := f.send(t, "GET", signin.BrowserPath, ""); answer.Header.Get("Location") != "/console/#/sign-in/refused/issuer" {
+		t.Errorf("got %d %s to %s", answer.StatusCode, text, answer.Header.Get("Location"))
+	}
+	f.exchange(t, http.StatusServiceUnavailable, token, "")
+	f.Close()
+	if n := strings.Count(log.String(), "request failed in part"); n != 3 || !strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), token) || strings.Contains(log.String(), callback.Query().Get("code")) {
+		t.Errorf("%d faults are logged: %s", n, log.String())
+	}
 }
 
 func TestTheWorkspaceOfASignIn(t *testing.T) {
