@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -103,7 +104,7 @@ func shown(items []store.Item) (all []string) {
 // a store that holds nothing. Items also expire, and are renewed by searches.
 func TestWhatIsHeldIsWhatTheTableHas(t *testing.T) {
 	t.Parallel()
-	for name, room := range map[string]int{"all": 1 << 20, "some": 200_000} {
+	for name, room := range map[string]int{"all": 1 << 20, "some": 300_000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHeld(t, room)
@@ -150,6 +151,22 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 		work.Wait()
 		h.same(t)
 	}
+}
+
+// TestLargeItemsOfWhatIsHeld has more bytes of items that a filter accepts than a search holds.
+func TestLargeItemsOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	h := newHeld(t, 1<<20)
+	for i := range 1000 {
+		put(t, h.holding, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))
+	}
+	value := json.RawMessage(fmt.Sprintf(`{"n": 1, "text": %q}`, strings.Repeat("x", 3<<20)))
+	for i := range 4 {
+		v := vectors(t, "s", 2, float32(i), 1, 1, float32(-i))
+		fixtures.Must(t, h.holding.Put(t.Context(), owner, []string{"n"}, fmt.Sprint("large", i), value, 0, v))
+	}
+	h.same(t)
+	h.same(t)
 }
 
 // lossy is a table that makes a change and then says that it does not know whether it has.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -91,22 +92,20 @@ func (r *ranker) read(ctx context.Context, at ...table.Key) ([]*table.Item, erro
 		return nil, err
 	}
 	clear(r.scores)
-	var look []table.Key
-	for _, item := range r.indexed(items) {
-		look = append(look, keys.StoreVectors(item.Key))
-	}
-	if len(look) == 0 {
+	found := r.indexed(items)
+	if r.unit != nil {
+		r.unit.score(r, found)
 		return items, nil
 	}
-	vectors, err := r.table.GetBatch(ctx, look...)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range vectors {
-		if v == nil {
+	for _, item := range found { // one at a time, because the vectors of an item may be large
+		vectors, err := r.table.Get(ctx, keys.StoreVectors(item.Key))
+		if errors.Is(err, table.ErrNotFound) {
 			continue
 		}
-		if err := r.take(v); err != nil {
+		if err != nil {
+			return nil, fmt.Errorf("get vectors: %w", err)
+		}
+		if err := r.take(vectors); err != nil {
 			return nil, err
 		}
 	}
