@@ -1,14 +1,11 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -17,14 +14,11 @@ import (
 func TestAttackAPageOfLargeVectors(t *testing.T) {
 	t.Parallel()
 	const room, each = 100_000, 16_384
-	s := New(testtable.Open(t, clock.System), clock.System).Hold(room)
-	owner := Owner{Workspace: "w", Deployment: "d"}
-	large, err := NewVectors("s", 2, make([]byte, each))
-	fixtures.Must(t, err)
+	s, put := holding(t, room)
 	for i := range 3 * room / each {
-		fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), 0, large))
+		put(ours, fmt.Sprint(i), each)
 	}
-	query := keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{"n"})
+	query := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
 	items, err := table.AllItems(t.Context(), s.table, query)
 	fixtures.Must(t, err)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// holding returns a store that holds vectors, and how one puts an item with vectors of a size.
+func holding(t *testing.T, room int) (s *Store, put func(owner Owner, key string, size int)) {
+	t.Helper()
+	s = New(testtable.Open(t, clock.System), clock.System).Hold(room)
+	return s, func(owner Owner, key string, size int) {
+		t.Helper()
+		v, err := NewVectors("s", 2, make([]byte, size))
+		fixtures.Must(t, err)
+		fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
+	}
+}
+
+var (
+	ours   = Owner{Workspace: "w", Deployment: "d"}
+	theirs = Owner{Workspace: "w2", Deployment: "d2"}
+)
+
+// TestAttackManyWritesDuringASearch checks that the changes that a search has to catch up with
+// take little memory.
+func TestAttackManyWritesDuringASearch(t *testing.T) {
+	t.Parallel()
+	s, put := holding(t, 100_000)
+	near, err := NewVectors("s", 2, make([]byte, 8))
+	fixtures.Must(t, err)
+	making := s.held.begin(keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"}), near)
+	for i := range 10 {
+		put(theirs, fmt.Sprint(i), 8192)
+		put(ours, "a", 8192)
+		if taken := len(s.held.since) * 8192; taken > 100_000/growth {
+			t.Fatalf("after %d writes the changes take %d bytes", i, taken)
+		}
+	}
+	s.held.end(making, true)
+	if s.held.get(keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"}), near) != nil {
+		t.Error("the unit is held without the changes")
+	}
+}
+
+// TestAUnitThatGrowsIsCounted checks that the room is enough for all units, however they grow.
+func TestAUnitThatGrowsIsCounted(t *testing.T) {
+	t.Parallel()
+	const room = 1 << 20
+	s, put := holding(t, room)
+	query := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0}
+	near, err := NewVectors("s", 2, query)
+	fixtures.Must(t, err)
+	for i := range fewest {
+		put(ours, fmt.Sprint(i), 64)
+	}
+	_, _, err = s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
+	fixtures.Must(t, err)
+	at := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
+	u := s.held.get(at, near)
+	if u == nil {
+		t.Fatal("nothing is held")
+	}
+	for i := 0; s.held.get(at, near) != nil; i++ {
+		if u.size > u.counted || u.counted > room {
+			t.Fatalf("the unit takes %d bytes of %d that are counted, of %d", u.size, u.counted, room)
+		}
+		put(ours, fmt.Sprint("more", i), 4096)
+	}
+}
