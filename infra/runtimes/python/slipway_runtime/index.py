@@ -27,7 +27,7 @@ _TEXTS = 1000
 
 
 class Failed(Exception):
-    """There are no vectors, for a reason that whoever has asked for them can read."""
+    """There are no vectors, for a reason that the client can read."""
 
 
 @dataclass(eq=False)
@@ -69,7 +69,10 @@ class Index:
         return {"items": encoded[: len(items)], "queries": encoded[len(items) :]}
 
     def _texts(self, value: dict[str, Any], fields: Sequence[str]) -> list[str]:
-        texts = [text for path in fields for text in self._text_at(value, path)]
+        try:
+            texts = [text for path in fields for text in self._text_at(value, path)]
+        except RecursionError as e:
+            raise Failed("the item is nested too deeply") from e
         if len(texts) > _TEXTS:
             raise Failed(f"the item has {len(texts)} texts, and may have {_TEXTS}")
         return texts
@@ -167,7 +170,7 @@ def _list(texts: dict[str, Any], name: str, kind: type) -> list[Any]:
 
 
 def load_index(config: Config) -> Index | None:
-    """Loads the embedding function that the configuration file names; None if it names none."""
+    """Loads the embedding function that the configuration file names; None if the file has no store.index."""
     asked = config.store.get("index")
     if not asked:
         return None
@@ -175,13 +178,14 @@ def load_index(config: Config) -> Index | None:
     if not isinstance(embed, str) or not isinstance(dims, int) or dims < 1 or not isinstance(fields, list) or not all(isinstance(f, str) for f in fields):
         raise UserError('store.index: must be as {"embed": "path/to/file.py:function", "dims": 384, "fields": ["$"]}')
     try:
+        from langchain_core.embeddings import Embeddings
         from langgraph.store.base.embed import ensure_embeddings, get_text_at_path
     except ImportError as e:
         raise UserError("store.index: the repository's release of langgraph-checkpoint embeds nothing") from e
     own = embed.rpartition(":")[0].endswith(".py")
     value = load_variable(config.directory, "store.index.embed", embed) if own else embed
-    if own and not callable(value) and not hasattr(value, "aembed_documents"):
-        raise UserError(f"store.index.embed: {embed} is no embedding function, but {type(value).__name__}")
+    if own and not callable(value) and not isinstance(value, Embeddings):
+        raise UserError(f"store.index.embed: {embed} must be a function or an Embeddings object, and is of type {type(value).__name__}")
     try:
         return Index(ensure_embeddings(value), get_text_at_path, dims, fields)
     except (Exception, SystemExit) as e:

@@ -56,7 +56,12 @@ class Own(Embeddings):
     def embed_query(self, text):
         return [0.0, 1.0]
 
+class Alike:
+    async def aembed_documents(self, texts):
+        return [[1.0, 0.0] for _ in texts]
+
 own = Own()
+alike = Alike()
 number = 7
 """
 
@@ -198,6 +203,14 @@ def test_a_failure_is_an_answer(tmp_path: Path, texts: dict[str, Any], error: st
         assert vectors(agent, queries=["a"]) == [[1, 1]]
 
 
+def test_an_item_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    deep, path = '{"a":' * 1015 + "1" + "}" * 1015, ".".join("a" * 1015)
+    body = f'{{"operation": "embed", "embed": {{"items": [{{"value": {deep}, "fields": ["{path}"]}}]}}}}'
+    with indexed(tmp_path, embed="./embed.py:embed") as agent:
+        response = agent.post(body.encode())
+        assert (response.status, json.loads(response.read())) == (200, {"error": "the item is nested too deeply"})
+
+
 @pytest.mark.parametrize("texts", [{"items": 1}, {"items": [1]}, {"items": [{"value": 1}]}, {"items": [{"value": {}, "fields": [1]}]}, {"queries": [1]}])
 def test_what_is_no_question_is_refused(tmp_path: Path, texts: dict[str, Any]) -> None:
     with indexed(tmp_path, embed="./embed.py:embed") as agent:
@@ -216,7 +229,8 @@ def test_only_a_repository_with_an_index_embeds(tmp_path: Path) -> None:
     ({"embed": "./embed.py:nothing"}, "store.index.embed: ./embed.py has no variable 'nothing'; it has 'vector', 'embed', 'aembed'"),
     ({"embed": "./none.py:embed"}, "store.index.embed: there is no file './none.py'"),
     ({"embed": "nobody:model"}, "store.index.embed: nobody:model cannot be used: "),
-    ({"embed": "./own.py:number"}, "store.index.embed: ./own.py:number is no embedding function, but int"),
+    ({"embed": "./own.py:number"}, "store.index.embed: ./own.py:number must be a function or an Embeddings object, and is of type int"),
+    ({"embed": "./own.py:alike"}, "store.index.embed: ./own.py:alike must be a function or an Embeddings object, and is of type Alike"),
     ({"embed": "./embed.py:embed", "dims": 0}, "store.index: must be as "),
 ])
 def test_an_index_that_cannot_be_had_ends_the_start(tmp_path: Path, index: dict[str, Any], error: str) -> None:
