@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -72,5 +73,31 @@ func TestAUnitThatGrowsIsCounted(t *testing.T) {
 			t.Fatalf("the unit takes %d bytes of %d that are counted, of %d", u.size, u.counted, room)
 		}
 		put(ours, fmt.Sprint("more", i), 4096)
+	}
+}
+
+// TestAUnitOfItemsThatHaveExpired checks that it is dropped.
+func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	s := New(testtable.Open(t, clock), clock).Hold(1 << 20)
+	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
+	fixtures.Must(t, err)
+	for i := range fewest {
+		fixtures.Must(t, s.Put(t.Context(), ours, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), time.Duration(i%3)*time.Minute, near))
+	}
+	at := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
+	for _, c := range []struct {
+		passed time.Duration
+		total  int
+		held   bool
+	}{{0, fewest, true}, {90 * time.Second, 667, true}, {time.Minute, 334, false}} {
+		now = now.Add(c.passed)
+		_, total, err := s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
+		fixtures.Must(t, err)
+		if held := s.held.get(at, near) != nil; total != c.total || held != c.held {
+			t.Errorf("after %v: %d items, held: %v; want %+v", c.passed, total, held, c)
+		}
 	}
 }

@@ -77,6 +77,32 @@ func TestVectorsOfAnotherSpaceAreNotRanked(t *testing.T) {
 	wantNear(t, s, vectors(t, "new", 3, 0, 0, 0), "a 0.00, c 0.00, b -")
 }
 
+// TestVectorsThatAreRefused checks the limits of what an agent may make of an item.
+func TestVectorsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	const most = 8 << 20
+	for name, c := range map[string]struct {
+		dims int
+		data []byte
+		want string
+	}{
+		"half a vector": {2, make([]byte, 12), "12 bytes are no vectors of 2 dimensions"},
+		"half a number": {1, make([]byte, 6), "6 bytes are no vectors of 1 dimensions"},
+		"too large":     {2, make([]byte, most+8), "the vectors of an item take 8388616 bytes, and the limit is 8388608"},
+		"no number":     {1, []byte{0, 0, 0xc0, 0x7f}, "a number of a vector is not finite"},
+		"the largest":   {2, make([]byte, most), ""},
+		"nothing":       {2, nil, ""},
+	} {
+		v, err := store.NewVectors("s", c.dims, c.data)
+		switch {
+		case c.want == "" && (err != nil || v.Count() != len(c.data)/(4*c.dims)):
+			t.Errorf("%s: got %d vectors, %v", name, v.Count(), err)
+		case c.want != "" && (err == nil || err.Error() != c.want):
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
 // TestVectorsGoWithTheirItem checks that no vectors are left behind.
 func TestVectorsGoWithTheirItem(t *testing.T) {
 	t.Parallel()

@@ -263,6 +263,33 @@ func TestARequestThatIsRefusedCostsNoEmbedding(t *testing.T) {
 	fullOf(t, "an item", put("a"))
 }
 
+// TestVectorsAreStoredBytes checks that the vectors of a small item count, and only while it has
+// them.
+func TestVectorsAreStoredBytes(t *testing.T) {
+	t.Parallel()
+	const vectors = large / 16
+	f, _ := setUpIndexedIn(t, quota.Limits{}.With(quota.Stored, 4*large))
+	put := func(key string, index any) response {
+		return f.call(t, "PUT", "/store/items", object{"namespace": []string{"n"}, "key": key, "value": object{"text": "cat"}, "index": index})
+	}
+	many := slices.Repeat([]string{"text"}, vectors)
+	for range 3 {
+		wantStatus(t, put("k", many), http.StatusNoContent)
+	}
+	f.wantStored(t, large, large+5000)
+	wantStatus(t, put("k", false), http.StatusNoContent)
+	f.wantStored(t, 0, 5000)
+	for i := range 4 {
+		wantStatus(t, put(fmt.Sprint(i), many), http.StatusNoContent)
+	}
+	fullOf(t, "an item", put("k", nil))
+	for i := range 4 {
+		wantStatus(t, f.call(t, "DELETE", "/store/items", object{"namespace": []string{"n"}, "key": fmt.Sprint(i)}), http.StatusNoContent)
+	}
+	f.wantStored(t, 0, 5000)
+	wantStatus(t, put("k", many), http.StatusNoContent)
+}
+
 // TestAttackASmallItemWithManyTexts checks that the vectors take their memory from the budget of
 // the request, and that there are no vectors without room for them.
 func TestAttackASmallItemWithManyTexts(t *testing.T) {
