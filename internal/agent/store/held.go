@@ -95,7 +95,7 @@ func (h *held) note(made *change, failed error) (units []*unit) {
 		h.remember(made, failed)
 	}
 	for _, at := range placesOf(made.key) {
-		if u, ok := h.units.Get(at); ok && failed == nil {
+		if u, ok := h.units.Peek(at); ok && failed == nil {
 			made.read()
 			units = append(units, u)
 		} else if ok {
@@ -187,15 +187,17 @@ func (h *held) end(u *unit, complete bool) {
 	h.making, h.since = nil, nil
 }
 
-// clear drops everything.
-func (h *held) clear() {
+// erased drops the units of a partition.
+func (h *held) erased(pk string) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.units.Clear()
-	h.spoiled = true
+	h.units.DropIf(func(at place) bool { return at.pk == pk })
+	if h.making != nil && h.making.pk == pk {
+		h.spoiled, h.since = true, nil
+	}
 }
 
 // row is an item of a unit.

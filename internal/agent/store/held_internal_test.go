@@ -101,3 +101,28 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 		}
 	}
 }
+
+// TestTheVectorsOfOtherDeploymentsStay when the items of a deployment are erased.
+func TestTheVectorsOfOtherDeploymentsStay(t *testing.T) {
+	t.Parallel()
+	s, put := holding(t, 1<<20)
+	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
+	fixtures.Must(t, err)
+	held := func(owner Owner) bool {
+		return s.held.get(keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{"n"}), near) != nil
+	}
+	for _, owner := range []Owner{ours, theirs} {
+		for i := range fewest {
+			put(owner, fmt.Sprint(i), 8)
+		}
+		_, _, err := s.Search(t.Context(), owner, Wanted{Below: []string{"n"}, Near: near})
+		fixtures.Must(t, err)
+	}
+	if !held(ours) || !held(theirs) {
+		t.Fatal("nothing is held")
+	}
+	fixtures.Must(t, s.Erase(t.Context(), ours.Workspace, ours.Deployment))
+	if held(ours) || !held(theirs) {
+		t.Errorf("held are ours: %v, theirs: %v", held(ours), held(theirs))
+	}
+}

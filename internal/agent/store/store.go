@@ -280,19 +280,19 @@ func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (b
 // Erase removes all items that a deployment has stored.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 	owner := Owner{workspace, deployment}
-	defer s.held.clear()
 	for first := ""; ; {
 		var err error
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
 			return err
 		}
-		lasting := int64(0)
-		err = table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), func(item *table.Item) bool {
+		lasting, partition := int64(0), keys.StorePartition(workspace, deployment, first)
+		err = table.Erase(ctx, s.table, partition, func(item *table.Item) bool {
 			if item.Expires.IsZero() { // the count of the other items ends with their month
 				lasting += item.Int(attrCounted)
 			}
 			return true
 		})
+		s.held.erased(partition.PK)
 		s.count(ctx, owner, Item{counted: lasting}, Item{}, s.now())
 		if err != nil {
 			return err

@@ -59,6 +59,16 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
+// Peek is Get without a use of the value.
+func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil {
+		return e.Value.(entry[K, V]).value, true
+	}
+	return value, false
+}
+
 // Make returns the value of a key. If there is none, it makes the value and puts it with about
 // that size. Callers that ask for one key at once all get the same value.
 func (c *Cache[K, V]) Make(key K, size int, value func() V) V {
@@ -80,13 +90,15 @@ func (c *Cache[K, V]) Drop(key K) {
 	c.drop(c.entries[key])
 }
 
-// Clear removes all values.
-func (c *Cache[K, V]) Clear() {
+// DropIf removes the values of the keys for which a function is true.
+func (c *Cache[K, V]) DropIf(drop func(K) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.entries)
-	c.used.Init()
-	c.size = 0
+	for key, e := range c.entries {
+		if drop(key) {
+			c.drop(e)
+		}
+	}
 }
 
 func (c *Cache[K, V]) drop(e *list.Element) {

@@ -27,6 +27,35 @@ func TestWhatIsUsedLastStays(t *testing.T) {
 	want(t, c, map[string]int{"d": 8}, "a")
 }
 
+// TestALookIsNoUse checks that Peek keeps no value in the cache.
+func TestALookIsNoUse(t *testing.T) {
+	t.Parallel()
+	c := lru.New[string, int](2)
+	c.Put("a", 1, 1)
+	c.Put("b", 2, 1)
+	if got, ok := c.Peek("a"); !ok || got != 1 {
+		t.Errorf("got %d, %v", got, ok)
+	}
+	if got, ok := c.Peek("c"); ok {
+		t.Errorf("got %d", got)
+	}
+	c.Put("c", 3, 1)
+	want(t, c, map[string]int{"b": 2, "c": 3}, "a")
+}
+
+// TestSomeAreDropped checks that their room is free again.
+func TestSomeAreDropped(t *testing.T) {
+	t.Parallel()
+	c := lru.New[string, int](3)
+	for i, key := range []string{"a1", "b1", "a2"} {
+		c.Put(key, i, 1)
+	}
+	c.DropIf(func(key string) bool { return key[0] == 'a' })
+	want(t, c, map[string]int{"b1": 1}, "a1", "a2")
+	c.Put("d", 4, 2)
+	want(t, c, map[string]int{"b1": 1, "d": 4})
+}
+
 // TestAllGetTheValueThatIsMadeFirst, however many callers ask for it at once.
 func TestAllGetTheValueThatIsMadeFirst(t *testing.T) {
 	t.Parallel()
