@@ -55,11 +55,8 @@ app.get("/after", (c: any) => {
   return c.text("answered");
 });
 app.get("/breaks", () => new Response(new ReadableStream({
-  async start(controller) {
-    controller.enqueue(new TextEncoder().encode("half"));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    controller.error(new Error("a mistake"));
-  },
+  start: (controller) => controller.enqueue(new TextEncoder().encode("half")),
+  pull: (controller) => controller.error(new Error("a mistake")),
 })));
 app.get("/throws", () => { throw new Error("a mistake"); });
 app.get("/throws/nothing", () => { throw undefined; });

@@ -207,7 +207,7 @@ test("an agent without authentication answers no question", async (t) => {
 });
 
 test("a question under way is answered after SIGTERM", async (t) => {
-  const slow = AUTH.replace('case "plain": return "plain";', 'case "plain": console.error("asked"); await new Promise((resolve) => setTimeout(resolve, 500)); return "plain";');
+  const slow = AUTH.replace('case "plain": return "plain";', 'case "plain": console.error("asked"); await new Promise((resolve) => process.once("SIGTERM", resolve)); return "plain";');
   const runtime = await Runtime.start(t, write({ ...files, "src/auth.ts": slow }), asked);
   const answer = runtime.post({ operation: "authenticate", request: { method: "GET", path: "/info", headers: { authorization: "plain" } } });
   await until("the question", () => runtime.stderr.includes("asked"));
