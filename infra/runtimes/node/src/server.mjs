@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import { PREFIX } from "./app.mjs";
@@ -14,6 +14,8 @@ import { storeOf } from "./store.mjs";
 const MAX_BODY_BYTES = 160 << 20;
 /** A comment so often, where there is nothing to say, shows proxies and the server that the agent is there. */
 const HEARTBEAT_MS = 15_000;
+/** How many seconds a signature's time may be from this clock. */
+const SIGNATURE_AGE = 300;
 /** How long running invocations may go on after a SIGTERM. */
 const DRAIN_MS = 10_000;
 /** How long what is stopped then may take to end. Code of the repository may never end. */
@@ -163,11 +165,19 @@ class Agent {
     }
   }
 
-  /** Digests are compared, so that the time it takes says nothing about the token, its length included. */
   #authorize(request, header) {
     if (this.#token === "") return;
-    const [got, want] = [request.headers[header] ?? "", `Bearer ${this.#token}`].map((text) => createHash("sha256").update(text).digest());
-    if (!timingSafeEqual(got, want)) throw new Refusal(401, "Unauthorized", "the bearer token is missing or wrong");
+    if (!isSame(request.headers[header] ?? "", `Bearer ${this.#token}`)) throw new Refusal(401, "Unauthorized", "the bearer token is missing or wrong");
+    const signature = request.headers["x-slipway-signature"];
+    if (signature !== undefined && !this.#isSigned(signature)) throw new Refusal(401, "Unauthorized", "the signature is wrong, or too old");
+  }
+
+  /** Whether the platform made the signature, and made it just now. */
+  #isSigned(signature) {
+    const pairs = Object.fromEntries(signature.split(",").map((pair) => /^([^=]*)=?(.*)$/.exec(pair).slice(1)));
+    const wanted = createHmac("sha256", this.#token).update(`${pairs.t ?? ""}.${pairs.n ?? ""}`, "latin1").digest("hex");
+    const isFresh = /^[0-9]+$/.test(pairs.t ?? "") && Math.abs(Date.now() / 1000 - Number(pairs.t)) <= SIGNATURE_AGE;
+    return isSame(pairs.v1 ?? "", wanted) && isFresh;
   }
 
   #isBusy() {
@@ -245,6 +255,12 @@ export class Outlet {
       response.on("close", done);
     });
   }
+}
+
+/** Digests are compared, so that the time it takes says nothing about the secret, its length included. */
+function isSame(got, want) {
+  const [one, other] = [got, want].map((text) => createHash("sha256").update(text).digest());
+  return timingSafeEqual(one, other);
 }
 
 async function readBody(request) {

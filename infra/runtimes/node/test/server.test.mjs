@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -6,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { json } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { eventsOf, named, project, run, Runtime, Thread, until } from "./runtime.mjs";
+import { eventsOf, named, project, run, Runtime, Thread, token, until } from "./runtime.mjs";
 
 const graphs = "graphs/framework.json";
 let runtime;
@@ -146,6 +147,20 @@ test("requests that are refused", async () => {
   assert.equal((await fetch(`${runtime.url}/nowhere`)).status, 404);
   assert.equal((await fetch(`${runtime.url}/invocations`)).status, 405);
   assert.deepEqual((await runtime.ping()).status, "Healthy");
+});
+
+test("the signature", async () => {
+  const status = async (header) => {
+    const response = await runtime.post(new Thread(runtime, "steps").invocation({ input: { log: [] } }), { headers: { "x-slipway-signature": header } });
+    await response.text();
+    return response.status;
+  };
+  const signed = (at, { nonce = "nonce", key = token } = {}) => `t=${at},n=${nonce},v1=${createHmac("sha256", key).update(`${at}.nonce`).digest("hex")}`;
+  const now = Math.floor(Date.now() / 1000);
+  for (const good of [signed(now), signed(now - 290), `${signed(now)},v2=x`]) assert.equal(await status(good), 200, good);
+  for (const bad of [signed(now, { nonce: "other" }), signed(now, { key: "another" }), signed(now - 310), signed(now + 310), signed("NaN"), signed(""), "nonsense", ""]) {
+    assert.equal(await status(bad), 401, bad);
+  }
 });
 
 test("without a token of its own the runtime takes every caller", async (t) => {
