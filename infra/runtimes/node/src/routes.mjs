@@ -2,7 +2,10 @@
 
 /** The first segments of the agent server's own paths. */
 const SERVED = ["a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];
-/** Middleware of Hono that the agent server's routes do not need: the agent server does the same work, or the work concerns the own routes only. */
+/**
+ * Middleware of Hono that the agent server's routes do not need: the agent server does the same work, or the work concerns the own routes only.
+ * It is known by the name of its function.
+ */
 const OWN_ROUTES_ONLY = /^(appendTrailingSlash|bodyLimit|compress|contextStorage|cors|etag|logger|poweredBy|prettyJSON|requestId|secureHeaders|timeout|timing|trimTrailingSlash)\d*$/;
 
 /**
