@@ -59,8 +59,10 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
 def _typed_dicts() -> Iterator[None]:
     """Pydantic has no schema for the TypedDict of the standard library before Python 3.12, because that one keeps too little for checking values. A schema
     that is only shown needs no more than it keeps. A release of pydantic that is made otherwise is left as it is."""
-    from pydantic._internal import _generate_schema
-
+    try:
+        from pydantic._internal import _generate_schema
+    except ImportError:
+        _generate_schema = None
     supports = getattr(_generate_schema, "_SUPPORTS_TYPEDDICT", True)
     if supports:
         yield

@@ -186,11 +186,16 @@ def test_the_description(tmp_path: Path) -> None:
         assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("module", ["typing", "typing_extensions"])
-def test_typed_dicts_have_schemas(tmp_path: Path, module: str) -> None:
+# What pydantic has before Python 3.12, and what a release of pydantic has that is made otherwise.
+OLD = "from pydantic._internal import _generate_schema\n_generate_schema._SUPPORTS_TYPEDDICT = False\n"
+OTHER = "import sys\nimport pydantic._internal\nsys.modules['pydantic._internal._generate_schema'] = None\ndel pydantic._internal._generate_schema\n"
+
+
+@pytest.mark.parametrize(("module", "pydantic"), [("typing", OLD), ("typing_extensions", ""), ("typing_extensions", OTHER)], ids=["old", "new", "other"])
+def test_typed_dicts_have_schemas(tmp_path: Path, module: str, pydantic: str) -> None:
     """The standard library's is not good enough for pydantic before Python 3.12, though many repositories use it."""
     write(tmp_path, "agent.py", f"from {module} import TypedDict\nfrom langgraph.graph import START, StateGraph\nclass Inner(TypedDict):\n    text: str\n"
-          "class State(TypedDict):\n    inner: Inner\ngraph = StateGraph(State).add_node('node', lambda s: s).add_edge(START, 'node').compile()\n", "./agent.py:graph")
+          "class State(TypedDict):\n    inner: Inner\ngraph = StateGraph(State).add_node('node', lambda s: s).add_edge(START, 'node').compile()\n" + pydantic, "./agent.py:graph")
     graph = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]
     for name in ("input_schema", "output_schema", "state_schema"):
         assert graph[name]["$defs"]["Inner"]["properties"]["text"]["type"] == "string"
