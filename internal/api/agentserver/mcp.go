@@ -171,7 +171,7 @@ func (r *toolRefusal) Error() string { return r.message() }
 func (r *toolRefusal) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 	maps.Copy(w.Header(), r.header)
 	w.WriteHeader(r.status)
-	_, err := w.Write(r.body.Bytes())
+	_, err := w.Write(r.body.Bytes()) //nolint:gosec // it is JSON, and its header says so
 	return err
 }
 

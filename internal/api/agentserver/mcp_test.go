@@ -65,7 +65,7 @@ func TestAssistantsAreTools(t *testing.T) {
 	}
 	spaced := f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": "a name with spaces"}).string("assistant_id")
 	posing := f.call(t, "POST", "/assistants", object{"graph_id": "agent", "name": spaced}).string("assistant_id")
-	want := append(twins, spaced, posing, "Ann", "agent", "weather")
+	want := slices.Concat(twins, []string{spaced, posing, "Ann", "agent", "weather"})
 	slices.Sort(want)
 	session := f.tools(t, f.key)
 	if diff := cmp.Diff(want, toolNames(t, session)); diff != "" {
