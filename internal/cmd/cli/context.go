@@ -192,8 +192,12 @@ func newContextRemove() *cobra.Command {
 func changeContext(ctx context.Context, name string, change func(*contexts) error) error {
 	return changeContexts(ctx, func(all *contexts) error {
 		if _, ok := all.Contexts[name]; !ok {
-			return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
+			return noContext(name)
 		}
 		return change(all)
 	})
+}
+
+func noContext(name string) error {
+	return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
 }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 	"golang.org/x/oauth2"
 
@@ -126,7 +124,7 @@ func chosenContext(all contexts, name string) (string, kept, error) {
 	}
 	found, ok := all.Contexts[name]
 	if !ok {
-		return "", kept{}, fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
+		return "", kept{}, noContext(name)
 	}
 	return name, found, nil
 }
@@ -162,8 +160,7 @@ func askPerson(cmd *cobra.Command, server string, issuer signin.Issuer, open boo
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "to sign in at %s, open %s and enter the code %s\n", issuer.URL, output.Plain(code.VerificationURI), output.Plain(code.UserCode))
 	if page := cmp.Or(code.VerificationURIComplete, code.VerificationURI); open && output.IsTerminal(cmd.ErrOrStderr()) && oidc.CheckPrivate(page) == nil {
-		browser.Stdout, browser.Stderr = io.Discard, io.Discard
-		_ = browser.OpenURL(page) // without a browser the person opens the address
+		_ = openBrowser(page) // without a browser the person opens the address
 	}
 	answer, err := await(ctx, config, code)
 	switch {

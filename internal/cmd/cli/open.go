@@ -16,9 +16,9 @@ import (
 )
 
 const openLong = `Open the console of the server in a browser, and sign in there. The server makes a code that is good once and for a
-minute; the browser exchanges the code for a session that may do what the API key may do, and that ends with the key. The API key itself stays
-here. After slipway login the address leads to the issuer instead. Without a browser on this machine, open the printed
-address on another one.`
+minute; the browser exchanges the code for a session that may do what the API key may do, and that ends with the key.
+The API key itself stays here. After slipway login the address leads to the issuer instead. Without a browser on this
+machine, open the printed address on another one.`
 
 func newOpen() *cobra.Command {
 	var where Where
@@ -45,8 +45,7 @@ func newOpen() *cobra.Command {
 			if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
 				return nil
 			}
-			browser.Stdout, browser.Stderr = io.Discard, io.Discard
-			if err := browser.OpenURL(made.URL); err != nil {
+			if err := openBrowser(made.URL); err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no browser could be started here; open the address above within a minute")
 			}
 			return nil
@@ -56,4 +55,10 @@ func newOpen() *cobra.Command {
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, and open no browser")
 	return cmd
+}
+
+// openBrowser opens an address in a browser, which may print nothing here.
+func openBrowser(address string) error {
+	browser.Stdout, browser.Stderr = io.Discard, io.Discard
+	return browser.OpenURL(address)
 }

@@ -1,6 +1,5 @@
-// Package client talks to a control plane and to the agent servers beside it, for programs of
-// a user, only over HTTP and with a
-// key or a session.
+// Package client talks to a control plane and to the agent servers beside it, for programs of a
+// user: only over HTTP, and with a key or a session.
 package client
 
 import (
