@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -37,10 +37,13 @@ func newHeld(t *testing.T, room int) *held {
 	return h
 }
 
-// change puts, deletes or reads a random item. Each tenth item is in a namespace below.
-func (h *held) change(t *testing.T, of int) {
+// randomOf returns random numbers, the same in each run of the test. They are for one goroutine.
+func randomOf(goroutine int) *rand.Rand { return rand.New(rand.NewPCG(1, uint64(goroutine))) }
+
+// change puts or deletes a random item. Each tenth item is in a namespace below.
+func (h *held) change(t *testing.T, random *rand.Rand, of int) error {
 	t.Helper()
-	number, namespace := rand.IntN(of), []string{"n"}
+	number, namespace := random.IntN(of), []string{"n"}
 	if number%10 == 0 {
 		namespace = []string{"n", "below"}
 	}
@@ -49,27 +52,26 @@ func (h *held) change(t *testing.T, of int) {
 		ttl = time.Minute
 	}
 	var v store.Vectors
-	switch rand.IntN(8) {
+	switch random.IntN(8) {
 	case 0:
-		fixtures.Must(t, h.holding.Delete(t.Context(), owner, namespace, key))
-		return
+		return h.holding.Delete(t.Context(), owner, namespace, key)
 	case 1: // without vectors
 	case 2:
 		v = vectors(t, "other", 3, 1, 2, 3)
 	case 3:
-		v = vectors(t, "s", 2, rand.Float32(), rand.Float32(), rand.Float32(), rand.Float32())
+		v = vectors(t, "s", 2, random.Float32(), random.Float32(), random.Float32(), random.Float32())
 	default:
-		v = vectors(t, "s", 2, rand.Float32()-0.5, rand.Float32()-0.5)
+		v = vectors(t, "s", 2, random.Float32()-0.5, random.Float32()-0.5)
 	}
-	fixtures.Must(t, h.holding.Put(t.Context(), owner, namespace, key, json.RawMessage(fmt.Sprintf(`{"n": %d}`, number%2)), ttl, v))
+	return h.holding.Put(t.Context(), owner, namespace, key, json.RawMessage(fmt.Sprintf(`{"n": %d}`, number%2)), ttl, v)
 }
 
 // same compares searches of both stores.
-func (h *held) same(t *testing.T) {
+func (h *held) same(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	odd, err := store.ParseFilter(json.RawMessage(`{"n": 1}`))
 	fixtures.Must(t, err)
-	query := vectors(t, "s", 2, rand.Float32(), rand.Float32())
+	query := vectors(t, "s", 2, random.Float32(), random.Float32())
 	for _, below := range [][]string{{"n"}, {"n", "below"}, {}} {
 		for _, filter := range []store.Filter{{}, odd} {
 			for _, window := range []table.Window{{Limit: 10}, {Offset: 700, Limit: 300}} {
@@ -100,20 +102,21 @@ func shown(items []store.Item) (all []string) {
 	return all
 }
 
-// TestWhatIsHeldIsWhatTheTableHas changes items at random, and compares searches with those of
+// TestHeldVectorsAreThoseOfTheTable changes items at random, and compares searches with those of
 // a store that holds nothing. Items also expire, and are renewed by searches.
-func TestWhatIsHeldIsWhatTheTableHas(t *testing.T) {
+func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	for name, room := range map[string]int{"all": 1 << 20, "some": 300_000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHeld(t, room)
+			random := randomOf(0)
 			for round := range 6 {
 				for range 700 {
-					h.change(t, 1800)
+					fixtures.Must(t, h.change(t, random, 1800))
 				}
 				h.passed.Add(int64(20 * time.Second))
-				h.same(t)
+				h.same(t, random)
 				if round%3 == 0 {
 					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: table.Window{Limit: 300}}
 					_, _, err := h.holding.Search(t.Context(), owner, query)
@@ -121,7 +124,7 @@ func TestWhatIsHeldIsWhatTheTableHas(t *testing.T) {
 				}
 			}
 			fixtures.Must(t, h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment))
-			h.same(t)
+			h.same(t, randomOf(0))
 		})
 	}
 }
@@ -131,25 +134,31 @@ func TestWhatIsHeldIsWhatTheTableHas(t *testing.T) {
 func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t, 1<<20)
+	random := randomOf(0)
 	for range 2000 {
-		h.change(t, 3000)
+		fixtures.Must(t, h.change(t, random, 3000))
 	}
-	for range 3 {
-		var work sync.WaitGroup
-		for range 4 {
-			work.Go(func() {
+	for round := range 3 {
+		var work errgroup.Group
+		for i := range 4 {
+			writes, searches := randomOf(1+8*round+2*i), randomOf(2+8*round+2*i)
+			work.Go(func() (err error) {
 				for range 200 {
-					h.change(t, 3000)
+					err = errors.Join(err, h.change(t, writes, 3000))
 				}
+				return err
 			})
-			work.Go(func() {
+			work.Go(func() (err error) {
 				for range 10 {
-					near(t, h.holding, vectors(t, "s", 2, 1, rand.Float32()), 10)
+					wanted := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, searches.Float32()), Window: table.Window{Limit: 10}}
+					_, _, failed := h.holding.Search(t.Context(), owner, wanted)
+					err = errors.Join(err, failed)
 				}
+				return err
 			})
 		}
-		work.Wait()
-		h.same(t)
+		fixtures.Must(t, work.Wait())
+		h.same(t, random)
 	}
 }
 
@@ -165,8 +174,8 @@ func TestLargeItemsOfWhatIsHeld(t *testing.T) {
 		v := vectors(t, "s", 2, float32(i), 1, 1, float32(-i))
 		fixtures.Must(t, h.holding.Put(t.Context(), owner, []string{"n"}, fmt.Sprint("large", i), value, 0, v))
 	}
-	h.same(t)
-	h.same(t)
+	h.same(t, randomOf(0))
+	h.same(t, randomOf(0))
 }
 
 // lossy is a table that makes a change and then says that it does not know whether it has.

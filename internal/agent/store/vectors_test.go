@@ -27,7 +27,7 @@ func vectors(t testing.TB, space string, dims int, numbers ...float32) store.Vec
 	}
 	v, err := store.NewVectors(space, dims, data)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err) // also in other goroutines than the test's
 	}
 	return v
 }
