@@ -8,7 +8,8 @@
 // An item may have vectors, which another program has made from its texts. They lie in an item
 // of their own, which only searches with a query read, and which is written, renewed and
 // removed in the transactions of their item. A search compares the query with the vectors of
-// every item below the namespace: the best cosine of an item's vectors is its score. Vectors
+// every item below the namespace: the best cosine of an item's vectors is its score. A process
+// that holds vectors reads only the items of the page, if there is no filter. Vectors
 // belong to a space, which is a model and a number of dimensions. Items that have no vectors
 // in the space of the query come last. Without vectors a query ranks nothing, as in the
 // framework's own store.

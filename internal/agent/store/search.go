@@ -49,7 +49,8 @@ func (w Wanted) Check() error {
 // fewer items than the caller asked for if they are large, but at least one. Items that are
 // not ranked, or have the same rank, are ordered by the time when they were put, newest first;
 // items that were put at the same moment are ordered by namespace and key. Search reads all
-// items below the namespace, and their vectors if there is a query.
+// items below the namespace, and their vectors if there is a query. A process that holds vectors
+// reads only the items of the page, if there is no filter.
 func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found []Item, total int, err error) {
 	if err := wanted.Check(); err != nil {
 		return nil, 0, err
@@ -157,7 +158,7 @@ func (s *Store) each(ctx context.Context, owner Owner, below []string, near *ran
 }
 
 // nextLabel returns the first label of the namespaces that follow the namespaces of another
-// label, "" if there are none.
+// label, "" if no namespaces follow.
 func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (string, error) {
 	query := keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after)
 	query.Limit = 1
