@@ -34,12 +34,16 @@ func (u *unit) score(r *ranker, items []*table.Item) {
 	}
 }
 
+// fewestRows is how many rows a processor compares at least: fewer rows take less time than
+// the start of another goroutine saves.
+const fewestRows = 1000
+
 // nearest returns the most similar rows, and the number of all rows whose items exist. It
 // compares the rows on all processors.
 func (u *unit) nearest(query []float32, now time.Time, most int) (best []hit, total int, err error) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	parts := slices.Collect(slices.Chunk(u.rows, max(fewest, len(u.rows)/runtime.GOMAXPROCS(0)+1)))
+	parts := slices.Collect(slices.Chunk(u.rows, max(fewestRows, len(u.rows)/runtime.GOMAXPROCS(0)+1)))
 	bests, totals := make([][]hit, len(parts)), make([]int, len(parts))
 	var work errgroup.Group
 	for i, rows := range parts {
@@ -99,9 +103,6 @@ func compareHits(a, b hit) int {
 	return cmp.Or(slices.Compare(pathA, pathB), cmp.Compare(keyA, keyB))
 }
 
-// readAtOnce is how many items of a page are read at a time, because each may be large.
-const readAtOnce = 16
-
 // nearest returns a page of the items of a unit.
 func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) (found []Item, total int, err error) {
 	best, total, err := near.unit.nearest(near.query, s.now(), window.Offset+window.Limit)
@@ -112,7 +113,7 @@ func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) 
 		s.held.units.Drop(near.unit.place)
 	}
 	size := 0
-	for some := range slices.Chunk(best[min(window.Offset, len(best)):], readAtOnce) {
+	for some := range slices.Chunk(best[min(window.Offset, len(best)):], table.ReadAtOnce) {
 		look := make([]table.Key, len(some))
 		for i, one := range some {
 			look[i] = one.key

@@ -22,8 +22,8 @@ type Sorting[T any] struct {
 	Window
 }
 
-// sortedAtOnce is how many items of a page are read at a time, because each may be large.
-const sortedAtOnce = 16
+// ReadAtOnce is how many items of a page are read at a time, because each may be large.
+const ReadAtOnce = 16
 
 // ranked is a match with its place in the order.
 type ranked[T any] struct {
@@ -102,7 +102,7 @@ func (r *ranking[T]) add(one ranked[T]) {
 // whole reads the items of a page.
 func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 	page, size := []T{}, 0
-	for some := range slices.Chunk(of, sortedAtOnce) {
+	for some := range slices.Chunk(of, ReadAtOnce) {
 		look := make([]Key, len(some))
 		for i, r := range some {
 			look[i] = r.key

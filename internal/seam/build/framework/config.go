@@ -180,7 +180,7 @@ func (p *parser) graphs() {
 		path, ok := graphPath(graphs[id])
 		if at := strings.LastIndexByte(path, ':'); !ok || at <= 0 || at == len(path)-1 {
 			p.problem(`graphs.%s: must be "path/to/file:variable"`, id)
-		} else if !filepath.IsLocal(filepath.Join(p.config.Dir, path[:at])) || filepath.IsAbs(path) {
+		} else if p.leaves(path[:at]) {
 			p.problem("graphs.%s: the path %q leaves the repository", id, path[:at])
 		} else {
 			p.config.files = append(p.config.files, filepath.Clean(path[:at]))

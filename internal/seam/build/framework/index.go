@@ -2,7 +2,6 @@ package framework
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -54,7 +53,7 @@ func (p *parser) embed(name string) {
 	switch file := name[:max(at, 0)]; {
 	case file == "" || at == len(name)-1:
 		p.problem(`store.index.embed: must be "path/to/file.py:function", or a provider and its model, as "openai:text-embedding-3-small"`)
-	case strings.HasSuffix(file, ".py") && (filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file))):
+	case strings.HasSuffix(file, ".py") && p.leaves(file):
 		p.problem("store.index.embed: the path %q leaves the repository", file)
 	}
 }

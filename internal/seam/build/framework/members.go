@@ -68,6 +68,12 @@ func (p *parser) member(fields map[string]json.RawMessage, path, name string, in
 	}
 }
 
+// leaves reports whether the path of a file, which the configuration file names, leaves the
+// repository.
+func (p *parser) leaves(file string) bool {
+	return filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file))
+}
+
 // variable reads a member that names a variable of the repository, "path/to/file:variable",
 // which the runtime of the graphs imports. It returns "" if the runtime cannot import it.
 func (p *parser) variable(member string, value json.RawMessage) string {
@@ -90,7 +96,7 @@ func (p *parser) variable(member string, value json.RawMessage) string {
 		p.problem("%s: only the platform's runtimes import it; a program with a start command has no such thing", member)
 	case language != p.config.Language:
 		p.problem("%s: the runtime of the graphs cannot import %q: the %s runtime hosts them", member, file, p.config.Language)
-	case filepath.IsAbs(file) || !filepath.IsLocal(filepath.Join(p.config.Dir, file)):
+	case p.leaves(file):
 		p.problem("%s: the path %q leaves the repository", member, file)
 	default:
 		return path
