@@ -133,9 +133,8 @@ type Config struct {
 	Disk     disk.Look
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
-	// Memory is the most bytes that the bodies of requests and the events of agents may take
-	// together; 0 stands for defaultMemory. The data that requests have read (readShare) and the
-	// vectors that the store holds (store.Held) come in addition.
+	// Memory is the most bytes of requests' bodies and agents' events, 0 for defaultMemory; read
+	// data (readShare) and held vectors (store.Held) come in addition.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
