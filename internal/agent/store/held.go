@@ -26,7 +26,7 @@ const growth = 4
 // in place of 2.6 s for 100,000 items, on all processors at once
 // (BenchmarkSearchBySimilarity). A search with a filter also reads the items.
 //
-// What is held is never stale: it is changed with each write of an item, in the order of the
+// Held vectors are never stale: they are changed with each write of an item, in the order of the
 // writes of the item. That is why only a process that alone writes the table may hold vectors.
 // A write of unknown outcome drops what it may have changed.
 type held struct {
@@ -143,7 +143,7 @@ func placesOf(key table.Key) (places []place) {
 	return places
 }
 
-// get returns the unit of a query, nil if there is none. A nil held has none.
+// get returns the unit of a query, nil if the unit is not held. A nil held has no units.
 func (h *held) get(query table.Query, near Vectors) *unit {
 	if h == nil || len(near.data) == 0 {
 		return nil
@@ -207,7 +207,7 @@ type row struct {
 	space string
 	// updated is when the item was put, expires when it ceases to exist.
 	updated, expires time.Time
-	// vectors has the item's vectors one after the other, nil if it has none. In a unit they
+	// vectors has the item's vectors one after the other, nil without vectors. In a unit they
 	// are of the unit's space.
 	vectors []float32
 }

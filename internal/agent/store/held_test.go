@@ -162,8 +162,8 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 	}
 }
 
-// TestLargeItemsOfWhatIsHeld has more bytes of items that a filter accepts than a search holds.
-func TestLargeItemsOfWhatIsHeld(t *testing.T) {
+// TestLargeItemsWithHeldVectors has more bytes of items that a filter accepts than a search holds.
+func TestLargeItemsWithHeldVectors(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t, 1<<20)
 	for i := range 1000 {
@@ -201,7 +201,7 @@ func TestAWriteOfUnknownOutcome(t *testing.T) {
 		put(t, s, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))
 	}
 	put(t, s, "best", vectors(t, "s", 2, 0, 1))
-	for range 2 { // the second search is one of what is held
+	for range 2 { // the second search reads held vectors
 		if got := near(t, s, vectors(t, "s", 2, 0, 1), 1); got != "best 1.00" {
 			t.Fatalf("got %s", got)
 		}

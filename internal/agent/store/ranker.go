@@ -17,8 +17,8 @@ type ranker struct {
 	near   Vectors
 	query  []float32
 	scores map[table.Key]float64
-	// unit holds the vectors of all items, nil if they are read. making is the unit that is
-	// made of them, nil if none is made.
+	// unit holds the vectors of all items, nil if the table is read. making is the unit that
+	// is made of the vectors that are read, nil if no unit is made.
 	unit, making *unit
 	// noted are the vectors of the page for the unit that is made, by the items' sort keys.
 	// They take notedSize bytes, which together with the unit's rows are never more than the
@@ -37,7 +37,8 @@ func (r *ranker) ranks(item *table.Item) bool {
 	return len(r.query) > 0 && item.Text(attrSpace) == r.near.space
 }
 
-// indexed returns the items that have vectors in the query's space, none if there is no query.
+// indexed returns the items that have vectors in the query's space. Without a query it returns no
+// items.
 func (r *ranker) indexed(items []*table.Item) (found []*table.Item) {
 	for _, item := range items {
 		if item != nil && r.ranks(item) {

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Vectors are the vectors of one item, or of one query, in a space. The zero value has none.
+// Vectors are the vectors of one item, or of one query, in a space. The zero value has no
+// vectors.
 type Vectors struct {
 	space string
 	dims  int

@@ -15,8 +15,8 @@ import (
 // put into the store, and the queries of searches. Without vectors, nothing is stored or
 // searched: a put that fails is a put that the client can repeat.
 
-// vectorsOf returns the vectors of an item, none if it is not indexed. index is the member of
-// that name of the request: false for no vectors, or the paths of the texts.
+// vectorsOf returns the vectors of an item. An item that is not indexed has no vectors. index is
+// the member of that name of the request: false for no vectors, or the paths of the texts.
 func (s server) vectorsOf(ctx context.Context, value, index json.RawMessage) (store.Vectors, error) {
 	asked := served(ctx).Settings.Index
 	if asked == nil || string(index) == "false" {
@@ -41,7 +41,7 @@ func (s server) vectorsOf(ctx context.Context, value, index json.RawMessage) (st
 	return readVectors(*asked, made.Items[0])
 }
 
-// vectorOf returns the vector of a query, none if items are not ranked.
+// vectorOf returns the vector of a query. If items are not ranked, it returns the zero value.
 func (s server) vectorOf(ctx context.Context, query string) (store.Vectors, error) {
 	asked := served(ctx).Settings.Index
 	if asked == nil || query == "" {

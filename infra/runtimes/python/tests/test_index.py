@@ -212,7 +212,7 @@ def test_an_item_that_is_nested_too_deeply(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", [{"items": 1}, {"items": [1]}, {"items": [{"value": 1}]}, {"items": [{"value": {}, "fields": [1]}]}, {"queries": [1]}])
-def test_what_is_no_question_is_refused(tmp_path: Path, texts: dict[str, Any]) -> None:
+def test_a_malformed_question_is_refused(tmp_path: Path, texts: dict[str, Any]) -> None:
     with indexed(tmp_path, embed="./embed.py:embed") as agent:
         assert ask(agent, **texts)[0] == 400
         assert agent.post({"operation": "embed"}).status == 400
