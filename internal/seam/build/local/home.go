@@ -96,7 +96,7 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 	dir = b.homeDir(entered)
 	b.homes.mu.Lock()
 	defer b.homes.mu.Unlock()
-	if err := makeHome(dir); err != nil {
+	if err := b.makeHome(dir); err != nil {
 		return "", err
 	}
 	if err := makeDirs(b.keptOf(workspace)); err != nil {
@@ -109,14 +109,26 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 // makeHome makes a home if it is not there yet, with the settings of tools that would disturb each
 // other. Two builds of a workspace may run at a time, and two yarns of the first generation spoil
 // their cache if they both fill it: one of them waits. Other tools do not read these settings.
-func makeHome(dir string) error {
+//
+// The home appears with its settings or not at all, because nothing is added to a home that is
+// there: its files belong to builds.
+func (b *Builder) makeHome(dir string) error {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := makeDirs(dir); err != nil {
+	if err := makeDirs(filepath.Dir(dir), b.erasedDir()); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, ".yarnrc"), fmt.Appendf(nil, "--mutex %q\n", "file:"+filepath.Join(dir, ".yarn-mutex")))
+	// What a server that breaks off leaves here, the next one erases.
+	made, err := os.MkdirTemp(b.erasedDir(), "")
+	if err != nil {
+		return err
+	}
+	settings := fmt.Appendf(nil, "--mutex %q\n", "file:"+filepath.Join(dir, ".yarn-mutex"))
+	if err := replaceFile(filepath.Join(made, ".yarnrc"), settings); err != nil {
+		return errors.Join(err, os.RemoveAll(made))
+	}
+	return os.Rename(made, dir)
 }
 
 // leaveHome notes that a build is gone, and erases the homes that have not been used for long.

@@ -90,6 +90,26 @@ func TestYarnsOfAWorkspaceWaitForEachOther(t *testing.T) {
 	m.build(t, again)
 }
 
+// TestAHomeIsNeverThereWithoutItsSettings checks that a home whose making fails is made by the next
+// build.
+func TestAHomeIsNeverThereWithoutItsSettings(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -q "^--mutex" ~/.yarnrc`)}).URL())
+	erased := filepath.Join(m.cfg.Dir, "erased")
+	must(t, os.RemoveAll(erased))
+	must(t, os.WriteFile(erased, nil, 0o600))
+	m.start(t, spec)
+	if result, err := m.Await(t.Context(), spec.Revision); err == nil {
+		t.Errorf("a build without a home is %s", result.State)
+	}
+	wantThere(t, false, m.home(spec.Workspace, "1"))
+	must(t, os.Remove(erased))
+	again := buildtest.NewSpec(spec.RepoURL)
+	again.Workspace = spec.Workspace
+	m.build(t, again)
+}
+
 func TestAHomeThatIsTooLargeGetsNoMoreBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.HomeMB, c.DiskMB = 1, 8 })
