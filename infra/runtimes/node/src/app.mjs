@@ -12,7 +12,7 @@ import { middlewareOf, routesOf } from "./routes.mjs";
 export const PREFIX = "/app";
 /** Headers that begin so are the platform's. */
 const OWN = "x-slipway-";
-/** Headers of one connection, which is another one than the client's. */
+/** Headers that concern one connection only. The agent server's connection to this process is not the client's connection to the agent server. */
 const OF_CONNECTION = ["connection", "keep-alive", "transfer-encoding"];
 
 /** Whatever has fetch(request), such as an application of Hono. */

@@ -167,7 +167,7 @@ test("bodies are streamed both ways", async () => {
   assert.equal(await text(response), "two");
 });
 
-test("a body that is not read to its end keeps no connection", async (t) => {
+test("a connection takes the next request although a body was not read to its end", async (t) => {
   const { hostname, port } = new URL(served.url);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
