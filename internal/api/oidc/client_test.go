@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// TestAttackAnIssuerLeadsElsewhere has an issuer that redirects the request with the code of a person
-// to a third party, and a request for keys to an address without encryption.
+// TestAttackAnIssuerLeadsElsewhere has an issuer that redirects the request with the code of a
+// person to a third party, and a request for keys to an address without encryption.
 func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -40,8 +40,8 @@ func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// TestAttackAnIssuerNamesThisMachine has an issuer that is asked by https, and that names an address
-// of this machine to which secrets would be sent.
+// TestAttackAnIssuerNamesThisMachine has an issuer that is asked by https, and that names an
+// address of this machine to which secrets would be sent.
 func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
 	t.Parallel()
 	var address string
@@ -60,8 +60,8 @@ func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
 	}
 }
 
-// TestWhatAnIssuerAnswers tells a code that the issuer refuses from an issuer that does not work. The
-// log learns the cause, and no body, which may have secrets.
+// TestWhatAnIssuerAnswers tells a code that the issuer refuses from an issuer that does not work.
+// The log learns the cause, and no body, which may have secrets.
 func TestWhatAnIssuerAnswers(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()

@@ -28,7 +28,8 @@ func (f *fixture) wantRefused(t *testing.T, what, reason string, callback *url.U
 	}
 }
 
-// TestAttackTheStateIsForged ends a sign-in that another browser has begun, or that no browser has begun.
+// TestAttackTheStateIsForged ends a sign-in that another browser has begun, or that no browser has
+// begun.
 func TestAttackTheStateIsForged(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

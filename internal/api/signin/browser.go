@@ -28,8 +28,8 @@ const (
 // of requests, so one such redirect must do.
 const moved = "moved"
 
-// begin sends a browser to the issuer. The issuer sends the browser back to the server's own address,
-// so the browser must have its cookie from there.
+// begin sends a browser to the issuer. The issuer sends the browser back to the server's own
+// address, so the browser must have its cookie from there.
 func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
 	named := r.URL.Query().Get("workspace")
 	if strings.ContainsFunc(named, isNoName) {

@@ -9,9 +9,9 @@
 // /sign-in/callback (the authorization code flow with PKCE). The secrets of the sign-in are in a
 // cookie of this browser meanwhile. The callback leads to the console with a code in the fragment
 // of the address, which the page exchanges for a session in the same way as a code of `slipway
-// open`. A second cookie binds the code to this browser, so that nobody can sign other people in to
-// an account of their own by a link. All addresses to which this package leads a browser are of the issuer and of the console;
-// no request can name another one.
+// open`. A second cookie binds the code to this browser, so that nobody can sign other people in
+// to an account of their own by a link. All addresses to which this package leads a browser are of
+// the issuer and of the console; no request can name another one.
 //
 // The command line gets the person's token from the issuer itself, by the device flow (RFC 8628),
 // and exchanges the token here for a session (POST /sign-in/token). GET /sign-in tells it, and the

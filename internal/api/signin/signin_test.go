@@ -74,8 +74,8 @@ func TestSeveralSignInsOfABrowser(t *testing.T) {
 	f.open(t, f.end(t, first, both))
 }
 
-// TestASignInAtAnotherHost begins a sign-in at another name of the server, whose cookie the callback
-// would not get.
+// TestASignInAtAnotherHost begins a sign-in at another name of the server, whose cookie the
+// callback would not get.
 func TestASignInAtAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

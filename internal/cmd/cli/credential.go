@@ -33,8 +33,8 @@ const (
 	issuerLimit = 30 * time.Second
 )
 
-// issuers is the client for requests to issuers. It follows no redirect, which could lead the secrets
-// of a request to any address.
+// issuers is the client for requests to issuers. It follows no redirect, which could lead the
+// secrets of a request to any address.
 var issuers = &http.Client{
 	Timeout: issuerLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -60,8 +60,8 @@ type credential struct {
 // errNoKeyring says that the user wants no keyring.
 var errNoKeyring = errors.New("$" + noKeyring + " is set")
 
-// entry is the user of a context's entry in the keyring. A file of contexts in another directory may
-// have the same name for another server.
+// entry is the user of a context's entry in the keyring. A file of contexts in another directory
+// may have the same name for another server.
 func entry(name, server string) string { return name + " " + server }
 
 // read returns the credential of the context with the given name.
@@ -211,8 +211,8 @@ func keepLogin(all *contexts, name string, c credential, notes io.Writer) error 
 	return sayKept(notes, refused)
 }
 
-// discover reads the addresses of the issuer that a server names. The context that it returns makes the library send
-// requests with a limit of time.
+// discover reads the addresses of the issuer that a server names. The context that it returns
+// makes the library send requests with a limit of time.
 func discover(ctx context.Context, server, issuer string) (oidc.Endpoints, context.Context, error) {
 	if err := oidc.CheckLocal(server, issuer); err != nil {
 		return oidc.Endpoints{}, ctx, err
@@ -292,8 +292,8 @@ func (e *ended) end(ctx context.Context, next *login) error {
 	return errors.Join(append(errs, post(ctx, at.Revocation, form))...)
 }
 
-// endEarlier ends the sign-in that a command has taken from a context. The command has done its work
-// even if that fails.
+// endEarlier ends the sign-in that a command has taken from a context. The command has done its
+// work even if that fails.
 func (e *ended) endEarlier(cmd *cobra.Command, next *login) {
 	if err := e.end(cmd.Context(), next); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the sign-in at %s is forgotten here, but: %v\n", e.URL, err)

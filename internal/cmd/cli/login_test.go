@@ -39,6 +39,7 @@ func execute(t *testing.T, cmd *cobra.Command, args ...string) (string, error) {
 // TestASignInInTheKeyring signs in where the operating system has a keyring: no file holds a
 // secret, and the sign-out and the removal of the context empty the keyring.
 func TestASignInInTheKeyring(t *testing.T) {
+	t.Setenv(noKeyring, "")
 	config, address, issuer := setUpLogin(t)
 	go func() {
 		for {
@@ -80,14 +81,14 @@ func TestASignInInTheKeyring(t *testing.T) {
 	}
 }
 
-// setUpLogin gives the test a keyring, a directory of configurations, and a server with an issuer.
+// setUpLogin gives a test that has switched the keyring on a keyring of its own, a directory of
+// configurations, and a server with an issuer.
 func setUpLogin(t *testing.T) (config, address string, issuer *oidctest.Issuer) {
 	t.Helper()
 	keyring.MockInit()
 	config = t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", config)
 	t.Setenv("HOME", config)
-	t.Setenv(noKeyring, "")
 	issuer = oidctest.New(t)
 	issuer.SetPerson(map[string]any{"sub": "1", "email": "ann@example.test", "email_verified": true})
 	return config, serveWith(t, issuer), issuer
@@ -96,6 +97,7 @@ func setUpLogin(t *testing.T) (config, address string, issuer *oidctest.Issuer) 
 // TestALoginWaitsWhileContextsChange changes the contexts while a person signs in, and removes the
 // sign-in while a command renews it.
 func TestALoginWaitsWhileContextsChange(t *testing.T) {
+	t.Setenv(noKeyring, "")
 	_, address, issuer := setUpLogin(t)
 	done := make(chan error, 1)
 	go func() {
@@ -128,9 +130,10 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 	}
 }
 
-// TestAKeyringThatDoesNotWork keeps a session in the file where the keyring refuses it, says so once,
-// and leaves nothing in the keyring.
+// TestAKeyringThatDoesNotWork keeps a session in the file where the keyring refuses it, says so
+// once, and leaves nothing in the keyring.
 func TestAKeyringThatDoesNotWork(t *testing.T) {
+	t.Setenv(noKeyring, "")
 	config, address, issuer := setUpLogin(t)
 	go func() { issuer.Approve(<-issuer.Shown()) }()
 	if text, err := execute(t, newLogin(), "--url", address, "--context", "team"); err != nil || strings.Contains(text, "keyring") {

@@ -136,8 +136,8 @@ func (s *Store) Grant(ctx context.Context, p Person) (token string, expires time
 }
 
 // Open exchanges a code for a new session. A code that is unknown, used or expired is a
-// fault.Unauthorized, and so are a code of a person with another binder, and a code whose API key or
-// member is no longer valid.
+// fault.Unauthorized, and so are a code of a person with another binder, and a code whose API key
+// or member is no longer valid.
 func (s *Store) Open(ctx context.Context, code, binder string) (c Credentials, err error) {
 	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: sign in, or run `slipway open`, again.", CodeLife)
 	at := keys.SignInCode(hash(code))
