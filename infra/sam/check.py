@@ -43,10 +43,12 @@ def streaming_paths():
     for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
         document = yaml.safe_load((documents / f"{name}.yaml").read_text(encoding="utf-8"))
         for path, item in document["paths"].items():
-            for good in (item[m].get("responses", {}).get("200", {}) for m in METHODS if m in item):
+            for operation in (item[m] for m in METHODS if m in item):
+                good = operation.get("responses", {}).get("200", {})
                 if "$ref" in good:
                     good = document["components"]["responses"][good["$ref"].rpartition("/")[2]]
-                if "Location" in good.get("headers", {}) or "text/event-stream" in good.get("content", {}):
+                calls = "Tools" in operation["tags"]  # the call of a tool takes as long as its run
+                if calls or "Location" in good.get("headers", {}) or "text/event-stream" in good.get("content", {}):
                     found.update(base + path for base in bases)
     return found
 
