@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,8 +80,10 @@ func TestAUnitThatGrowsIsCounted(t *testing.T) {
 // TestAUnitOfItemsThatHaveExpired checks that it is dropped.
 func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
+	var passed atomic.Int64
+	clock := func() time.Time {
+		return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Load()))
+	}
 	s := New(testtable.Open(t, clock), clock).Hold(1 << 20)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
 	fixtures.Must(t, err)
@@ -93,7 +96,7 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 		total  int
 		held   bool
 	}{{0, fewest, true}, {90 * time.Second, 667, true}, {time.Minute, 334, false}} {
-		now = now.Add(c.passed)
+		passed.Add(int64(c.passed))
 		_, total, err := s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
 		fixtures.Must(t, err)
 		if held := s.held.get(at, near) != nil; total != c.total || held != c.held {
