@@ -10,9 +10,11 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -169,6 +171,11 @@ func (r *toolRefusal) Error() string { return r.message() }
 // VisitSendMCPMessageResponse implements SendMCPMessageResponseObject: the client gets the
 // refusal as it is.
 func (r *toolRefusal) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	return r.copyTo(w)
+}
+
+// copyTo writes the answer to a client.
+func (r *recording) copyTo(w http.ResponseWriter) error {
 	maps.Copy(w.Header(), r.header)
 	w.WriteHeader(r.status)
 	_, err := w.Write(r.body.Bytes()) //nolint:gosec // it is JSON, and its header says so
@@ -181,14 +188,22 @@ type mcpAnswer struct {
 	offers  *mcp.Server
 }
 
-// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. The credentials of each
-// request protect the server from pages of other origins and from other names of this host, so
-// the package's own protection, which knows no proxies, is off.
+// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. A message that the
+// protocol's server refuses is refused as any other bad request. The credentials of each request
+// protect the server from pages of other origins and from other names of this host, so the
+// package's own protection, which knows no proxies, is off.
 func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	var answer recording
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
-	}).ServeHTTP(w, a.request)
-	return nil
+	}).ServeHTTP(&answer, a.request)
+	if answer.status >= http.StatusBadRequest {
+		if !json.Valid(answer.body.Bytes()) {
+			return fault.New(fault.Invalid, "The message cannot be used: %s.", strings.TrimSpace(answer.body.String()))
+		}
+		answer.status = http.StatusOK // an error of the protocol is an answer to its request
+	}
+	return answer.copyTo(w)
 }
 
 // said returns a result of a tool.

@@ -125,6 +125,12 @@ func TestAttackToolsOfOthers(t *testing.T) {
 	if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, "runs:create") {
 		t.Errorf("a viewer gets %+v", answer)
 	}
+	for _, message := range []object{{"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": nil, "method": ""}, {"jsonrpc": "2.0", "id": 1, "method": "x", "params": object{}}} {
+		answer := f.call(t, "POST", "/mcp", message)
+		if detail, isText := answer.member("detail").(string); message["method"] != "x" && (answer.StatusCode != http.StatusBadRequest || !isText || detail == "") {
+			t.Errorf("%v: got %d %s", message, answer.StatusCode, answer.text)
+		}
+	}
 	wantStatus(t, f.call(t, "GET", "/mcp", nil), http.StatusMethodNotAllowed)
 	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusUnprocessableEntity)
 }
