@@ -8,7 +8,7 @@ import "testing"
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"/srv/data/builds/1/src/graph.py has no variable":                                 "R: graph.py has no variable",
+		"/srv/data/builds/1/src/graph.py has no variable":                                  "R: graph.py has no variable",
 		"error: Failed to fetch: https://packages.example.com/simple/x/":                   "R: error: Failed to fetch:",
 		"No such file: /usr/local/lib/python3.12/os.py":                                    "R: No such file:",
 		"<object at 0x7f00aa11bb22> is | no graph":                                         "R: <object at > is / no graph",
