@@ -163,7 +163,7 @@ func TestBuildCommandHasACleanEnvironment(t *testing.T) {
 		got[name] = value
 	}
 	want := map[string]string{
-		"PATH": os.Getenv("PATH"), "GOFLAGS": "-mod=mod", "CI": "true",
+		"PATH": os.Getenv("PATH"), "GOFLAGS": "-mod=mod -buildvcs=false", "CI": "true",
 		"HOME":   filepath.Join(m.cfg.Dir, "cache", spec.Workspace, "1"),
 		"TMPDIR": filepath.Join(m.cfg.Dir, "revisions", spec.Revision, "tmp"),
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -133,7 +134,9 @@ func (j *job) environment(s step) []string {
 	for i, variable := range variables {
 		variables[i] = build.WithoutCredentials(variable)
 	}
-	return append(variables, "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
+	// The data directory may lie in a repository, whose state Go would try to read.
+	flags := "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false")
+	return append(variables, flags, "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
 // outcome is the exit of a command and its last output.
