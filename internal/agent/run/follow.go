@@ -61,15 +61,17 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 	f := follower{Store: s, ref: ref, emit: emit}
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
-	t, err := s.threads.Get(ctx, ref)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err == nil {
-		err = f.find(ctx, t.Lock, from)
-	}
-	if err != nil {
-		return err
+	if from.Position > 0 {
+		t, err := s.threads.Get(ctx, ref)
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err == nil {
+			err = f.find(ctx, t.Lock, from)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return f.all(ctx, w)
 }

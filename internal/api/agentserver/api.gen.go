@@ -1047,7 +1047,8 @@ type StoreItem struct {
 	Key       string   `json:"key"`
 	Namespace []string `json:"namespace"`
 
-	// Score The similarity of the item to `query`, the cosine of their vectors; null if the item was not ranked.
+	// Score The similarity of the item to `query`, the cosine of their vectors;
+	// null if the item was not ranked.
 	Score     *float64        `json:"score"`
 	UpdatedAt string          `json:"updated_at"`
 	Value     json.RawMessage `json:"value"`
@@ -1070,8 +1071,10 @@ type StoreItemOrNone struct {
 
 // StoreItemPut defines model for StoreItemPut.
 type StoreItemPut struct {
-	// Index False to store the item without vectors, or the paths of the texts to embed (`text`, `of.name`, `parts[*].text`; `$` is the whole value). Otherwise the fields
-	// of `store.index` in the configuration file are embedded. Without `store.index` nothing is embedded.
+	// Index False to store the item without vectors, or the paths of the texts to embed
+	// (`text`, `of.name`, `parts[*].text`; `$` is the whole value). Otherwise the fields of
+	// `store.index` in the configuration file are embedded. Without `store.index` nothing
+	// is embedded.
 	Index     json.RawMessage `json:"index,omitempty"`
 	Key       string          `json:"key"`
 	Namespace []string        `json:"namespace"`
@@ -1108,8 +1111,10 @@ type StoreSearch struct {
 	NamespacePrefix []string        `json:"namespace_prefix,omitempty"`
 	Offset          *int            `json:"offset,omitempty"`
 
-	// Query Ranks the items by their similarity to this text, if the configuration file has `store.index`. Items without vectors come last, also items that were put under
-	// another model or number of dimensions, until they are put again. Without `store.index` nothing is ranked.
+	// Query Ranks the items by their similarity to this text, if the configuration file has
+	// `store.index`. Items without vectors come last, also items that were put under another
+	// model or number of dimensions, until they are put again. Without `store.index` nothing
+	// is ranked.
 	Query      *string `json:"query,omitempty"`
 	RefreshTTL *bool   `json:"refresh_ttl,omitempty"`
 }

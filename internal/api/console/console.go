@@ -57,9 +57,9 @@ func Register(mux *web.Mux, config Config) {
 	toConsole := http.RedirectHandler("/console/", http.StatusTemporaryRedirect)
 	mux.Handle("GET /{$}", toConsole)
 	mux.Handle("GET /console", toConsole)
-	mux.Handle("POST /console/codes", c.handler(c.makeCode))
-	mux.Handle("POST /console/session", c.handler(c.open))
-	mux.Handle("DELETE /console/session", c.handler(c.close))
+	mux.Handle("POST /console/codes", mux.Answering(c.makeCode))
+	mux.Handle("POST /console/session", mux.Answering(c.open))
+	mux.Handle("DELETE /console/session", mux.Answering(c.close))
 	for name, file := range files() {
 		mux.Handle("GET /console/"+name, web.Serve(func() web.File { return file }))
 	}
@@ -91,17 +91,6 @@ type console struct {
 	Config
 
 	mux *web.Mux
-}
-
-// handler makes a handler of a function; an error that the function returns becomes the
-// answer.
-func (c console) handler(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", web.NoStore)
-		if err := serve(w, r); err != nil {
-			c.mux.Error(w, r, err)
-		}
-	})
 }
 
 // code is the answer to POST /console/codes.

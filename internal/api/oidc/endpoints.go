@@ -20,8 +20,8 @@ type Endpoints struct {
 	Keys   string
 	// Revocation ends a token (RFC 7009); "" if the issuer cannot do so.
 	Revocation string
-	// Lasting are the scopes with which the issuer gives refresh tokens. Some issuers know none:
-	// they always give them.
+	// Lasting are the scopes with which the issuer gives refresh tokens. Some issuers know no such
+	// scopes: they always give refresh tokens.
 	Lasting []string
 }
 
@@ -54,8 +54,8 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Endpoint
 }
 
 // CheckPrivate refuses the issuer if others could change a request to one of its addresses on the
-// way. An issuer that is asked by https may not name addresses of this machine: whoever names the
-// issuer would have a browser or the command line send forms there.
+// way. An issuer that is asked by https may not name addresses of this machine: the server that
+// names the issuer could otherwise make a browser or the command line send forms there.
 func (e Endpoints) CheckPrivate() error {
 	for _, address := range []string{e.AuthURL, e.TokenURL, e.DeviceAuthURL, e.Revocation} {
 		if address == "" {

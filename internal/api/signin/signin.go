@@ -11,7 +11,7 @@
 // of the address, which the page exchanges for a session in the same way as a code of `slipway
 // open`. A second cookie binds the code to this browser, so that nobody can sign other people in
 // to an account of their own by a link. All addresses to which this package leads a browser are of
-// the issuer and of the console; no request can name another one.
+// the issuer and of the console; no request can name any other address.
 //
 // The command line gets the person's token from the issuer itself, by the device flow (RFC 8628),
 // and exchanges the token here for a session (POST /sign-in/token). GET /sign-in tells it, and the
@@ -57,31 +57,21 @@ type Config struct {
 // before can only be ended.
 func Register(mux *web.Mux, config Config) {
 	s := signIn{config, mux}
-	mux.Handle("GET "+Path, s.handler(s.offer))
-	mux.Handle("DELETE "+TokenPath, s.handler(s.revoke))
+	mux.Handle("GET "+Path, mux.Answering(s.offer))
+	mux.Handle("DELETE "+TokenPath, mux.Answering(s.revoke))
 	if config.Client == nil {
 		return
 	}
-	mux.Handle("GET "+BrowserPath, s.handler(s.begin))
-	mux.Handle("GET "+callbackPath, s.handler(s.end))
-	mux.Handle("HEAD "+callbackPath, s.handler(s.look))
-	mux.Handle("POST "+TokenPath, s.handler(s.exchange))
+	mux.Handle("GET "+BrowserPath, mux.Answering(s.begin))
+	mux.Handle("GET "+callbackPath, mux.Answering(s.end))
+	mux.Handle("HEAD "+callbackPath, mux.Answering(s.look))
+	mux.Handle("POST "+TokenPath, mux.Answering(s.exchange))
 }
 
 type signIn struct {
 	Config
 
 	mux *web.Mux
-}
-
-// handler makes a handler of a function; an error that the function returns becomes the answer.
-func (s signIn) handler(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", web.NoStore)
-		if err := serve(w, r); err != nil {
-			s.mux.Error(w, r, err)
-		}
-	})
 }
 
 // Offer is the answer to GET /sign-in.
@@ -112,7 +102,7 @@ type Wanted struct {
 	// Token is the person's ID token.
 	Token string `json:"id_token"`
 	// Workspace is the id or the name of the workspace; it may be empty if the person is a member
-	// of one only.
+	// of only one workspace.
 	Workspace string `json:"workspace,omitempty"`
 }
 

@@ -57,6 +57,17 @@ func (m *Mux) Handle(pattern string, handler http.Handler) {
 	m.routes.Handle(pattern, handler)
 }
 
+// Answering makes a handler of a function. An error that the function returns becomes the answer.
+// Clients do not store the answers.
+func (m *Mux) Answering(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(headerCacheControl, NoStore)
+		if err := serve(w, r); err != nil {
+			m.Error(w, r, err)
+		}
+	})
+}
+
 // Otherwise adds a handler for the requests below a pattern that no other route takes. The
 // handler reports whether it has answered; a request that it leaves alone is answered as if no
 // route took it.

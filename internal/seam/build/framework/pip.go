@@ -22,6 +22,10 @@ var pipSettings = map[string]struct{ variable, between string }{
 	"retries":         {"UV_HTTP_RETRIES", ""},
 }
 
+// pipSections are the sections of the file that are read. The settings of a later section replace
+// the settings of an earlier section, wherever the sections stand in the file.
+var pipSections = []string{"global", "install"}
+
 // pipNeedless are settings of pip that ask for nothing that this platform does otherwise.
 var pipNeedless = []string{"cache-dir", "disable-pip-version-check", "no-cache-dir", "no-color", "no-input", "progress-bar", "quiet", "root-user-action", "verbose"}
 
@@ -32,7 +36,7 @@ func (p *parser) pipFile() {
 	if !asks(p.fields["pip_config_file"]) {
 		return
 	}
-	if json.Unmarshal(p.fields["pip_config_file"], &name) != nil || filepath.IsAbs(name) || !filepath.IsLocal(filepath.Join(p.config.Dir, name)) {
+	if json.Unmarshal(p.fields["pip_config_file"], &name) != nil || p.leaves(name) {
 		p.problem(`pip_config_file: must be the path of a file in the repository, as "pip.conf"`)
 		return
 	}
@@ -46,12 +50,14 @@ func (p *parser) pipFile() {
 		p.problem("pip_config_file: %q is not a file of settings: %v", name, err)
 		return
 	}
-	settings := map[string]string{}
 	for _, section := range file.Sections() {
-		if section.Name() != "global" && section.Name() != "install" && len(section.Keys()) > 0 {
+		if !slices.Contains(pipSections, section.Name()) && len(section.Keys()) > 0 {
 			p.problem("pip_config_file: settings of pip must be in the section global or install, not in %.40q", section.Name())
 		}
-		for _, key := range section.Keys() { // those of install come after those of global, which they replace
+	}
+	settings := map[string]string{}
+	for _, name := range pipSections {
+		for _, key := range file.Section(name).Keys() {
 			settings[strings.ReplaceAll(key.Name(), "_", "-")] = key.Value()
 		}
 	}

@@ -18,9 +18,6 @@ func withPip(text string) map[string]string {
 func TestSettingsOfPip(t *testing.T) {
 	t.Parallel()
 	config, err := framework.Read(tree(t, withPip(`
-[global]
-timeout = 30
-index-url = https://first.example.com/simple
 [install]
 index_url = https://packages.example.com/simple
 extra-index-url =
@@ -29,6 +26,9 @@ extra-index-url =
 find-links = https://files.example.com
 trusted-host = one.example.com
 no-cache-dir = true
+[global]
+timeout = 30
+index-url = https://first.example.com/simple
 `)), "")
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +38,29 @@ no-cache-dir = true
 		"UV_DEFAULT_INDEX=https://packages.example.com/simple", "UV_HTTP_TIMEOUT=30", "UV_INSECURE_HOST=one.example.com", "UV_INDEX_STRATEGY=unsafe-best-match",
 	}, config.Pip); diff != "" {
 		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+}
+
+// TestSettingsOfPipMayNameFiles checks that dependencies with such settings are installed where the
+// whole repository is: find-links may name its files.
+func TestSettingsOfPipMayNameFiles(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, withPip("[install]\nfind-links = wheels\n"))
+	config, err := framework.Read(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	environment, err := config.Environment(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := environment.Manifests(root); files != nil || err != nil {
+		t.Errorf("the dependencies follow from %q alone, %v", files, err)
 	}
 }
 

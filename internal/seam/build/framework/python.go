@@ -118,7 +118,7 @@ var (
 // Manifests returns the files that determine the resolution of the environment. It returns nil
 // if other files may matter, too: for example, if a package's own code makes its metadata.
 func (e Environment) Manifests(root *os.Root) ([]string, error) {
-	if e.hasSettings(root) {
+	if e.hasSettings(root) || len(e.Pip) > 0 {
 		return nil, nil
 	}
 	files := append([]string{}, e.Inputs...)

@@ -135,7 +135,7 @@ func (j *job) environment(s step) []string {
 		variables[i] = build.WithoutCredentials(variable)
 	}
 	// The data directory may lie in a repository, whose state Go would try to read.
-	flags := "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false")
+	flags := build.WithoutCredentials("GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
 	return append(variables, flags, "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
