@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
+# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium), network and deploy (SAM, Python).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
 .PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
-.PHONY: bench bench-lambda lint generate verify rehearse release deploy clean
+.PHONY: bench bench-lambda lint generate verify rehearse release network deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -212,7 +212,8 @@ rehearse: build functions ## create, use, update and delete the stack on LocalSt
 	sh infra/rehearsal/setup.sh
 	@mkdir -p build
 	.tools/sam/bin/python infra/sam/transform.py template.yaml >build/translated.json
-	.tools/localstack/bin/python infra/rehearsal/rehearse.py build/translated.json
+	.tools/sam/bin/python infra/sam/transform.py infra/network.yaml >build/network.json
+	.tools/localstack/bin/python infra/rehearsal/rehearse.py build/translated.json build/network.json
 
 SBOM := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
 RELEASED := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
@@ -231,13 +232,21 @@ release: ## write static binaries for Linux and macOS, checksums, an SBOM and wh
 		docker build --quiet --build-arg TARGETARCH=$(shell go env GOARCH) --tag slipway:$(VERSION) --tag slipway:latest build/release; \
 	else echo 'make release: there is no Docker engine, so no image was made'; fi
 
-# CONFIG names an environment of samconfig.toml. The functions are built for the architecture that the template declares.
+# CONFIG names an environment of samconfig.toml.
+NEED_CONFIG = @[ -n "$(CONFIG)" ] || { echo 'make $@: CONFIG names the environment: us-dev, us-prod, eu-prod or trial' >&2; exit 2; }
+ENVIRONMENT = python3 infra/sam/environment.py $(CONFIG)
+
+network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of infra/network.yaml
+	$(NEED_CONFIG)
+	arguments=$$($(ENVIRONMENT) network); sam deploy --template-file infra/network.yaml --no-confirm-changeset --no-fail-on-empty-changeset $$arguments $(OVERRIDES)
+
+# The functions are built for the architecture that the template declares.
 deploy: ARCH := arm64
-deploy: functions ## deploy the stack of CONFIG (us-dev, us-prod, eu-prod); OVERRIDES adds parameters, as "Name=value ..."
-	@[ -n "$(CONFIG)" ] || { echo 'make deploy: CONFIG names the environment: us-dev, us-prod or eu-prod' >&2; exit 2; }
-	sam build --config-env $(CONFIG)
-	sam deploy --config-env $(CONFIG) $(if $(CI),--no-confirm-changeset) \
-		--parameter-overrides "$$(infra/sam/overrides.sh $(CONFIG)) Version=$(VERSION) $(OVERRIDES)"
+deploy: functions ## deploy the stack of CONFIG; NETWORK=1 puts it into the network that `make network` has made, OVERRIDES adds parameters, as "Name=value ..."
+	$(NEED_CONFIG)
+	overrides=$$($(ENVIRONMENT) overrides); $(if $(NETWORK),overrides+=" $$($(ENVIRONMENT) outputs)";) \
+	sam build --config-env $(CONFIG); \
+	sam deploy --config-env $(CONFIG) $(if $(CI),--no-confirm-changeset) --parameter-overrides "$$overrides Version=$(VERSION) $(OVERRIDES)"
 
 clean: ## remove what was built
 	rm -rf bin build .aws-sam

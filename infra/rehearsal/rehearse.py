@@ -1,6 +1,7 @@
-"""Creates, uses, updates and deletes the translated template on LocalStack, an emulation of AWS that is not ours. Nothing is sent anywhere else.
+"""Creates, uses, updates and deletes the translated template on LocalStack, an emulation of AWS that is not ours, and the network. Nothing is
+sent anywhere else.
 
-Usage: rehearse.py translated.json
+Usage: rehearse.py translated.json network.json
 """
 
 import contextlib
@@ -35,6 +36,12 @@ LACKS = {
     "AWS::CloudWatch::Dashboard": "no dashboards",
     "AWS::CodeBuild::Project": "no builds",
     "AWS::ECS::Cluster": "no containers",
+    "AWS::EC2::EIP": "no public addresses",
+    "AWS::EC2::NatGateway": "no public address to give it",
+    "AWS::EC2::Route": "no gateway to name",
+    "AWS::EC2::SecurityGroupIngress": "no rules apart from their groups",
+    "AWS::ElasticLoadBalancingV2::Listener": "no load balancers",
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": "no load balancers",
     "AWS::Lambda::EventInvokeConfig": "no destinations of failed calls",
     "AWS::Logs::MetricFilter": "no metrics of log lines",
     "AWS::WAFv2::WebACL": "no firewall",
@@ -52,6 +59,7 @@ class Clients:
 
     def __init__(self, address, log):
         self.address, self.log = address, log
+        self.environment = {"AWS_ENDPOINT_URL": f"http://{address}", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
     def __call__(self, service):
         return boto3.client(
@@ -191,12 +199,11 @@ class Rehearsal:
 class Api:
     """The stack's API, called with a key that `slipway` has made in the stack's table."""
 
-    def __init__(self, address, outputs):
+    def __init__(self, clients, outputs):
         api = outputs["ApiUrl"].removeprefix("https://").split(".")[0]
-        self.url = f"http://{address}/_aws/execute-api/{api}/v"
+        self.url = f"http://{clients.address}/_aws/execute-api/{api}/v"
         self.records = ["--table", outputs["TableName"], "--kms-key", outputs["KeyArn"]]
-        self.environment = {
-            "AWS_ENDPOINT_URL": f"http://{address}", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+        self.environment = clients.environment
         workspace = self._slipway("workspaces", "create", "rehearsal")
         self.key = self._slipway("keys", "create", "--workspace", workspace)
 
@@ -281,11 +288,26 @@ def planted(template):
     return template
 
 
-def rehearse(template, tell):
+def rehearse_network(clients, template):
+    """Creates and deletes the network of the environment `trial`, and looks whether its outputs are parameters of the stack's template."""
+    network = Rehearsal(clients, template, "slipwaytrial-network")
+    network.create(NamePrefix="slipwaytrial")
+    environment = clients.environment | {"PATH": f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}", "SAM_CLI_TELEMETRY": "0"}
+    command = [sys.executable, ROOT / "infra/sam/environment.py", "trial", "outputs"]
+    told = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout.split()
+    parameters = dict(parameter.split("=", 1) for parameter in told)
+    if parameters != network.outputs() or len(parameters["FunctionSubnets"].split(",")) != 2:
+        raise Failed(f"the parameters are {parameters}, the outputs {network.outputs()}")
+    network.delete()
+
+
+def rehearse(template, network, tell):
     """Creates, uses, updates and deletes the stack, and raises Failed if something is not as it should be."""
     with localstack() as clients:
         tell("LocalStack is ready")
         upload(clients("s3"), template)
+        rehearse_network(clients, network)
+        tell("a network was made and deleted")
         try:
             Rehearsal(clients, planted(template), STACK + "-planted").create()
         except (Failed, ClientError) as error:
@@ -300,7 +322,7 @@ def rehearse(template, tell):
             tell(f"the stack is there in its {version} version")
             if stack.versions() != {version}:
                 raise Failed(f"functions are of the versions {stack.versions()}, want {version}")
-            api = api or Api(clients.address, stack.outputs())  # keys outlive updates
+            api = api or Api(clients, stack.outputs())  # keys outlive updates
             use(api)
             tell("a deployment was made, rolled out and deleted")
         stack.delete()
@@ -311,13 +333,13 @@ def rehearse(template, tell):
             raise Failed(f"LocalStack lacks {sorted(unlisted)}, too")
 
 
-def main(path):
+def main(*paths):
     began = time.monotonic()
-    template = json.loads(Path(path).read_text(encoding="utf-8"))
-    if unused := LACKS.keys() - {resource["Type"] for resource in template["Resources"].values()}:
-        raise Failed(f"the template has no {sorted(unused)}")
-    rehearse(without(template), lambda what: print(f"{time.monotonic() - began:4.0f} s  {what}", flush=True))
+    templates = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
+    if unused := LACKS.keys() - {resource["Type"] for template in templates for resource in template["Resources"].values()}:
+        raise Failed(f"the templates have no {sorted(unused)}")
+    rehearse(*map(without, templates), lambda what: print(f"{time.monotonic() - began:4.0f} s  {what}", flush=True))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Transforms a SAM template as CloudFormation will, and prints the result as JSON. Nothing is sent anywhere.
+"""Transforms a template as CloudFormation will, if it is one of SAM, and prints the result as JSON. Nothing is sent anywhere.
 
 Usage: transform.py template.yaml
 """
@@ -19,6 +19,8 @@ def transform(path):
     """Returns the translated template of a file."""
     with open(path, encoding="utf-8") as file:
         template = yaml_parse(file.read())
+    if "Transform" not in template:
+        return template
     for resource in template["Resources"].values():
         # As `sam package` does: CloudFormation sees locations in S3 only. The key is the name of the folder or file.
         properties = resource.get("Properties", {})

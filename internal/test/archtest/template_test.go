@@ -29,7 +29,8 @@ const listenerARN = "arn:aws:elasticloadbalancing:us-east-1:000000000000:listene
 var variants = map[string]map[string]string{
 	"without agents": nil,
 	"with agents": {
-		"VpcId": "vpc", "Subnets": "subnet-a,subnet-b", "SecurityGroups": "sg", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic",
+		"VpcId": "vpc", "Subnets": "subnet-a,subnet-b", "SecurityGroups": "sg",
+		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic",
 		"DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": "zone", "RunnerConcurrency": "5", "RunstreamConcurrency": "5",
 		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
 		"GitHubApp": "arn:aws:secretsmanager:us-east-1:000000000000:secret:app", "GitHubWebhook": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook",
@@ -280,7 +281,7 @@ func TestTheStackIsWithinQuotas(t *testing.T) {
 
 var (
 	parameterSetting = regexp.MustCompile(`(?m)^parameter_overrides = "(.*)"$`)
-	environments     = []string{"default", "us-dev", "us-prod", "eu-prod"}
+	environments     = []string{"default", "us-dev", "us-prod", "eu-prod", "trial"}
 )
 
 func TestEnvironmentsCanBeDeployed(t *testing.T) {
