@@ -230,17 +230,14 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 	return nil
 }
 
-// questions is the member of updates, and of values, that holds the questions of a graph.
-const questions = "__interrupt__"
-
 // withoutQuestions returns the state of a subgraph without its questions, which have events of
 // their own.
 func withoutQuestions(values json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
-	if !bytes.Contains(values, []byte(questions)) || json.Unmarshal(values, &members) != nil {
+	if !bytes.Contains(values, []byte(run.MemberQuestions)) || json.Unmarshal(values, &members) != nil {
 		return values
 	}
-	delete(members, questions)
+	delete(members, run.MemberQuestions)
 	return record.Encode(members)
 }
 
@@ -250,7 +247,7 @@ func (t *Translator) updates(ctx context.Context, data json.RawMessage, namespac
 		return nil //nolint:nilerr // the runner has refused it, or it is of a subgraph that speaks of nothing
 	}
 	for _, node := range nodes {
-		if node.Name == questions {
+		if node.Name == run.MemberQuestions {
 			t.ask(node.Value, namespace)
 			continue
 		}

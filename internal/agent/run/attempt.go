@@ -50,7 +50,7 @@ func (e *TooLargeError) Error() string {
 
 // Failure returns the failure to store on a run whose leftovers could not be kept.
 func (e *TooLargeError) Failure() *Failure {
-	return &Failure{Name: "StateTooLarge", Message: e.Error() + " What the run had not finished is not in it."}
+	return &Failure{Name: FailureStateTooLarge, Message: e.Error() + " What the run had not finished is not in it."}
 }
 
 // fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes.

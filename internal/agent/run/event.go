@@ -35,6 +35,10 @@ const (
 	EventError    = "error"    // {error, message}: the run failed
 )
 
+// MemberQuestions is the member with the questions of a graph that pauses, among its updates and
+// next to its values.
+const MemberQuestions = "__interrupt__"
+
 const eventKind = "events"
 
 // attrEventAttempt is the attempt that wrote a batch of events.

@@ -70,12 +70,6 @@ type Fork struct {
 	Number int64           `json:"number"`
 }
 
-// Failure is why a run ended as Error or Timeout.
-type Failure struct {
-	Name    string `json:"error"`
-	Message string `json:"message"`
-}
-
 // Run is one run of a graph on a thread: the data that clients see, and the run's progress,
 // which only its workers use.
 type Run struct {

@@ -369,6 +369,33 @@ func (e RunField) Valid() bool {
 	}
 }
 
+// Defines values for RunMomentKind.
+const (
+	Attempt RunMomentKind = "attempt"
+	Failure RunMomentKind = "failure"
+	Output  RunMomentKind = "output"
+	Pause   RunMomentKind = "pause"
+	Step    RunMomentKind = "step"
+)
+
+// Valid indicates whether the value is a known member of the RunMomentKind enum.
+func (e RunMomentKind) Valid() bool {
+	switch e {
+	case Attempt:
+		return true
+	case Failure:
+		return true
+	case Output:
+		return true
+	case Pause:
+		return true
+	case Step:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RunStatus.
 const (
 	RunStatusError       RunStatus = "error"
@@ -1005,8 +1032,52 @@ type RunCreate struct {
 	Webhook *string `json:"webhook,omitempty"`
 }
 
+// RunExplanation defines model for RunExplanation.
+type RunExplanation struct {
+	// Cause The reason why the run failed, was ended early or waits for a person; null for a run that succeeded or goes on.
+	Cause     *string `json:"cause"`
+	CreatedAt string  `json:"created_at"`
+	EndedAt   *string `json:"ended_at"`
+
+	// Evidence The lines that show the cause.
+	Evidence []string `json:"evidence"`
+
+	// HasMore The run has further moments, which are not in the timeline.
+	HasMore bool `json:"has_more"`
+
+	// Remedy What to change; null if nothing need change.
+	Remedy *string `json:"remedy"`
+	RunID  string  `json:"run_id"`
+
+	// StartedAt When a worker first took the run up.
+	StartedAt *string   `json:"started_at"`
+	Status    RunStatus `json:"status"`
+	ThreadID  string    `json:"thread_id"`
+
+	// Timeline At most 1000 moments, the oldest first.
+	Timeline []RunMoment `json:"timeline"`
+}
+
 // RunField defines model for RunField.
 type RunField string
+
+// RunMoment defines model for RunMoment.
+type RunMoment struct {
+	// At When the moment was stored.
+	At      string `json:"at"`
+	Attempt int64  `json:"attempt"`
+
+	// Kind `attempt`: a worker took the run up. `output`: the first part of a message was shown. `step`: nodes of the graph ended. `pause`: the graph asks a person.
+	// `failure`: the run failed.
+	Kind RunMomentKind `json:"kind"`
+
+	// Nodes The nodes that ended.
+	Nodes []string `json:"nodes"`
+}
+
+// RunMomentKind `attempt`: a worker took the run up. `output`: the first part of a message was shown. `step`: nodes of the graph ended. `pause`: the graph asks a person.
+// `failure`: the run failed.
+type RunMomentKind string
 
 // RunStatus defines model for RunStatus.
 type RunStatus string
@@ -1812,6 +1883,9 @@ type ServerInterface interface {
 	// CancelRun End a run that has not ended. The next queued run begins. The state does not get the input of a run that had not started.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params CancelRunParams)
+	// ExplainRun Explain why a run ended as it did, and when its parts were done.
+	// (GET /threads/{thread_id}/runs/{run_id}/explanation)
+	ExplainRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params JoinRunParams)
@@ -3341,6 +3415,41 @@ func (siw *ServerInterfaceWrapper) CancelRun(w http.ResponseWriter, r *http.Requ
 	handler.ServeHTTP(w, r)
 }
 
+// ExplainRun operation middleware
+func (siw *ServerInterfaceWrapper) ExplainRun(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "run_id" -------------
+	var runID RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "run_id", r.PathValue("run_id"), &runID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExplainRun(w, r, threadID, runID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // JoinRun operation middleware
 func (siw *ServerInterfaceWrapper) JoinRun(w http.ResponseWriter, r *http.Request) {
 
@@ -3942,6 +4051,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}", wrapper.DeleteRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}", wrapper.GetRun)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/cancel", wrapper.CancelRun)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/explanation", wrapper.ExplainRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/join", wrapper.JoinRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/stream", wrapper.StreamRun)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/crons", wrapper.CreateThreadCron)
@@ -5357,6 +5467,29 @@ func (response CancelRun204Response) VisitCancelRunResponse(w http.ResponseWrite
 	return nil
 }
 
+type ExplainRunRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	RunID    RunID    `json:"run_id"`
+}
+
+type ExplainRunResponseObject interface {
+	VisitExplainRunResponse(w http.ResponseWriter) error
+}
+
+type ExplainRun200JSONResponse RunExplanation
+
+func (response ExplainRun200JSONResponse) VisitExplainRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type JoinRunRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
 	RunID    RunID    `json:"run_id"`
@@ -5820,6 +5953,9 @@ type StrictServerInterface interface {
 	// CancelRun End a run that has not ended. The next queued run begins. The state does not get the input of a run that had not started.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
+	// ExplainRun Explain why a run ended as it did, and when its parts were done.
+	// (GET /threads/{thread_id}/runs/{run_id}/explanation)
+	ExplainRun(ctx context.Context, request ExplainRunRequestObject) (ExplainRunResponseObject, error)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error)
@@ -7431,6 +7567,33 @@ func (sh *strictHandler) CancelRun(w http.ResponseWriter, r *http.Request, threa
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CancelRunResponseObject); ok {
 		if err := validResponse.VisitCancelRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExplainRun operation middleware
+func (sh *strictHandler) ExplainRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID) {
+	var request ExplainRunRequestObject
+
+	request.ThreadID = threadID
+	request.RunID = runID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ExplainRun(ctx, request.(ExplainRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExplainRun")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ExplainRunResponseObject); ok {
+		if err := validResponse.VisitExplainRunResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

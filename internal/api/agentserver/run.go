@@ -219,7 +219,7 @@ func streamModes(asked web.OneOrMany[StreamMode]) []string {
 
 // showRun returns a run in the form that the interface has.
 func showRun(r run.Run) Run {
-	shown := Run{
+	return Run{
 		RunID:             r.Run,
 		ThreadID:          r.Thread,
 		AssistantID:       r.AssistantID,
@@ -229,11 +229,16 @@ func showRun(r run.Run) Run {
 		Kwargs:            r.Kwargs(),
 		CreatedAt:         clock.Format(r.Created),
 		UpdatedAt:         clock.Format(r.Updated),
+		CancelReason:      nullable(string(r.CancelReason)),
 	}
-	if why := string(r.CancelReason); why != "" {
-		shown.CancelReason = &why
+}
+
+// nullable returns nil for "", which the interface shows as null.
+func nullable(s string) *string {
+	if s == "" {
+		return nil
 	}
-	return shown
+	return &s
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {
@@ -322,10 +327,6 @@ func (f finalValues) write(w http.ResponseWriter) error {
 	})
 }
 
-// memberInterrupt is the member with the questions of a graph that pauses, next to its values
-// and among its updates.
-const memberInterrupt = "__interrupt__"
-
 // values returns the final values of a run. For a failed run it returns the error, for a run
 // that paused for a person also the questions.
 func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
@@ -346,5 +347,5 @@ func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) 
 	if r.Interrupts == nil {
 		return left.Values.JSON(), nil
 	}
-	return record.Merge(left.Values.JSON(), object(map[string]any{memberInterrupt: questions(r.Interrupts)}))
+	return record.Merge(left.Values.JSON(), object(map[string]any{run.MemberQuestions: questions(r.Interrupts)}))
 }

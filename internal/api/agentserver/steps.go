@@ -170,7 +170,7 @@ func (s *steps) tasks(ctx context.Context, event run.Event) ([]web.Event, error)
 	}
 	var out []web.Event
 	for _, update := range updates {
-		if update.Name == memberInterrupt {
+		if update.Name == run.MemberQuestions {
 			out = append(out, s.pauses(event, update.Value)...)
 			continue
 		}

@@ -108,7 +108,7 @@ func (a *answer) pause(data json.RawMessage) error {
 		}
 	}
 	a.paused = true
-	a.attempt.Ask(record.Encode(map[string]any{"__interrupt__": questions}))
+	a.attempt.Ask(record.Encode(map[string]any{run.MemberQuestions: questions}))
 	return nil
 }
 

@@ -13,14 +13,14 @@ const maxCause = 1 << 10
 // failure returns the failure of a run that the machine's retries could not complete. Only
 // errors of an agent are shown to its callers; errors of the platform itself are in its log.
 func (e taskError) failure() run.Failure {
-	if e.Name != errorAgentUnavailable {
-		return run.Failure{Name: errorInternal, Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists."}
+	if e.Name != run.FailureAgentUnavailable {
+		return run.Failure{Name: run.FailureInternal, Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists."}
 	}
 	message := "The agent could not be reached, or ended before its answer did, at each attempt."
 	if cause := e.cause(); cause != "" {
 		message += " The last time: " + cause
 	}
-	return run.Failure{Name: errorAgentUnavailable, Message: message}
+	return run.Failure{Name: run.FailureAgentUnavailable, Message: message}
 }
 
 // cause returns the first line of the error's text. An agent's last output, which may follow,

@@ -20,15 +20,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Names of the failures of runs. The run machine's Retry matches on the first name.
-const (
-	errorAgentUnavailable  = "AgentUnavailable"
-	errorAttemptsExhausted = "AttemptsExhausted"
-	errorNoProgress        = "NoProgress"
-	errorInternal          = "InternalError"
-	errorTimedOut          = "Timeout"
-)
-
 // Deployments returns the release of a deployment that serves.
 type Deployments interface {
 	// Serving returns the revision that serves the thread. During a canary this may be the
@@ -229,10 +220,10 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
 		return over, nil
 	case errors.Is(err, run.ErrAttemptsExhausted):
-		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: errorAttemptsExhausted, Message: fmt.Sprintf(
+		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
 			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
 	case errors.Is(err, run.ErrNoProgress):
-		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: errorNoProgress, Message: fmt.Sprintf(
+		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
 			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
 	case err != nil:
 		return over, r.failTooLarge(ctx, ref, err)
@@ -275,7 +266,7 @@ func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, 
 
 func isAgentUnavailable(err error) bool {
 	named, ok := errors.AsType[*workflow.TaskError](err)
-	return ok && named.Name == errorAgentUnavailable
+	return ok && named.Name == run.FailureAgentUnavailable
 }
 
 // slice returns the context of the agent's work. It ends when the rest of the task's time is
@@ -312,7 +303,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (r
 // unserved returns the failure of a run that no release serves.
 func unserved(err error) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && !errors.Is(err, table.ErrBusy) {
-		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: refused.Message}
+		return &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: refused.Message}
 	}
 	return err
 }
@@ -325,7 +316,7 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 	endpoint, done, err := r.Target.Acquire(wait, release)
 	var unavailable *compute.UnavailableError
 	if errors.As(err, &unavailable) || (err != nil && ctx.Err() == nil && wait.Err() != nil) {
-		return compute.Endpoint{}, nil, &workflow.TaskError{Name: errorAgentUnavailable, Cause: err.Error()}
+		return compute.Endpoint{}, nil, &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: err.Error()}
 	}
 	if err != nil {
 		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)
@@ -414,19 +405,19 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
 		return "", err
 	case errors.As(err, &refused):
-		return over, finishFailed(last, attempt, "AgentRefused", refused.Error())
+		return over, finishFailed(last, attempt, run.FailureAgentRefused, refused.Error())
 	case errors.As(err, &broken):
-		return over, finishFailed(last, attempt, "ContractViolation", broken.Error())
+		return over, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
 	case errors.As(err, &invalid):
-		return over, finishFailed(last, attempt, "InvalidUpdate", invalid.Error())
+		return over, finishFailed(last, attempt, run.FailureInvalidUpdate, invalid.Error())
 	case errors.As(err, &excess):
-		return over, finishFailed(last, attempt, "OutputTooLarge", excess.Error())
+		return over, finishFailed(last, attempt, run.FailureOutputTooLarge, excess.Error())
 	case errors.As(err, &noRoom):
-		return over, finishFailed(last, attempt, "OutOfDisk", noRoom.Error())
+		return over, finishFailed(last, attempt, run.FailureOutOfDisk, noRoom.Error())
 	}
 	if errors.Is(context.Cause(slice), errTimedOut) {
 		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
-			Name: errorTimedOut, Message: "The run took longer than its deployment allows.",
+			Name: run.FailureTimedOut, Message: "The run took longer than its deployment allows.",
 		}})
 	}
 	if errors.Is(slice.Err(), context.DeadlineExceeded) {
@@ -439,7 +430,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 		return "", flushErr
 	}
 	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return "", &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
+		return "", &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: unavailable.Error()}
 	}
 	return "", err
 }

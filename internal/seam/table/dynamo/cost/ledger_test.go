@@ -56,6 +56,7 @@ var undriven = map[string]string{
 	"CreatePushToken":      "it asks a registry, which a stack has only where its agents are containers; of the table it reads the deployment",
 	"DiscoverAuthProvider": "it asks an MCP server, and functions call public addresses only",
 	"ExplainRevision":      "it takes a revision that failed, and costs what ListRevisionLogs costs",
+	"ExplainRun":           "it reads the run and its events, as StreamRun does for a run that has ended",
 	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
 	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
 	"OpenThreadSocket":     "a stack on AWS refuses it after it has authenticated its caller",

@@ -1,0 +1,134 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+)
+
+// Explanation says how a run went: why it ended as it did, and when its parts were done.
+type Explanation struct {
+	Run Run
+	// Cause is why the run failed, was ended early or waits; "" for a run that succeeded or
+	// goes on. Evidence are the lines that show the cause. Remedy says what to change, "" if
+	// nothing need change.
+	Cause    string
+	Evidence []string
+	Remedy   string
+	// Timeline has the moments of the run, the oldest first. More says that further moments
+	// follow, which are not in the list.
+	Timeline []Moment
+	More     bool
+}
+
+// MomentKind is the kind of a moment.
+type MomentKind string
+
+const (
+	// MomentAttempt: a worker took the run up.
+	MomentAttempt MomentKind = "attempt"
+	// MomentOutput: the first part of a message was shown, since the attempt or the step before.
+	MomentOutput MomentKind = "output"
+	// MomentStep: nodes of the graph have ended.
+	MomentStep MomentKind = "step"
+	// MomentPause: the graph asks a person.
+	MomentPause MomentKind = "pause"
+	// MomentFailure: the run failed.
+	MomentFailure MomentKind = "failure"
+)
+
+// Moment is when something of a run was done, as its durable events show it.
+type Moment struct {
+	Kind MomentKind
+	// Nodes are the nodes that have ended, only of a MomentStep.
+	Nodes   []string
+	Attempt int64
+	At      string
+}
+
+// maxMoments is how many moments an explanation has at most.
+const maxMoments = 1000
+
+// Explain says how a run went, up to now. It returns a fault.NotFound for an unknown run.
+func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
+	run, err := s.getWithoutBulk(ctx, ref)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := Explanation{Run: run}
+	switch {
+	case run.Failure != nil:
+		e.Cause, e.Evidence, e.Remedy = run.Failure.explain()
+	case run.Status == Interrupted:
+		e.Cause = string(run.CancelReason)
+	case run.Interrupts != nil:
+		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
+	}
+	err = s.Shown(ctx, run, e.take)
+	if errors.Is(err, errMoreMoments) {
+		e.More, err = true, nil
+	}
+	return e, err
+}
+
+// errMoreMoments ends the reading of events when an explanation is full.
+var errMoreMoments = errors.New("there are more moments than an explanation has")
+
+// take adds the moments that the next events of the run show.
+func (e *Explanation) take(events []Event) error {
+	for _, event := range events {
+		var before Moment
+		if n := len(e.Timeline); n > 0 {
+			before = e.Timeline[n-1]
+		}
+		next := Moment{At: event.At, Attempt: before.Attempt}
+		switch {
+		case event.Name == EventMetadata:
+			next.Kind, next.Attempt = MomentAttempt, attemptOf(event)
+		case event.Name == EventMessages && before.Kind != MomentOutput:
+			next.Kind = MomentOutput
+		case event.Name == EventUpdates:
+			next.Kind, next.Nodes = ended(event)
+		case event.Name == EventError:
+			next.Kind = MomentFailure
+		}
+		if next.Kind == "" {
+			continue
+		}
+		if len(e.Timeline) == maxMoments {
+			return errMoreMoments
+		}
+		e.Timeline = append(e.Timeline, next)
+	}
+	return nil
+}
+
+// attemptOf returns the number of the attempt that an event of the kind "metadata" begins.
+func attemptOf(event Event) int64 {
+	var begun struct{ Attempt int64 }
+	if err := json.Unmarshal(event.Data, &begun); err != nil {
+		return 0 // no worker writes such an event
+	}
+	return begun.Attempt
+}
+
+// ended returns what an event of the kind "updates" shows: nodes that ended, or a pause. Updates
+// that are no object, and members that are no nodes, show nothing.
+func ended(event Event) (kind MomentKind, nodes []string) {
+	updates, err := state.Members(event.Data)
+	if err != nil {
+		return "", nil
+	}
+	for _, update := range updates {
+		switch {
+		case update.Name == MemberQuestions:
+			kind = MomentPause
+		case !strings.HasPrefix(update.Name, "__"):
+			kind, nodes = MomentStep, append(nodes, update.Name)
+		}
+	}
+	return kind, nodes
+}
