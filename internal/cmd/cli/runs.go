@@ -24,8 +24,8 @@ type runShown struct {
 }
 
 func newRuns() *cobra.Command {
-	return group("runs", "List, show, stream, wait for and end the runs of a thread", "",
-		newRunsList(), newRunsStream(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
+	return group("runs", "List, show, explain, stream, wait for and end the runs of a thread", "",
+		newRunsList(), newRunsStream(), newRunsExplain(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 
 func newRunsList() *cobra.Command {

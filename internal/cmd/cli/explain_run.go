@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const explainRunLong = `Say why a run failed, was ended early or waits, the lines that say so, what to change, and when each part of the run
+was done.`
+
+// runExplanation is the server's account of a run.
+type runExplanation struct {
+	Run      string      `json:"run_id"`
+	Status   string      `json:"status"`
+	Cause    *string     `json:"cause"`
+	Evidence []string    `json:"evidence"`
+	Remedy   *string     `json:"remedy"`
+	Created  time.Time   `json:"created_at"`
+	Started  *time.Time  `json:"started_at"`
+	Ended    *time.Time  `json:"ended_at"`
+	Timeline []runMoment `json:"timeline"`
+	More     bool        `json:"has_more"`
+}
+
+type runMoment struct {
+	Kind    string    `json:"kind"`
+	Nodes   []string  `json:"nodes"`
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+}
+
+func newRunsExplain() *cobra.Command {
+	var where Where
+	var asJSON bool
+	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run ended as it did, and when its parts were done", Long: explainRunLong}, cobra.ExactArgs(3),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			shown, err := found.explainRun(cmd.Context(), args[1], args[2])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(shown)
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.text())
+			return err
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *agent) explainRun(ctx context.Context, thread, run string) (e runExplanation, err error) {
+	err = a.do(ctx, http.MethodGet, a.path+"/threads/"+thread+"/runs/"+run+"/explanation", nil, &e)
+	return e, err
+}
+
+// text returns the explanation for a person, the cause first.
+func (e runExplanation) text() string {
+	var text strings.Builder
+	if e.Cause != nil {
+		fmt.Fprintln(&text, output.Plain(*e.Cause))
+	}
+	for _, line := range e.Evidence {
+		fmt.Fprintln(&text, "    "+output.Plain(line))
+	}
+	if e.Remedy != nil {
+		fmt.Fprintln(&text, "To do: "+output.Plain(*e.Remedy))
+	}
+	fmt.Fprintf(&text, "Run %s has the status %s.\n", e.Run, e.Status)
+	moment := func(at time.Time, what string) {
+		fmt.Fprintf(&text, "    %s  +%.3fs  %s\n", output.Time(at), at.Sub(e.Created).Seconds(), output.Plain(what))
+	}
+	moment(e.Created, "created")
+	for _, m := range e.Timeline {
+		what := m.Kind
+		switch m.Kind {
+		case "attempt":
+			what = fmt.Sprintf("attempt %d", m.Attempt)
+		case "step":
+			what = "step " + strings.Join(m.Nodes, ", ")
+		}
+		moment(m.At, what)
+	}
+	if e.More {
+		fmt.Fprintln(&text, "    ...")
+	}
+	if e.Ended != nil {
+		moment(*e.Ended, "ended")
+	}
+	return text.String()
+}
