@@ -130,10 +130,16 @@ func TestSDKsRemoteGraph(t *testing.T) {
 	}
 }
 
-// scripted deploys an agent that follows the script of each run.
+// scripted returns the shared deployment of an agent that follows the script of each run.
 func scripted(t *testing.T) *deployment {
 	t.Helper()
-	return newServer(t).deploy(t, scriptedRepository(t), "main")
+	s := shared(t).server
+	common.mu.Lock()
+	defer common.mu.Unlock()
+	if common.follower == nil {
+		common.follower = s.deploy(t, scriptedRepository(t), "main")
+	}
+	return common.follower
 }
 
 // TestSDKsQuestions tests questions that graphs ask, and other situations that only a script
