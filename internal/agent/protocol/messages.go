@@ -17,6 +17,8 @@ type messages struct {
 	// messages.
 	open  []*message
 	shown map[string]bool
+	// unkept are the messages of steps that had not finished at the newest "values" event.
+	unkept []*message
 }
 
 func newMessages() *messages { return &messages{shown: map[string]bool{}} }
@@ -166,7 +168,7 @@ func (t *Translator) startMessage(head chunkHead, said about, namespace []string
 	if m.id == "" {
 		m.id, m.nameless = eventID(t.run.Run, Seq(t.position, t.index)), true
 	}
-	t.messages.open = append(t.messages.open, m)
+	t.messages.open, t.messages.unkept = append(t.messages.open, m), append(t.messages.unkept, m)
 	t.messages.shown[m.id] = true
 	start := map[string]any{"event": "message-start", "role": head.role()}
 	if len(said.shown) > 0 {
@@ -267,17 +269,9 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	t.emitMessage(m, finish)
 }
 
-// cutMessages finishes the messages that an attempt has left open. The next attempt may begin
-// these messages again.
-func (t *Translator) cutMessages() {
-	for _, m := range t.messages.open {
-		delete(t.messages.shown, m.id)
-	}
-	t.closeMessages(func(*message) bool { return true }, true)
-}
-
-// closeMessages finishes open messages.
+// closeMessages finishes open messages, and notes that the steps of messages have finished.
 func (t *Translator) closeMessages(which func(*message) bool, cut bool) {
+	t.messages.unkept = slices.DeleteFunc(t.messages.unkept, which)
 	for _, m := range slices.Clone(t.messages.open) {
 		if which(m) {
 			t.finishMessage(m, cut)

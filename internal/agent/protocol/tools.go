@@ -25,6 +25,9 @@ type openCall struct {
 	id        string
 	namespace []string
 	node      string
+	// left says that an attempt has ended during the call, and that no later attempt has
+	// repeated the call.
+	left bool
 }
 
 func newTools() *tools { return &tools{known: map[string]bool{}, called: map[string]toolCall{}} }
@@ -102,11 +105,17 @@ func (t *Translator) emitTool(id, node string, namespace []string, data map[stri
 }
 
 func (t *Translator) startTool(id, name string, input json.RawMessage, node string, namespace []string) {
-	if id == "" || t.tools.known[id] {
+	if id == "" {
+		return
+	}
+	if t.tools.known[id] {
+		for i, call := range t.tools.open {
+			t.tools.open[i].left = call.left && call.id != id
+		}
 		return
 	}
 	t.tools.known[id] = true
-	t.tools.open = append(t.tools.open, openCall{id, namespace, node})
+	t.tools.open = append(t.tools.open, openCall{id: id, namespace: namespace, node: node})
 	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": state.OrNull(input)})
 }
 
@@ -150,10 +159,12 @@ func (t *Translator) toolReturned(head chunkHead, raw json.RawMessage, namespace
 	t.endTool(head.CallID, "", namespace, map[string]any{"event": "tool-finished", "output": raw})
 }
 
-// failTools ends the calls of a run that did not complete.
-func (t *Translator) failTools(status string) {
+// failTools ends open calls with an error.
+func (t *Translator) failTools(which func(openCall) bool, why string) {
 	for _, call := range slices.Clone(t.tools.open) {
-		t.endTool(call.id, call.node, call.namespace, map[string]any{"event": "tool-error", "message": "The run " + verbs[status] + " before the tool had ended."})
+		if which(call) {
+			t.endTool(call.id, call.node, call.namespace, map[string]any{"event": "tool-error", "message": why})
+		}
 	}
 }
 

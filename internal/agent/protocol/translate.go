@@ -37,10 +37,10 @@ type Translator struct {
 
 	// begun says that the run's first lifecycle event was made.
 	begun bool
-	// first is the run's first "values" event, nil before this event. earlier is the state at
-	// this event, nil before it was read.
-	first   *run.Event
-	earlier *state.Values
+	// first and newest are the run's first and newest "values" events, nil before these events.
+	// earlier is the state at the first event, nil before it was read.
+	first, newest *run.Event
+	earlier       *state.Values
 
 	messages *messages
 	tools    *tools
@@ -154,8 +154,7 @@ func (t *Translator) take(ctx context.Context, event run.Event) error {
 		namespace = strings.Split(path, "|")
 	}
 	if kind == run.EventMetadata {
-		t.begin()
-		return nil
+		return t.begin(ctx)
 	}
 	t.descend(namespace)
 	switch kind {
@@ -173,22 +172,6 @@ func (t *Translator) take(ctx context.Context, event run.Event) error {
 		t.custom(event.Data, namespace)
 	}
 	return nil
-}
-
-// begin handles the beginning of an attempt. A later attempt repeats the messages that the
-// previous attempt had not finished, under the same ids or other ids.
-func (t *Translator) begin() {
-	if t.begun {
-		t.cutMessages()
-		return
-	}
-	t.begun = true
-	t.root(running, "")
-	if len(t.run.Answers) == 0 {
-		t.skip()
-		return
-	}
-	t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": t.run.Answers})})
 }
 
 // checkpointData is the data of an event of the channel checkpoints.
@@ -212,6 +195,7 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 	if t.first == nil {
 		t.first = &event
 	}
+	t.newest, t.messages.unkept = &event, nil
 	checkpoints := t.wants(MethodCheckpoints, nil)
 	t.index++
 	values := t.wants(MethodValues, nil)
@@ -224,10 +208,15 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 	if err != nil {
 		return err
 	}
-	at := found.At
-	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.ParentID, Step: at.Step, Source: string(at.Source)})})
-	t.emit(Event{Method: MethodValues, Data: found.Values.JSON()})
+	t.state(found)
 	return nil
+}
+
+// state shows a state, and its checkpoint before it.
+func (t *Translator) state(shown *thread.State) {
+	at := shown.At
+	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.ParentID, Step: at.Step, Source: string(at.Source)})})
+	t.emit(Event{Method: MethodValues, Data: shown.Values.JSON()})
 }
 
 // withoutQuestions returns the state of a subgraph without its questions, which have events of
@@ -311,8 +300,9 @@ func (t *Translator) end(r run.Run) {
 	status, failure := outcome(r)
 	t.closeMessages(func(*message) bool { return true }, status != completed)
 	if status != completed && r.Interrupts == nil {
-		t.failTools(status)
+		t.failTools(func(openCall) bool { return true }, "The run "+verbs[status]+" before the tool had ended.")
 	}
+	t.failTools(func(call openCall) bool { return call.left }, "The tool was cut off, and the run called it no more.")
 	for _, path := range t.children.open() {
 		t.leave(path, status, "")
 	}

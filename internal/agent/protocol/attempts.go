@@ -1,0 +1,84 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// begin handles the beginning of an attempt. A later attempt repeats the steps that the
+// previous attempt had not finished.
+func (t *Translator) begin(ctx context.Context) error {
+	if t.begun {
+		return t.beginAgain(ctx)
+	}
+	t.begun = true
+	t.root(running, "")
+	if len(t.run.Answers) == 0 {
+		t.skip()
+		return nil
+	}
+	t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": t.run.Answers})})
+	return nil
+}
+
+// beginAgain takes back the messages of the steps that are repeated. The attempt may show them
+// again, under the same ids or other ids.
+func (t *Translator) beginAgain(ctx context.Context) error {
+	for i := range t.tools.open {
+		t.tools.open[i].left = true
+	}
+	var gone []string
+	for _, m := range slices.Concat(t.messages.open, t.messages.unkept) {
+		if t.messages.shown[m.id] {
+			gone = append(gone, m.id)
+		}
+		delete(t.messages.shown, m.id)
+	}
+	t.closeMessages(func(*message) bool { return true }, true)
+	if len(gone) == 0 || t.newest == nil {
+		return nil
+	}
+	return t.takeBack(ctx, gone)
+}
+
+// takeBack shows that messages are gone. The protocol has no event for this, and clients keep
+// a message that no state has contained. So the newest state is shown with the removals of the
+// messages, in the form in which the framework removes messages, and then as it is. The first
+// of these states has no checkpoint: a client may take a state with a checkpoint for an older
+// state than its own, and then removes nothing.
+func (t *Translator) takeBack(ctx context.Context, ids []string) error {
+	last := Seq(t.position, t.index+2)
+	if !t.filter.Wants(Event{Seq: last, Method: MethodValues}) && !t.filter.Wants(Event{Seq: last, Method: MethodCheckpoints}) {
+		t.index += 3
+		return nil
+	}
+	found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.newest)
+	if err != nil {
+		return err
+	}
+	if removal := removing(found.Values.JSON(), ids); removal != nil {
+		t.emit(Event{Method: MethodValues, Data: removal})
+	} else {
+		t.skip()
+	}
+	t.state(found)
+	return nil
+}
+
+// removing returns a state with the removals of messages behind its messages, nil if the state
+// has no messages.
+func removing(values json.RawMessage, ids []string) json.RawMessage {
+	var members map[string]json.RawMessage
+	var messages []json.RawMessage
+	if json.Unmarshal(values, &members) != nil || json.Unmarshal(members["messages"], &messages) != nil {
+		return nil
+	}
+	for _, id := range ids {
+		messages = append(messages, record.Encode(map[string]string{"type": "remove", "id": id}))
+	}
+	members["messages"] = record.Encode(messages)
+	return record.Encode(members)
+}
