@@ -15,7 +15,7 @@ func (t *Translator) begin(ctx context.Context) error {
 		return t.beginAgain(ctx)
 	}
 	t.begun = true
-	t.root(running, "")
+	t.root(lifecycle{Event: running})
 	if len(t.run.Answers) == 0 {
 		t.skip()
 		return nil

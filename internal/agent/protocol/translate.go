@@ -136,14 +136,15 @@ type lifecycle struct {
 	GraphName string          `json:"graph_name"`
 	Error     string          `json:"error,omitempty"`
 	Cause     json.RawMessage `json:"cause,omitempty"`
+	// Reason and the members of Refusal say why an answer to questions was refused.
+	Reason string `json:"reason,omitempty"`
+	*run.Refusal
 }
 
 // root emits a lifecycle event of the run itself.
-func (t *Translator) root(event, failure string) {
-	t.emit(Event{
-		ID: lifecycleID(t.run.Run, event), Method: MethodLifecycle,
-		Data: record.Encode(lifecycle{Event: event, GraphName: t.run.Graph, Error: failure}),
-	})
+func (t *Translator) root(said lifecycle) {
+	said.GraphName = t.run.Graph
+	t.emit(Event{ID: lifecycleID(t.run.Run, said.Event), Method: MethodLifecycle, Data: record.Encode(said)})
 }
 
 // take translates an event of the log.
@@ -297,7 +298,8 @@ func (t *Translator) end(r run.Run) {
 		return
 	}
 	t.index, t.at = closing, r.Updated.UnixMilli()
-	status, failure := outcome(r)
+	outcome := outcomeOf(r)
+	status := outcome.Event
 	t.closeMessages(func(*message) bool { return true }, status != completed)
 	if status != completed && r.Interrupts == nil {
 		t.failTools(func(openCall) bool { return true }, "The run "+verbs[status]+" before the tool had ended.")
@@ -307,7 +309,7 @@ func (t *Translator) end(r run.Run) {
 		t.leave(path, status, "")
 	}
 	t.index = ended
-	t.root(status, failure)
+	t.root(outcome)
 }
 
 // Names of lifecycle events.
@@ -319,27 +321,27 @@ const (
 	interrupted = "interrupted"
 )
 
-// outcome returns the lifecycle event with which a run ended, and its failure.
-func outcome(r run.Run) (event, failure string) {
-	switch r.Status {
-	case run.Success:
-		if r.Interrupts != nil {
-			return interrupted, ""
-		}
-		return completed, ""
-	case run.Error, run.Timeout:
-		if r.Failure == nil {
-			return failed, string(r.Status)
-		}
-		return failed, string(record.Encode(r.Failure))
+// unknownInterrupt is the reason of the lifecycle event of a run that was refused.
+const unknownInterrupt = "unknown_interrupt"
+
+// outcomeOf returns the lifecycle event with which a run ended.
+func outcomeOf(r run.Run) lifecycle {
+	switch {
+	case r.Status == run.Success && r.Interrupts == nil:
+		return lifecycle{Event: completed}
+	case r.Status != run.Error && r.Status != run.Timeout:
+		return lifecycle{Event: interrupted}
+	case r.Failure == nil:
+		return lifecycle{Event: failed, Error: string(r.Status)}
+	case r.Refusal != nil:
+		return lifecycle{Event: failed, Error: r.Failure.Message, Reason: unknownInterrupt, Refusal: r.Refusal}
 	}
-	return interrupted, ""
+	return lifecycle{Event: failed, Error: string(record.Encode(r.Failure))}
 }
 
 // early shows the lifecycle of a run that ended before a worker took it up.
 func (t *Translator) early(part run.Part) {
 	t.position, t.index, t.at = part.Position, ended+2*part.Early-1, part.Run.Updated.UnixMilli()
-	t.root(running, "")
-	event, failure := outcome(part.Run)
-	t.root(event, failure)
+	t.root(lifecycle{Event: running})
+	t.root(outcomeOf(part.Run))
 }

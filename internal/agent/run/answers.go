@@ -26,10 +26,7 @@ func unasked(t thread.Thread, request Request) error {
 	if !request.StrictResume || request.Fork != nil || resume == nil {
 		return nil
 	}
-	var asked []string
-	if !t.Lock.Busy {
-		asked = thread.QuestionIDs(t.Interrupts)
-	}
+	asked := waiting(t)
 	if len(asked) == 0 {
 		return fault.New(fault.Conflict, "The thread does not wait for an answer.")
 	}
@@ -43,6 +40,15 @@ func unasked(t thread.Thread, request Request) error {
 		}
 	}
 	return nil
+}
+
+// waiting returns the ids of the questions that a thread waits on. The questions of a busy
+// thread are not known yet.
+func waiting(t thread.Thread) []string {
+	if t.Lock.Busy {
+		return nil
+	}
+	return thread.QuestionIDs(t.Interrupts)
 }
 
 // answers returns the ids of the questions that a new run of a thread answers. The command

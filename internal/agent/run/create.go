@@ -331,7 +331,7 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	item := table.Item{
 		Key: run.Key(),
 		Attrs: record.Attrs(kind, run.Created, table.Attrs{
-			attrStatus: string(Pending), attrAttempt: int64(0), attrHanded: int64(0), attrPosition: int64(0),
+			attrStatus: string(run.Status), attrAttempt: int64(0), attrHanded: int64(0), attrPosition: int64(0),
 			attrCheckpoint: int64(-1), attrDispatches: run.Dispatches,
 		}),
 		Body: body,
@@ -344,6 +344,9 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	}
 	if len(run.Answers) > 0 {
 		item.Attrs[attrAnswers] = string(record.Encode(run.Answers))
+	}
+	if run.Refusal != nil {
+		item.Attrs[attrFailure], item.Attrs[attrRefusal] = string(record.Encode(run.Failure)), string(record.Encode(run.Refusal))
 	}
 	put := table.Put{Item: item, If: table.Absent()}
 	if rest == nil {

@@ -79,6 +79,9 @@ type Run struct {
 	Status           Status
 	// Failure is nil unless the run failed.
 	Failure *Failure
+	// Refusal is set for a run that failed before it began, because it answers questions that
+	// the thread did not wait on.
+	Refusal *Refusal
 	// CancelReason is why the run is Interrupted.
 	CancelReason Reason
 	// Interrupts are the questions of a graph that paused for a person: a JSON object by task
@@ -106,6 +109,7 @@ const kind = "run"
 const (
 	attrStatus       = "status"
 	attrFailure      = "failure"
+	attrRefusal      = "refusal"
 	attrInterrupts   = "interrupts"
 	attrAnswers      = "answers"
 	attrDetached     = "detached"
@@ -140,6 +144,7 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	read.Decode(&r.Request)
 	read.JSON(attrAnswers, &r.Answers)
 	read.JSON(attrFailure, &r.Failure)
+	read.JSON(attrRefusal, &r.Refusal)
 	return r, read.Err()
 }
 

@@ -163,8 +163,12 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	return s.loadBulk(ctx, waited...)
 }
 
-// add adds one run to the batch.
+// add adds one run to the batch. A run that was refused has no leftovers.
 func (b *sealPlan) add(ctx context.Context, run Run) error {
+	if run.Refusal != nil {
+		b.sealed = run.Run
+		return nil
+	}
 	before := b.state.At.Number
 	if run.Attempt > 0 {
 		before, b.position = run.Before, run.Position

@@ -45,9 +45,14 @@ func (c command) inputRespond() (any, *int64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	resume, err := c.resume(responses, p.Strict)
-	if err != nil {
-		return nil, nil, err
+	resume := map[string]json.RawMessage{}
+	for _, a := range responses {
+		resume[a.ID] = state.OrNull(a.Response)
+	}
+	if !p.Strict {
+		if err := c.waitsFor(resume); err != nil {
+			return nil, nil, err
+		}
 	}
 	members := map[string]any{"resume": resume}
 	for name, value := range map[string]json.RawMessage{"update": p.Update, "goto": p.Goto} {
@@ -60,34 +65,49 @@ func (c command) inputRespond() (any, *int64, error) {
 		config = withoutCheckpoint(newest.Config)
 	}
 	// If another client answers at the same time, it finds the thread busy.
-	_, before, err := c.start(startParams{
+	answer := startParams{
 		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
-	})
-	if fault.Is(err, fault.Conflict) {
-		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
 	}
-	return nil, before, err
+	_, before, err := c.start(answer)
+	switch {
+	case !fault.Is(err, fault.Conflict):
+		return nil, before, err
+	case p.Strict:
+		before, err = c.refuseAnswer(answer)
+		return nil, before, err
+	}
+	return nil, nil, refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
 }
 
-// resume checks answers against the questions that the thread waits on, and returns them by
-// their ids. With strict, a client learns that a question no longer exists even if the thread
-// waits on no question at all.
-func (c command) resume(responses []answered, strict bool) (map[string]json.RawMessage, error) {
-	asked, err := c.pending()
+// refuseAnswer creates a run that fails, from which a client that sent a strict answer learns
+// that the thread does not wait for the answer.
+func (c command) refuseAnswer(answer startParams) (*int64, error) {
+	request, err := c.request(c.ctx, answer.body())
 	if err != nil {
 		return nil, err
 	}
-	if len(asked) == 0 && !strict {
-		return nil, refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
+	made, err := c.Runs.Refuse(c.ctx, c.ref, request)
+	if err != nil {
+		return nil, err
 	}
-	resume := map[string]json.RawMessage{}
-	for _, a := range responses {
-		if !slices.ContainsFunc(asked, func(q Interrupt) bool { return q.ID == a.ID }) {
-			return nil, refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", a.ID)
+	return c.behind(made.Run)
+}
+
+// waitsFor checks answers against the questions that the thread waits on.
+func (c command) waitsFor(resume map[string]json.RawMessage) error {
+	asked, err := c.pending()
+	if err != nil {
+		return err
+	}
+	if len(asked) == 0 {
+		return refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
+	}
+	for id := range resume {
+		if !slices.ContainsFunc(asked, func(q Interrupt) bool { return q.ID == id }) {
+			return refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", id)
 		}
-		resume[a.ID] = state.OrNull(a.Response)
 	}
-	return resume, nil
+	return nil
 }
 
 // newest returns the thread's newest run.

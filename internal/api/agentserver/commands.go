@@ -197,13 +197,13 @@ func isCommand(input json.RawMessage) bool {
 	return json.Unmarshal(input, &named) == nil && named.Name == "Command"
 }
 
-// start creates a run, as the endpoints of runs do.
-func (c command) start(p startParams) (run.Run, *int64, error) {
+// body returns the request for the same run at the endpoints of runs.
+func (p startParams) body() *RunCreate {
 	body := &RunCreate{
 		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata,
 		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
-	strategy, asked := p.Strategy, present(p.Config)
+	strategy := p.Strategy
 	if strategy == "" {
 		strategy = p.OtherStrategy
 	}
@@ -213,8 +213,14 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	if p.creates {
 		body.IfNotExists = new(IfNotExistsCreate)
 	}
-	made, err := c.create(c.ctx, c.ref.Thread, body)
+	return body
+}
+
+// start creates a run, as the endpoints of runs do.
+func (c command) start(p startParams) (run.Run, *int64, error) {
+	made, err := c.create(c.ctx, c.ref.Thread, p.body())
 	if err != nil {
+		asked := present(p.Config)
 		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {
 			err = refused(NoSuchCheckpoint, "%v", err)
 		}

@@ -189,10 +189,62 @@ func TestAStrictAnswer(t *testing.T) {
 	for _, resume := range []any{object{"q1": true}, "yes"} {
 		wantStatus(t, answering(resume), http.StatusConflict)
 	}
-	late := object{"interrupt_id": "q1", "response": true, "strict_resume": true}
-	wantRefusal(t, f.command(t, thread, "input.respond", late), "no_such_interrupt")
-	delete(late, "strict_resume")
-	wantRefusal(t, f.command(t, thread, "input.respond", late), "invalid_argument")
+	wantRefusal(t, f.command(t, thread, "input.respond", object{"interrupt_id": "q1", "response": true}), "invalid_argument")
+}
+
+// TestAStrictAnswerInTheProtocol checks that such an answer becomes a run that fails at once if
+// the thread does not wait for the answer, and that the thread waits on.
+func TestAStrictAnswerInTheProtocol(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	present := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}})
+	f.does(t, thread, "run.start", script(pausing("q1", "q2")))
+	seen := present.runs(t, 1)
+	respond := func(run object, ids ...string) response {
+		var all []any
+		for _, id := range ids {
+			all = append(all, object{"interrupt_id": id, "response": true})
+		}
+		return f.does(t, thread, "input.respond", object{"responses": all, "strict_resume": true, "config": run["config"]})
+	}
+	refused := respond(script(), "q1", "q9")
+	told := present.runs(t, 1)
+	seen = append(seen, told...)
+	failure := `lifecycle {"event":"failed","graph_name":"agent","error":"The thread does not wait for an answer to the interrupt q9.",` +
+		`"reason":"unknown_interrupt","interrupt_ids":["q9"],"pending_ids":["q1","q2"]}`
+	wantLines(t, "the refusal", eventLines(told), `lifecycle {"event":"running","graph_name":"agent"}`, failure)
+	if before := int64(refused.member("meta", "applied_through_seq").(float64)); before >= told[0].Seq || before < seen[len(seen)-len(told)-1].Seq {
+		t.Errorf("the command says %d, and the refused run begins at %d", before, told[0].Seq)
+	}
+	if got := f.call(t, "GET", thread, nil); got.string("status") != "interrupted" || !strings.Contains(string(got.text), "May I q2?") {
+		t.Errorf("the thread is %s", got.text)
+	}
+	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+	newest, _ := runs[0].(object)
+	id, _ := newest["run_id"].(string)
+	if len(runs) != 2 || newest["status"] != "error" {
+		t.Errorf("the runs are %v", runs)
+	}
+	failed := f.call(t, "GET", thread+"/runs/"+id+"/join", nil)
+	if failed.member("__error__", "error") != "UnknownInterruptError" {
+		t.Errorf("the refused run leaves %s", failed.text)
+	}
+	// The refused run stays out of what an interrupt keeps, and out of the way of later runs.
+	respond(heldAfter("Hel"), "q1", "q2")
+	seen = append(seen, present.until(t, func(e shownEvent) bool { return e.root() == "running" })...)
+	respond(script(), "q1")
+	f.does(t, thread, "run.start", with(script(add("model", "m2", "Bye")), "multitask_strategy", "interrupt"))
+	rest := present.runs(t, 3)
+	wantLines(t, "the lifecycle", lifecycles(rest), "interrupted", "running", "failed", "running", "completed")
+	if line := eventLines(of(rest, "lifecycle"))[2]; !strings.Contains(line, `"interrupt_ids":["q1"],"pending_ids":[]`) {
+		t.Errorf("the late answer is shown as %s", line)
+	}
+	seen = append(seen, rest...)
+	again := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}, "since": 0})
+	if diff := cmp.Diff(seen, again.runs(t, 5)); diff != "" {
+		t.Errorf("events (-present +late):\n%s", diff)
+	}
 }
 
 // TestAnInputThatIsACommand checks that such an input becomes the command of the run. A graph

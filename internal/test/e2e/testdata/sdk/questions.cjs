@@ -1,18 +1,31 @@
 // Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport.
 const assert = require("node:assert/strict");
-const { isRoot, said, stream, client, until } = require("./threads-v3.cjs");
-const { create, tell } = require("./story.cjs");
+const { createRequire } = require("node:module");
+const { client: pages, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");
+const { client, create, tell } = require("./story.cjs");
 
 const pauses = [
   { event: "updates|inner:1", data: { n: null } },
   { event: "interrupt", data: [{ id: "q1", value: "May I?" }, { id: "q2", value: "And now?" }] },
 ];
 const goesOn = [{ event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } }];
+const newest = process.env.SDK_MODULES.includes("js-threads");
 const following = (script) => ({ configurable: { script } });
 /** opened is a page of a thread that is there, which sees all that comes. */
 async function opened(id, channels) {
   const page = stream(id);
   return { page, subscription: await page.subscribe({ channels }) };
+}
+
+/** refused sends a strict answer that the thread does not wait for. It becomes a run that fails. */
+async function refused(page, id, subscriptions, pending) {
+  const answer = page.respondInput({ namespace: [], interrupt_id: id, response: true }, { strictResume: true });
+  if (!newest) return assert.rejects(answer); // older releases send an answer that is not strict
+  await answer;
+  for (const subscription of subscriptions) {
+    const { data } = (await until(subscription, (event) => isRoot(event) && said(event) === "failed")).at(-1).params;
+    assert.deepEqual([data.interrupt_ids, data.pending_ids], [[id], pending]);
+  }
 }
 
 /** asked pauses for two questions in one page, which another page answers together. */
@@ -28,20 +41,41 @@ async function asked() {
     assert.deepEqual(questions, [["q1", "May I?"], ["q2", "And now?"]]);
     assert.ok(seen.some((event) => event.method === "lifecycle" && said(event) === "started" && event.params.namespace[0] === "inner:1"));
   }
-  await assert.rejects(two.respondInput({ namespace: [], interrupt_id: "q3", response: true }, { strictResume: true }), /q3|no_such_interrupt/);
+  await refused(two, "q3", [subscription, others], ["q1", "q2"]);
   assert.equal((await client.threads.get(id)).status, "interrupted");
   const responses = [{ namespace: [], interrupt_id: "q1", response: true }, { namespace: [], interrupt_id: "q2", response: false }];
   await two.respondInput({ responses, config: following(goesOn) });
   for (const page of [subscription, others]) {
     const after = await until(page, (event) => isRoot(event) && said(event) === "completed");
     const told = after.filter(({ method }) => method === "input.answered").map(({ params }) => params.data.interrupt_ids);
-    assert.deepEqual(told, process.env.SDK_MODULES.includes("js-threads") ? [["q1", "q2"]] : []); // older releases do not hand it on
+    assert.deepEqual(told, newest ? [["q1", "q2"]] : []); // older releases do not hand it on
   }
-  await assert.rejects(one.respondInput({ namespace: [], interrupt_id: "q1", response: true }, { strictResume: true }));
+  await refused(one, "q1", [subscription, others], []);
   const { values } = await client.threads.getState(id);
   assert.equal(values.messages.at(-1).content, "Done");
   await Promise.all([one.close(), two.close()]);
 }
+
+/** mistaken is a page that answers a question that nobody has asked, and still shows the questions that wait. */
+async function mistaken() {
+  const { StreamController } = createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk/stream");
+  const id = await create();
+  const page = new StreamController({ client: pages, assistantId: "agent", threadId: id, transport, webSocketFactory });
+  await page.hydrate(id);
+  page.submit({ messages: [] }, { config: following(pauses) });
+  await shows(page, ({ interrupts, isLoading }) => interrupts.length === 2 && !isLoading);
+  await page.respond(true, { interruptId: "q9", strictResume: true });
+  const { error } = await shows(page, ({ error: shown, interrupts }) => shown?.name === "UnknownInterruptError" && interrupts.length === 2);
+  assert.deepEqual([error.interruptIds, error.pendingIds], [["q9"], ["q1", "q2"]]);
+  await page.dispose();
+}
+
+/** shows waits for what a page shows, and returns it. */
+const shows = (page, is) => new Promise((resolve) => {
+  const look = () => { if (is(page.rootStore.getSnapshot())) resolve(page.rootStore.getSnapshot()); };
+  page.rootStore.subscribe(look);
+  look();
+});
 
 /** forked goes back to the checkpoint before the answer. */
 async function forked() {
@@ -60,4 +94,4 @@ async function forked() {
   await page.close();
 }
 
-tell(asked, forked);
+tell(asked, forked, ...(newest ? [mistaken] : []));

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// Refusal is why an answer to questions was refused.
+type Refusal struct {
+	// Interrupts are the questions that the answer names, without those that the thread waited
+	// on. Pending are the questions that the thread waited on.
+	Interrupts []string `json:"interrupt_ids"`
+	Pending    []string `json:"pending_ids"`
+}
+
+// failureUnknownInterrupt is the name of the failure of a refused run: clients of the public
+// service know this name.
+const failureUnknownInterrupt = "UnknownInterruptError"
+
+// Refuse creates a run that has failed already, for a strict request that Create has refused:
+// clients learn from the run's end that their answer came too late. The thread stays as it is,
+// with its questions and its active run.
+func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	if err := s.threads.Room(ctx, ref.Workspace, request.size()); err != nil {
+		return Run{}, err
+	}
+	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (run Run, o record.Outbox, err error) {
+		delayed, err := s.delayedActive(ctx, t)
+		if err != nil {
+			return run, o, err
+		}
+		if run, err = s.draftRun(t, request, delayed != nil, false); err != nil {
+			return run, o, err
+		}
+		run.Status, run.Answers, run.Refusal = Error, nil, refusal(t, request)
+		run.Failure = &Failure{Name: failureUnknownInterrupt, Message: fmt.Sprintf(
+			"The thread does not wait for an answer to the interrupt %.200s.", strings.Join(run.Refusal.Interrupts, ", "),
+		)}
+		change := t.ChangeLock(s.now())
+		t.MarkNewest(&change, run.Run, run.Created, false)
+		o.Add(change)
+		o.Add(s.put(run, false)...)
+		return run, o, nil
+	})
+}
+
+func refusal(t thread.Thread, request Request) *Refusal {
+	refused := &Refusal{Interrupts: []string{}, Pending: append([]string{}, waiting(t)...)}
+	members, err := state.Members(resumeOf(request))
+	if err != nil {
+		return refused // the answer is no object, so it names no question
+	}
+	for _, member := range members {
+		if !slices.Contains(refused.Pending, member.Name) {
+			refused.Interrupts = append(refused.Interrupts, member.Name)
+		}
+	}
+	return refused
+}
