@@ -287,7 +287,11 @@ func (a *Attempt) begin(ctx context.Context) error {
 			set[attrPermit] = a.Run.Permit
 		}
 	}
-	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
+	err := a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
+	if err == nil && a.Run.Attempt == 1 && a.store.watcher != nil {
+		a.store.watcher.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
+	}
+	return err
 }
 
 // foldInput adds the run's input, or the update of its command, to the state. An agent that keeps

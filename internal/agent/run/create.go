@@ -31,6 +31,8 @@ type Config struct {
 	// Webhooks sends the end of a run to the address that the run names. If it is nil, no
 	// address is notified.
 	Webhooks *webhook.Store
+	// Watcher is told of runs; nil if nobody counts them.
+	Watcher Watcher
 	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
 	Lease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
@@ -45,6 +47,7 @@ type Store struct {
 	workflow workflow.Engine
 	now      clock.Clock
 	webhooks *webhook.Store
+	watcher  Watcher
 	lease    time.Duration
 	linger   time.Duration
 	log      *slog.Logger
@@ -57,7 +60,7 @@ func NewStore(c Config) *Store {
 		c.Lease = 30 * time.Second
 	}
 	return &Store{
-		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, lease: c.Lease,
+		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
 		tail: newTail(),
 	}

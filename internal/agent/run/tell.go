@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -9,6 +10,16 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
+
+// Watcher is told of the beginning and of the end of each run, after the run was written. If the
+// process dies in between, the watcher is not told.
+type Watcher interface {
+	// Started is told of a run's first attempt, and how long the run waited for it since the run
+	// was created, or since it was due.
+	Started(ctx context.Context, run Run, waited time.Duration)
+	// Ended is told of a run that has its last status.
+	Ended(ctx context.Context, run Run)
+}
 
 // Kwargs returns the parameters that the run was created with.
 func (r Run) Kwargs() json.RawMessage {
@@ -37,7 +48,12 @@ const maxTold = 8 << 20
 // webhook. The caller adds them to the transaction of Finish, or for an interrupted run to the
 // transaction of Seal. If the message is larger than maxTold, values and input are left out,
 // and then all arguments and the metadata: otherwise the run could not end.
+//
+// The watcher, if there is one, is told after the commit.
 func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Outbox) {
+	if s.watcher != nil {
+		o.Then(func(ctx context.Context) { s.watcher.Ended(ctx, run) })
+	}
 	if run.Webhook == "" || s.webhooks == nil {
 		return o
 	}

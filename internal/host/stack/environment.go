@@ -27,6 +27,7 @@ const (
 	variableQuotas        = "SLIPWAY_QUOTAS"
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
+	variableMetrics       = "SLIPWAY_METRICS"
 )
 
 // Environment has the values that the template gives to the functions.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
@@ -169,10 +171,39 @@ func TestEachFunctionIsWatched(t *testing.T) {
 		for _, m := range s.Machines {
 			watched("arn:aws:states:us-east-1:000000000000:stateMachine:"+m.MachineName, "ExecutionsFailed", "ExecutionsTimedOut")
 		}
-		watched(s.Functions["Runs"].Environment["SLIPWAY_TABLE"], "ReadThrottleEvents", "WriteThrottleEvents")
+		for _, counted := range []string{s.Functions["Runs"].Environment["SLIPWAY_TABLE"], "list", "due"} { // indexes count by themselves
+			watched(counted, "ReadThrottleEvents", "WriteThrottleEvents")
+		}
+		watched("StartExecution", "ThrottledEvents")
+		watched("StateTransition", "ThrottledEvents")
 		watched(stackName, "5XXError")
 		watched("DeadLetters.QueueName", "ApproximateNumberOfMessagesVisible")
 	})
+}
+
+// TestAlarmsAreToldAndExplained checks that the topic is told when each alarm goes off and when
+// it is over, and that the operators' page says what to do.
+func TestAlarmsAreToldAndExplained(t *testing.T) {
+	t.Parallel()
+	page := ""
+	for _, f := range files(t) {
+		if f.name == "infra/README.md" {
+			page = f.text
+		}
+	}
+	for _, resource := range stack(t, variants["with agents"]).Resources {
+		if resource.Type != "AWS::CloudWatch::Alarm" {
+			continue
+		}
+		for _, actions := range []string{"AlarmActions", "OKActions"} {
+			if diff := cmp.Diff([]any{"topic"}, resource.Properties[actions]); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", resource.Name, actions, diff)
+			}
+		}
+		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + resource.Name + `\b`).MatchString(page) {
+			t.Errorf("infra/README.md does not explain %s", resource.Name)
+		}
+	}
 }
 
 // eachMap visits all maps within a value.

@@ -1,0 +1,47 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+)
+
+// notes is a watcher that notes what it is told, with whole seconds of waiting.
+type notes []string
+
+func (n *notes) Started(_ context.Context, r run.Run, waited time.Duration) {
+	*n = append(*n, fmt.Sprintf("%s started after %d s", r.Run, int(waited.Seconds())))
+}
+
+func (n *notes) Ended(_ context.Context, r run.Run) {
+	*n = append(*n, fmt.Sprintf("%s ended with %s", r.Run, r.Status))
+}
+
+// TestRunsAreWatched checks that the watcher is told once of each beginning and of each kind of
+// end, although an attempt is repeated.
+func TestRunsAreWatched(t *testing.T) {
+	t.Parallel()
+	f, told := newFixture(t), notes{}
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Watcher: &told})
+	first := f.create("first", run.Enqueue)
+	f.hand.move(7 * time.Second)
+	f.claim(first)
+	f.finish(f.claim(first)) // the worker of the first attempt has died
+	second, _ := f.started("second")
+	third := f.create("third", run.Interrupt)
+	a := f.claim(third)
+	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E", Message: "m"}}))
+	want := notes{
+		first.Run + " started after 7 s", first.Run + " ended with success",
+		second.Run + " started after 0 s", second.Run + " ended with interrupted",
+		third.Run + " started after 0 s", third.Run + " ended with error",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
