@@ -1,4 +1,4 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
 # test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium), network and deploy (SAM, Python).
 
@@ -197,7 +197,7 @@ generate: ## write the generated code
 	go generate ./...
 
 # Files are compared with themselves, not with the last commit, so that this holds before a commit too.
-verify: ## check that the generated code and go.mod are current, and that the stack is within AWS's quotas; needs Python 3
+verify: ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that the deploying role may deploy it; needs Python 3 and Node
 	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
@@ -205,6 +205,7 @@ verify: ## check that the generated code and go.mod are current, and that the st
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
 	.tools/sam/bin/python infra/sam/check.py template.yaml
+	sh infra/sam/deployer.sh
 
 rehearse: build functions ## create, use, update and delete the stack on LocalStack, an emulation of AWS that is not ours; needs Python 3, Node, Java 17 and Maven
 	sh infra/sam/setup.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks template.yaml and network.yaml with AWS's own tools, which are set up under .tools once: SAM's validation, cfn-lint for each region of
+# Checks template.yaml, network.yaml and deployer.yaml with AWS's own tools, which are set up under .tools once: SAM's validation, cfn-lint for each region of
 # samconfig.toml, and what the SAM transform makes of the first. Needs Python 3 with venv; asks no account.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -15,5 +15,5 @@ export SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLE
 
 "$tools/bin/sam" validate --lint --template-file template.yaml --region us-east-1
 # shellcheck disable=SC2086 # a list of regions
-"$tools/bin/cfn-lint" --regions $regions -- template.yaml infra/network.yaml
+"$tools/bin/cfn-lint" --regions $regions -- template.yaml infra/network.yaml infra/deployer.yaml
 "$tools/bin/python" infra/sam/check.py template.yaml

@@ -1,0 +1,252 @@
+"""Compares deployer.yaml with what CloudFormation asks of AWS in the name of whoever deploys the translated template, and prints the calls and the
+policies for the simulator of IAM (internal/test/emulator/iam/deployer.mjs). Nothing is sent anywhere.
+
+Usage: deployer.py template.yaml infra/deployer.yaml
+"""
+
+import json
+import sys
+
+import policies
+import quotas
+from samcli.yamlhelper import yaml_parse
+from transform import transform
+
+REGION, ACCOUNT, STACK, PREFIX, ZONE = "us-east-1", "000000000000", "the-stack", "slipway", "THEZONE"  # the prefix is the template's default
+NETWORK = {
+    "VpcId": "vpc", "Subnets": "subnet-a", "SecurityGroups": "sg", "FunctionSubnets": "subnet-b", "FunctionSecurityGroups": "sg-functions",
+    "AlbListenerArn": "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/a/b/c", "AlbUrl": "http://alb",
+}
+# What a person with an account may have: everything that a condition of the template can add.
+PARAMETERS = {
+    **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
+}
+TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
+IN_REGION = {"aws:RequestedRegion": REGION}
+
+# What CloudFormation calls to create, read, change, tag and delete a resource of each type, with the properties that the template gives it: the
+# permissions of the handlers in the types' registered schemas, without those for properties that the template does not use. The services of types
+# without a published list (alarms, rules, policies, projects, clusters, web ACLs, permissions) have them in their API references.
+# An action stands for a call about the resource itself, or, with "*", for one that IAM knows no resource for.
+ACTIONS = {
+    "AWS::CloudWatch::Alarm": "PutMetricAlarm DescribeAlarms DeleteAlarms ListTagsForResource TagResource UntagResource",
+    "AWS::CloudWatch::Dashboard": "PutDashboard GetDashboard DeleteDashboards",
+    "AWS::CodeBuild::Project": "CreateProject UpdateProject DeleteProject BatchGetProjects",
+    "AWS::DynamoDB::Table": "CreateTable DescribeTable UpdateTable DeleteTable DescribeTimeToLive UpdateTimeToLive DescribeContinuousBackups UpdateContinuousBackups "
+    "DescribeContributorInsights DescribeKinesisStreamingDestination ListTagsOfResource TagResource UntagResource",
+    "AWS::ECR::Repository": "CreateRepository DescribeRepositories DeleteRepository GetLifecyclePolicy PutLifecyclePolicy GetRepositoryPolicy PutImageScanningConfiguration "
+    "PutImageTagMutability ListTagsForResource TagResource UntagResource ListImages BatchDeleteImage",
+    "AWS::ECS::Cluster": "CreateCluster* DescribeClusters UpdateCluster UpdateClusterSettings DeleteCluster TagResource UntagResource",
+    "AWS::Events::Rule": "PutRule DescribeRule DeleteRule PutTargets RemoveTargets TagResource UntagResource",
+    "AWS::IAM::ManagedPolicy": "CreatePolicy GetPolicy GetPolicyVersion CreatePolicyVersion ListPolicyVersions DeletePolicyVersion DeletePolicy",
+    "AWS::IAM::Role": "CreateRole GetRole UpdateRole UpdateRoleDescription UpdateAssumeRolePolicy DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy ListRolePolicies "
+    "ListAttachedRolePolicies PutRolePermissionsBoundary DeleteRolePermissionsBoundary TagRole UntagRole",
+    "AWS::KMS::Alias": "CreateAlias UpdateAlias DeleteAlias ListAliases*",
+    "AWS::KMS::Key": "CreateKey* DescribeKey GetKeyPolicy PutKeyPolicy GetKeyRotationStatus EnableKeyRotation ListResourceTags TagResource UntagResource UpdateKeyDescription "
+    "ScheduleKeyDeletion CreateAlias UpdateAlias DeleteAlias CreateGrant Decrypt",  # the last two are the table's, which it encrypts
+    "AWS::Lambda::EventInvokeConfig": "PutFunctionEventInvokeConfig GetFunctionEventInvokeConfig UpdateFunctionEventInvokeConfig DeleteFunctionEventInvokeConfig",
+    "AWS::Lambda::Function": "CreateFunction GetFunction GetFunctionConfiguration GetFunctionCodeSigningConfig GetRuntimeManagementConfig UpdateFunctionCode "
+    "UpdateFunctionConfiguration PutFunctionConcurrency DeleteFunctionConcurrency DeleteFunction ListTags TagResource UntagResource",
+    "AWS::Lambda::LayerVersion": "PublishLayerVersion GetLayerVersion",
+    "AWS::Lambda::Permission": "AddPermission RemovePermission GetPolicy",
+    "AWS::Logs::LogGroup": "CreateLogGroup DescribeLogGroups* PutRetentionPolicy DeleteLogGroup ListTagsForResource TagResource UntagResource",
+    "AWS::Logs::MetricFilter": "PutMetricFilter DescribeMetricFilters DeleteMetricFilter",
+    "AWS::Route53::RecordSetGroup": "ChangeResourceRecordSets GetHostedZone GetChange",
+    "AWS::S3::Bucket": "CreateBucket ListBucket DeleteBucket GetEncryptionConfiguration PutEncryptionConfiguration GetBucketOwnershipControls PutBucketOwnershipControls "
+    "GetBucketPublicAccessBlock PutBucketPublicAccessBlock GetLifecycleConfiguration PutLifecycleConfiguration GetBucketTagging PutBucketTagging",
+    "AWS::SQS::Queue": "CreateQueue GetQueueUrl GetQueueAttributes SetQueueAttributes DeleteQueue ListQueueTags TagQueue UntagQueue",
+    "AWS::SQS::QueuePolicy": "SetQueueAttributes",
+    "AWS::StepFunctions::StateMachine": "CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine ListTagsForResource TagResource UntagResource",
+    "AWS::WAFv2::WebACL": "CreateWebACL GetWebACL UpdateWebACL DeleteWebACL ListTagsForResource TagResource UntagResource",
+    "AWS::WAFv2::WebACLAssociation": "AssociateWebACL GetWebACLForResource",
+}
+SERVICES = {"StepFunctions": "states"}  # others are called as in the names of types
+
+# How the ARN of a resource of each type goes on after its service, region and account; NAME is its own name.
+PLACES = {
+    "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
+    "AWS::ECS::Cluster": "cluster/NAME", "AWS::Events::Rule": "rule/NAME", "AWS::IAM::ManagedPolicy": "policy/NAME", "AWS::IAM::Role": "role/NAME",
+    "AWS::KMS::Alias": "NAME", "AWS::KMS::Key": "key/NAME", "AWS::Lambda::Function": "function:NAME", "AWS::Lambda::LayerVersion": "layer:NAME",
+    "AWS::Logs::LogGroup": "log-group:NAME", "AWS::SQS::Queue": "NAME", "AWS::StepFunctions::StateMachine": "stateMachine:NAME", "AWS::WAFv2::WebACL": "regional/webacl/NAME/id",
+}
+NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "LayerName", "AliasName", "Name")
+# Resources that belong to another: whose ARN their calls are about.
+OWNERS = {"AWS::Lambda::EventInvokeConfig": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Logs::MetricFilter": "LogGroupName", "AWS::SQS::QueuePolicy": "Queues"}
+# API Gateway's actions are methods of its own interface.
+API = {
+    "AWS::ApiGateway::Account": {"/account": "GET PATCH"},
+    "AWS::ApiGateway::BasePathMapping": {"/domainnames/api.test/basepathmappings": "POST", "/domainnames/api.test/basepathmappings/v": "GET PATCH DELETE"},
+    "AWS::ApiGateway::DomainName": {"/domainnames": "POST", "/domainnames/api.test": "GET PATCH DELETE"},
+    "AWS::ApiGateway::RestApi": {"/restapis": "POST", "/restapis/id": "GET PUT PATCH DELETE", "/tags/id": "GET PUT DELETE"},
+    # The simulator's data has two forms of their ARNs in one text, which no ARN matches. They are below those of the API.
+    "AWS::ApiGateway::Deployment": {},
+    "AWS::ApiGateway::Stage": {},
+}
+# Actions that are needed, and that the simulator cannot be asked about, for the same reason.
+UNKNOWN = {"apigateway:SetWebACL"}
+
+
+class Deployment:
+    """One deployment of a translated template, as calls to AWS."""
+
+    def __init__(self, translated):
+        self.resources = {
+            name: resource for name, resource in translated["Resources"].items()
+            if "Condition" not in resource or policies.holds({"Condition": resource["Condition"]}, translated, self.names(translated))}
+        self.text = lambda value: quotas.resolve(policies.decide(value, translated, self.names(translated)), self.names(translated))
+
+    def names(self, translated):
+        return {**policies.names_of(translated, PARAMETERS), "AWS::StackName": STACK, "of": lambda logical: f"{STACK}-{logical}-x"}
+
+    def name(self, logical):
+        properties = self.resources[logical]["Properties"]
+        own = next((self.text(properties[member]) for member in NAMES if member in properties), f"{STACK}-{logical}-x")
+        return own.lower() if self.resources[logical]["Type"] == "AWS::S3::Bucket" else own
+
+    def arn(self, logical):
+        kind = self.resources[logical]["Type"]
+        if kind == "AWS::S3::Bucket":
+            return f"arn:aws:s3:::{self.name(logical)}"
+        if kind == "AWS::CloudWatch::Dashboard":
+            return f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{PREFIX}-{REGION}"
+        region = "" if "::IAM::" in kind else REGION
+        return f"arn:aws:{service(kind)}:{region}:{ACCOUNT}:{PLACES[kind].replace('NAME', self.name(logical))}"
+
+    def calls(self):
+        for logical, resource in self.resources.items():
+            yield from self.of_resource(logical, resource["Type"], resource["Properties"])
+        for logical, resource in self.resources.items():
+            if "AWS::ApiGateway::Stage" == resource["Type"]:
+                yield from (call(f"logs:{action}", "*", IN_REGION) for action in DELIVERY)
+        yield from SAM
+
+    def of_resource(self, logical, kind, properties):
+        if kind == "AWS::IAM::Role":
+            yield from self.of_role(logical, properties)
+        if kind in API:
+            for path, methods in API[kind].items():
+                yield from (call(f"apigateway:{method}", f"arn:aws:apigateway:{REGION}::{path}") for method in methods.split())
+            return
+        if kind not in ACTIONS:
+            sys.exit(f"{logical}: say in ACTIONS what CloudFormation calls for a resource of the type {kind}")
+        for action in ACTIONS[kind].split():
+            named = f"{service(kind)}:{action.rstrip('*')}"
+            if action.endswith("*"):
+                yield call(named, "*", IN_REGION)
+            else:
+                yield from (call(named, arn, TAGGED) for arn in self.about(logical, kind, properties, action))
+
+    def about(self, logical, kind, properties, action):
+        """Returns the ARNs that a call about a resource names."""
+        if kind == "AWS::Route53::RecordSetGroup":
+            return ["arn:aws:route53:::change/id" if action == "GetChange" else f"arn:aws:route53:::hostedzone/{ZONE}"]
+        if kind == "AWS::WAFv2::WebACLAssociation":
+            return [self.arn("WebAcl")]
+        if kind in OWNERS:
+            owner = json.dumps(properties[OWNERS[kind]])
+            return [self.arn(next(name for name in self.resources if f'"{name}"' in owner))]
+        if action == "GetLayerVersion":
+            return [self.arn(logical) + ":1"]
+        return [self.arn(logical)]
+
+    def of_role(self, logical, properties):
+        """Yields what attaches policies to a role, and what hands it to the services that may assume it."""
+        for policy in properties.get("ManagedPolicyArns", []):
+            attached = self.arn(policy["Ref"]) if isinstance(policy, dict) and policy.get("Ref") in self.resources else self.text(policy)
+            for action in ("iam:AttachRolePolicy", "iam:DetachRolePolicy"):
+                yield call(action, self.arn(logical), {"iam:PolicyARN": attached})
+        for statement in properties["AssumeRolePolicyDocument"]["Statement"]:
+            services = statement["Principal"].get("Service", [])
+            for passed in [services] if isinstance(services, str) else services:
+                if passed not in TASKS:
+                    yield call("iam:PassRole", self.arn(logical), {"iam:PassedToService": passed})
+
+
+# Roles that functions of the stack hand on, not whoever deploys it.
+TASKS = {"ecs-tasks.amazonaws.com", "ecs.amazonaws.com"}
+DELIVERY = ["CreateLogDelivery", "GetLogDelivery", "UpdateLogDelivery", "DeleteLogDelivery", "ListLogDeliveries", "PutResourcePolicy", "DescribeResourcePolicies"]
+
+
+def service(kind):
+    namespace = kind.split("::")[1]
+    return SERVICES.get(namespace, namespace.lower())
+
+
+def call(action, resource, context=None):
+    return {"function": "Deployer", "action": action, "resource": resource, "context": {**IN_REGION, **(context or {})}}
+
+
+def stacks(*names):
+    return [f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{name}/id" for name in names]
+
+
+DOMAINS = "ops.apigateway.amazonaws.com"  # makes a role in the account for the first custom domain
+BUCKET = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-x"
+# What `sam deploy`, `sam list` and `sam delete` call themselves; the functions' subnets are looked up by Lambda in the caller's name.
+SAM = [
+    *(call(f"cloudformation:{action}", stack) for stack in stacks(STACK, "aws-sam-cli-managed-default") for action in (
+        "CreateChangeSet", "DescribeChangeSet", "ExecuteChangeSet", "DeleteChangeSet", "DescribeStacks", "DescribeStackEvents", "GetTemplate", "ListStackResources", "DeleteStack")),
+    *(call("cloudformation:DescribeStacks", stack) for stack in stacks(f"{STACK}-network")),
+    call("cloudformation:GetTemplateSummary", "*", IN_REGION),
+    *(call(f"s3:{action}", BUCKET) for action in (
+        "CreateBucket", "ListBucket", "GetBucketLocation", "GetBucketPolicy", "PutBucketPolicy", "PutBucketPublicAccessBlock", "PutBucketTagging", "PutBucketVersioning",
+        "GetEncryptionConfiguration", "PutEncryptionConfiguration")),
+    *(call(f"s3:{action}", f"{BUCKET}/{STACK}/object") for action in ("PutObject", "GetObject", "GetObjectVersion")),
+    *(call(f"ec2:{action}", "*", IN_REGION) for action in ("DescribeSecurityGroups", "DescribeSubnets", "DescribeVpcs")),
+    call("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{DOMAINS}/AWSServiceRoleForAPIGateway", {"iam:AWSServiceName": DOMAINS}),
+    *(call(f"wafv2:{action}", f"arn:aws:apigateway:{REGION}::/restapis/id/stages/v") for action in ("AssociateWebACL", "DisassociateWebACL")),
+    call("wafv2:CreateWebACL", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/managedruleset/AWS/id"),
+]
+
+# What the role must not be able to do.
+FORBIDDEN = [
+    call("lambda:UpdateFunctionCode", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function"),
+    call("lambda:InvokeFunction", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK}-Runner-x"),
+    call("dynamodb:GetItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}-Table-x"),
+    call("dynamodb:DeleteTable", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/another"),
+    call("kms:ScheduleKeyDeletion", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another", {"aws:ResourceTag/aws:cloudformation:stack-name": "another"}),
+    call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/another"),
+    call("iam:AttachRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+    call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PassedToService": "ec2.amazonaws.com"}),
+    call("iam:CreateUser", f"arn:aws:iam::{ACCOUNT}:user/somebody"),
+    call("cloudformation:DeleteStack", stacks("another")[0]),
+    call("logs:DeleteLogGroup", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{PREFIX}x-runner"),
+    call("s3:GetObject", f"arn:aws:s3:::{STACK}-uploads-x/sources/object"),
+]
+
+
+def deployer(path):
+    """Returns the policies of the role."""
+    with open(path, encoding="utf-8") as file:
+        template = yaml_parse(file.read())
+    names = {
+        "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "NamePrefix": PREFIX, "Stack": STACK, "HostedZoneId": ZONE,
+        "of": lambda logical: logical, "arn": lambda logical: logical}
+    resources = template["Resources"]
+    attached = resources["Deployer"]["Properties"]["ManagedPolicyArns"]
+    return [quotas.resolve(resources[policy["Ref"]]["Properties"]["PolicyDocument"], names) for policy in attached]
+
+
+def unneeded(documents, calls):
+    """Returns a sentence for each action that a policy allows and no call needs, and for each policy that is too long."""
+    allowed = {action for document in documents for statement in document["Statement"] for action in statement["Action"]}
+    problems = [f"nothing needs {action}" for action in sorted(allowed - UNKNOWN - {c["action"] for c in calls})]
+    # IAM counts a policy without its white space.
+    return problems + [f"policy {n} has {quotas.size(d)} bytes, more than 80 % of 6144" for n, d in enumerate(documents) if quotas.size(d) > quotas.SHARE * 6144]
+
+
+def main(template, role):
+    deployment, documents = Deployment(transform(template)), deployer(role)
+    calls = list(deployment.calls())
+    problems = unneeded(documents, calls)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    key = {deployment.arn("Key"): deployment.text(deployment.resources["Key"]["Properties"]["KeyPolicy"])}
+    asked = {"roles": {"Deployer": {"policies": documents, "boundary": everything}}, "resources": key}
+    print(json.dumps({"policies": asked, "calls": calls, "forbidden": FORBIDDEN}))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
