@@ -8,6 +8,7 @@ import './deployments.js';
 import './logs.js';
 import './threads.js';
 import './chat.js';
+import './run.js';
 import './workspace.js';
 
 const id = '([0-9a-fA-F-]{36})';
@@ -20,6 +21,7 @@ const routes = [
     (d, r, kind, line) => html`<slipway-logs .deployment=${d} .revision=${r} .kind=${kind} .line=${line}></slipway-logs>`],
   [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
   [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],
+  [RegExp(`^/deployments/${id}/threads/${id}/runs/${id}$`), (d, t, r) => html`<slipway-run .deployment=${d} .thread=${t} .run=${r}></slipway-run>`],
   [/^\/(keys|members|secrets|webhooks|audit|listeners)$/, name => html`<slipway-list .name=${name}></slipway-list>`],
 ];
 

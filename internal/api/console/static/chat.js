@@ -1,19 +1,23 @@
-// A thread: the conversation with a composer that is always enabled, the runs, the history, and
-// "seen and kept", which shows what a client had seen at any moment.
+// A thread: the conversation with a composer that is always enabled, the runs, the questions of a
+// graph, the history, and "seen and kept", which shows what a client had seen at any moment.
 
-import {html, nothing} from './vendor/lit.js';
+import {html, keyed, nothing} from './vendor/lit.js';
 import {call, follow, get} from './api.js';
 import {Conversation} from './conversation.js';
 import {textOf} from './threads.js';
-import {View, action, badge, copyAsCurl, refusal, seconds, table, when} from './view.js';
+import {View, badge, copyAsCurl, refusal, seconds, table, when} from './view.js';
+import './history.js';
+import './question.js';
 
 // kept is how many events the page remembers for "seen and kept".
 const kept = 20000;
 
+const questionID = question => question.id ?? question.interrupt_id;
+
 const active = run => run.status === 'running' || run.status === 'pending';
 
 class Chat extends View {
-  static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, history: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
+  static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, past: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
 
   get base() { return `/d/${this.deployment}/threads/${this.thread}`; }
 
@@ -64,10 +68,15 @@ class Chat extends View {
   async settle(event) {
     await this.attempt(async () => {
       await this.readRuns();
-      if (event.data.status !== 'run_done' || this.talk.running.size) return;
-      const position = this.taken, state = await get(`${this.base}/state`, this.ending.signal);
-      if (position === this.taken) this.talk.settle(state);
+      if (event.data.status === 'run_done' && !this.talk.running.size) await this.readState();
     });
+  }
+
+  // readState shows the state, unless more events came while it was read.
+  async readState() {
+    const position = this.taken, state = await get(`${this.base}/state`, this.ending.signal);
+    if (position === this.taken) this.talk.settle(state);
+    this.requestUpdate();
   }
 
   async readRuns() { this.runs = await get(`${this.base}/runs?limit=20`, this.ending.signal); }
@@ -131,7 +140,8 @@ class Chat extends View {
       ${this.problem()}
       <div class="talk" role="log" aria-live="polite" aria-relevant="additions" tabindex="0" aria-label="The conversation">
         ${now.messages.length ? now.messages.map(m => this.message(m)) : html`<p class="hint">Write the first message.</p>`}
-        ${this.moment === undefined ? now.questions.map(q => this.question(q)) : nothing}
+        ${this.moment === undefined ? now.questions.map(q => keyed(questionID(q), html`<slipway-question .question=${q}
+          .answer=${value => this.start({command: {resume: {[questionID(q)]: value}}})}></slipway-question>`)) : nothing}
       </div>
       <form class="composer" @submit=${this.send}>
         <label class="hidden" for="text">Message</label>
@@ -147,9 +157,10 @@ class Chat extends View {
         ['Began', r => when(r.created_at)],
         ['Took', r => r.status === 'running' ? '' : seconds(Date.parse(r.updated_at) - Date.parse(r.created_at))],
         ['Reason', r => r.cancel_reason ?? ''],
-        ['Id', r => html`<code>${r.run_id}</code>`],
+        ['Id', r => html`<a href="#/deployments/${this.deployment}/threads/${this.thread}/runs/${r.run_id}"><code>${r.run_id}</code></a>`],
       ], this.runs, 'There is no run yet.')}</details>
-      <details @toggle=${e => { if (e.target.open) this.readHistory(); }}><summary>History</summary>${this.checkpoints()}</details>`;
+      <details @toggle=${e => { this.past = e.target.open; }}><summary>History</summary>${this.past ? html`<slipway-history
+        .base=${this.base} .runs=${this.runs} .start=${body => this.start(body)} .changed=${() => this.attempt(() => this.readState())}></slipway-history>` : nothing}</details>`;
   }
 
   message(m) {
@@ -165,28 +176,6 @@ class Chat extends View {
   // prose shows text, and what stands between fences as code.
   prose(text) {
     return text.split('```').map((part, i) => i % 2 ? html`<pre><code>${part.replace(/^\w*\n/, '')}</code></pre>` : html`<p class="text">${part}</p>`);
-  }
-
-  // question shows what a graph waits for. The schema of an inbox (action_request, config) becomes
-  // buttons; the answer to any other question is JSON or text.
-  question(q) {
-    const asked = q.value, requests = Array.isArray(asked) ? asked : [asked], inbox = requests[0]?.action_request;
-    const answer = value => this.start({command: {resume: {[q.id ?? q.interrupt_id]: value}}});
-    const submit = event => {
-      event.preventDefault();
-      const text = new FormData(event.target).get('answer');
-      let value = text;
-      try { value = JSON.parse(text); } catch { /* the answer is plain text */ }
-      answer(inbox ? [{type: 'response', args: value}] : value);
-    };
-    const may = requests[0]?.config ?? {};
-    return html`<section class="question" aria-label="The agent waits for an answer">
-      <h3>The agent waits for an answer</h3>
-      ${inbox ? html`<p>${requests[0].description ?? ''}</p><pre>${inbox.action}(${JSON.stringify(inbox.args, null, 2)})</pre>` : html`<pre>${typeof asked === 'string' ? asked : JSON.stringify(asked, null, 2)}</pre>`}
-      ${inbox && may.allow_accept !== false ? action('Accept', 'editor', () => answer([{type: 'accept', args: null}])) : nothing}
-      ${inbox && may.allow_ignore !== false ? action('Ignore', 'editor', () => answer([{type: 'ignore', args: null}]), 'quiet') : nothing}
-      ${!inbox || may.allow_respond !== false ? html`<form @submit=${submit}><label>Answer, as text or JSON <input name="answer" required autocomplete="off"></label><button ?disabled=${refusal('editor')}>Answer</button></form>` : nothing}
-    </section>`;
   }
 
   // at is the conversation as a client had seen it after so many events.
@@ -209,23 +198,6 @@ class Chat extends View {
       ${cuts.map((at, i) => html`<button class="quiet" @click=${() => { this.moment = at; }}>interrupt ${i + 1}</button>`)}
       ${this.moment === undefined ? nothing : html`<button @click=${() => { this.moment = undefined; }}>Back to now</button>`}
     </section>`;
-  }
-
-  async readHistory() {
-    await this.attempt(async () => { this.history = await get(`${this.base}/history?limit=20`, this.ending.signal); });
-  }
-
-  checkpoints() {
-    const fork = c => this.start({checkpoint: c.checkpoint, input: null});
-    return table('Checkpoints, the newest first', [
-      ['Step', c => c.metadata?.step ?? ''],
-      ['Source', c => c.metadata?.source ?? ''],
-      ['Next', c => (c.next ?? []).join(', ') || 'end'],
-      ['Messages', c => c.values?.messages?.length ?? 0],
-      ['Last message', c => html`<span class="clip">${textOf(c.values?.messages?.at(-1))}</span>`],
-      ['Made', c => when(c.created_at)],
-      ['', c => c.next?.length ? action('run on from here', 'editor', () => fork(c), 'quiet') : nothing],
-    ], this.history, 'There is no checkpoint yet.');
   }
 }
 customElements.define('slipway-chat', Chat);

@@ -2,11 +2,10 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
-import {View, action, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
+import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
 
-// Live is a view that reads anew when something happens in the workspace. Reads that come close
-// together are one.
-class Live extends View {
+// Followed is a view that reads anew when something happens in the workspace.
+class Followed extends Live {
   open() {
     this.refresh();
     const heard = ({detail}) => { if (this.concerns(detail)) this.refresh(); };
@@ -14,22 +13,9 @@ class Live extends View {
   }
 
   concerns() { return true; }
-
-  async refresh() {
-    if (this.reading) {
-      this.again = true;
-      return;
-    }
-    this.reading = true;
-    do {
-      this.again = false;
-      await this.attempt(() => this.read());
-    } while (this.again && !this.ending.signal.aborted);
-    this.reading = false;
-  }
 }
 
-class Deployments extends Live {
+class Deployments extends Followed {
   static properties = {rows: {state: true}, name: {state: true}};
 
   async read() {
@@ -67,7 +53,7 @@ customElements.define('slipway-deployments', Deployments);
 
 const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
 
-class Deployment extends Live {
+class Deployment extends Followed {
   static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, explanations: {state: true}};
 
   concerns(event) { return !this.leaving && (event.type === 'watching' || event.data.deployment_id === this.deployment); }

@@ -54,6 +54,22 @@ export class View extends LitElement {
   }
 }
 
+// Live is a view that can read anew what it shows. Reads that come close together are one.
+export class Live extends View {
+  async refresh() {
+    if (this.reading) {
+      this.again = true;
+      return;
+    }
+    this.reading = true;
+    do {
+      this.again = false;
+      await this.attempt(() => this.read());
+    } while (this.again && !this.ending.signal.aborted);
+    this.reading = false;
+  }
+}
+
 const shapes = {good: '●', bad: '✕', busy: '◐', quiet: '○'};
 
 const kinds = {

@@ -1,20 +1,11 @@
 // Is a person in the console: signs in by a code, finds a deployment, talks to its agent, interrupts
 // it, and looks back at what was seen and kept.
 // Arguments: the server's address, an API key, the deployment's id, and a directory for pictures or "".
-const { client, tell } = require("./story.cjs");
-const fs = require("node:fs");
+const { audit, client, tell } = require("./story.cjs");
 const path = require("node:path");
 
 const [base, key, deployment, pictures] = process.argv.slice(2);
 const call = client(base, key);
-
-// audit returns what axe finds serious or critical in the page.
-async function audit(page, name) {
-  await page.evaluate(fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`);
-}
 
 tell(async (browser) => {
   const complaints = [], elsewhere = [];

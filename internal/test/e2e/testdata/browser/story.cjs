@@ -1,4 +1,4 @@
-// What the stories of this directory share: a client of the API, and a browser for one story.
+// What the stories of this directory share: a client of the API, an audit of a page, and a browser for one story.
 const { chromium } = require("playwright-core");
 const fs = require("node:fs");
 const os = require("node:os");
@@ -13,6 +13,14 @@ exports.client = (base, key) => async (method, at, body, as = key) => {
   });
   if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${await answer.text()}`);
   return answer.json();
+};
+
+// audit returns what axe finds serious or critical in the page.
+exports.audit = async (page, name) => {
+  await page.evaluate(fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`);
 };
 
 // tell opens a browser with an empty profile, and prints what the story returns as JSON. A story that
