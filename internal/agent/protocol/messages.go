@@ -347,23 +347,23 @@ func (t *Translator) replayOne(head chunkHead, node string, namespace []string) 
 
 // before returns the state from which the run began: earlier runs have shown the messages in
 // it.
-func (t *Translator) before(ctx context.Context) (*state.Values, error) {
+func (t *Translator) before(ctx context.Context) (state.Values, error) {
 	if t.earlier != nil {
-		return t.earlier, nil
+		return *t.earlier, nil
 	}
-	t.earlier = new(state.Values)
-	if t.first == nil {
-		return t.earlier, nil
+	var earlier state.Values
+	if t.first != nil {
+		found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.first)
+		switch {
+		case fault.Is(err, fault.NotFound): // the thread was pruned
+		case err != nil:
+			return earlier, err
+		default:
+			earlier = found.Values
+		}
 	}
-	found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.first)
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return t.earlier, nil // the thread was pruned
-	case err != nil:
-		return nil, err
-	}
-	t.earlier = found.Values
-	return t.earlier, nil
+	t.earlier = &earlier
+	return earlier, nil
 }
 
 // list returns the elements of a list. A value that is no list is returned as the only

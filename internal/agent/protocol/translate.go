@@ -16,7 +16,7 @@ import (
 // States is the store from which a Translator reads the states that the log only names.
 type States interface {
 	// Values returns the state that a "values" event names.
-	Values(ctx context.Context, ref thread.Ref, event run.Event) (*thread.State, error)
+	Values(ctx context.Context, ref thread.Ref, event run.Event) (thread.State, error)
 }
 
 // Translator makes the events of one run. It is for one goroutine.
@@ -214,7 +214,7 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 }
 
 // state shows a state, and its checkpoint before it.
-func (t *Translator) state(shown *thread.State) {
+func (t *Translator) state(shown thread.State) {
 	at := shown.At
 	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.ParentID, Step: at.Step, Source: string(at.Source)})})
 	t.emit(Event{Method: MethodValues, Data: shown.Values.JSON()})

@@ -11,7 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -40,8 +39,7 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 var ErrNoProgress = errors.New("the run makes no progress")
 
 // TooLargeError says that a state, or the part of it that an agent stores, is larger than a
-// table can hold. The worker must end the run with Fail, which keeps only the changes that
-// were written before: the attempt's state in memory already contains the rejected change.
+// table can hold. The change is not made. The worker must end the run with Fail.
 type TooLargeError struct{ Size int }
 
 func (e *TooLargeError) Error() string {
@@ -51,6 +49,11 @@ func (e *TooLargeError) Error() string {
 // Failure returns the failure to store on a run whose leftovers could not be kept.
 func (e *TooLargeError) Failure() *Failure {
 	return &Failure{Name: FailureStateTooLarge, Message: e.Error() + " What the run had not finished is not in it."}
+}
+
+func isTooLarge(err error) bool {
+	_, full := errors.AsType[*TooLargeError](err)
+	return full
 }
 
 // fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes.
@@ -66,41 +69,17 @@ type NotDueError struct{ Due time.Time }
 
 func (e *NotDueError) Error() string { return "the run is not due before " + clock.Format(e.Due) }
 
-// Attempt is a worker's claim on a run. It belongs to one goroutine.
+// Attempt is a worker's claim on a run. It belongs to one goroutine. It works in a loop: the
+// agent's events change the draft (Update, Values, Show, Checkpoint, ...), and Flush commits the
+// events and writes of the draft. Finish or HandOver makes the last commit.
 type Attempt struct {
-	store *Store
-	Run   Run
+	draft
+
 	// thread is the thread as it was read when the attempt took the run.
 	thread thread.Thread
-	// State is the thread's state as this attempt has written it.
-	State *thread.State
 	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
 	Pending []graph.StateUpdate
-	// frame holds the checkpoints from which an agent that keeps checkpoints goes on.
-	frame *thread.Frame
-	// shown are the values that readers saw last, nil before readers saw any values.
-	shown *state.Values
-	// updates are the updates that nodes of an agent that keeps checkpoints have returned
-	// since the agent's newest checkpoint.
-	updates []json.RawMessage
-	// unshown says that readers have not seen the values with the run's input.
-	unshown bool
-	// amended says that the agent has sent its newest checkpoint again, with new results of
-	// its tasks.
-	amended bool
-	// events and writes wait for the next flush; size is the size of their data in bytes.
-	events []Event
-	writes []table.Write
-	size   int
-	// tellsUnfinished says that the agent itself reports which messages are unfinished.
-	tellsUnfinished bool
-	// unfinishedChanged says that the run's unfinished messages are not written yet.
-	unfinishedChanged bool
-	renewed           time.Time
-	// lossy says that the run's leftovers are not kept, because the state cannot hold them.
-	lossy bool
-	// stepped says that this attempt has made a step.
-	stepped bool
+	renewed time.Time
 	// fence is the condition of the next write.
 	fence table.Cond
 	// unsure is the error of a write that may have been applied or not. No write can follow
@@ -175,7 +154,7 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if err := s.loadBulk(ctx, &run); err != nil {
 		return nil, err
 	}
-	var left *thread.State
+	var left *thread.Log
 	if t.Lock.Unsealed {
 		if t, left, err = s.seal(ctx, t); err != nil {
 			return nil, err
@@ -184,33 +163,35 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if run.Attempt == 0 && run.Due.After(s.now()) {
 		return nil, &NotDueError{Due: run.Due}
 	}
-	if left == nil {
-		if left, err = s.stateBefore(ctx, t, run); err != nil {
-			return nil, err
-		}
+	if left != nil {
+		return s.attempt(t, run, *left), nil
 	}
-	return s.attempt(t, run, left), nil
+	st, err := s.stateBefore(ctx, t, run)
+	if err != nil {
+		return nil, err
+	}
+	return s.attempt(t, run, thread.NewLog(t.Ref, st)), nil
 }
 
 // stateBefore returns the state from which the run's next attempt continues. The first run of a
 // thread needs no read.
-func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (*thread.State, error) {
+func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (thread.State, error) {
 	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
 		return thread.Empty(), nil
 	}
 	return s.threads.State(ctx, t.Ref)
 }
 
-// attempt returns the run's current attempt, built from the thread, run and state that were read.
-func (s *Store) attempt(t thread.Thread, run Run, from *thread.State) *Attempt {
-	a := &Attempt{store: s, Run: run, thread: t, State: from, fence: fence(run)}
+// attempt returns the run's current attempt, built from the thread, run and log that were read.
+func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
+	a := &Attempt{draft: draft{store: s, Run: run, Log: log}, thread: t, fence: fence(run)}
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
 	// If earlier attempts emitted only their start event, readers have not seen the run's input
 	// yet.
-	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.State.At.Number >= 0
-	a.Run.Checkpoint = a.State.At.Number
+	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.Log.At.Number >= 0
+	a.Run.Checkpoint = a.Log.At.Number
 	return a
 }
 
@@ -220,32 +201,29 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 	threads, own := a.store.threads, a.Run.Run
 	branch := a.Run.Attempt == 0 && a.Run.Fork != nil && a.Run.Fork.Number != a.thread.Lock.Checkpoint
 	if branch {
-		if a.State, err = threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number); err != nil {
+		st, err := threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number)
+		if err != nil {
 			return err
 		}
-		if a.Run.Fork.Number >= 0 && a.State.At.ID != a.Run.Fork.ID {
+		if a.Log = thread.NewLog(a.Run.Ref.Ref, st); a.Run.Fork.Number >= 0 && st.At.ID != a.Run.Fork.ID {
 			return fmt.Errorf("checkpoint %s of run %s is gone", a.Run.Fork.ID, own)
 		}
 	}
-	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.State.At, own); err != nil {
+	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, own); err != nil {
 		return err
 	}
-	if a.frame, err = threads.Frame(ctx, a.Run.Ref.Ref, a.State.At.Agent); err != nil {
+	if a.Log, err = threads.ReadFrame(ctx, a.Log); err != nil {
 		return err
 	}
 	if branch {
-		a.State.Fork(a.thread.Lock.Checkpoint, a.Pending)
+		a.Log = a.Log.Fork(a.thread.Lock.Checkpoint, a.Pending)
 	}
 	return nil
 }
 
 // Checkpoints returns the agent's own checkpoints to continue from, nil before the agent's
 // first checkpoint.
-func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
-
-// agentHasCheckpoints reports whether the agent keeps its own checkpoints on this thread. In
-// that case the state comes from these checkpoints, not from the agent's updates.
-func (a *Attempt) agentHasCheckpoints() bool { return a.State.At.Agent != nil }
+func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.Log.Checkpoints() }
 
 // fence is the condition that the stored run still has the given status, attempt number, position
 // and last handover.
@@ -265,95 +243,53 @@ func fence(run Run) table.Cond {
 // that run wrote to the thread, so its first claim also requires the lock's epoch that was read.
 // Any other run cannot lose the lock without a write to its own item, which the fence detects.
 func (a *Attempt) begin(ctx context.Context) error {
-	now := a.store.now()
-	a.Run.Attempt++
-	a.Run.Status = Running
-	a.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": a.Run.Run, "attempt": a.Run.Attempt})})
-	if a.Run.Attempt == 1 {
-		if err := a.foldInput(); err != nil {
+	now, next := a.store.now(), a.draft
+	next.Run.Attempt++
+	next.Run.Status = Running
+	next.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": next.Run.Run, "attempt": next.Run.Attempt})})
+	set := table.Attrs{attrStatus: string(Running), attrAttempt: next.Run.Attempt, attrHanded: next.Run.Handed, attrFailures: next.Run.Failures}
+	if next.Run.Attempt == 1 {
+		next.Run.Started = now
+		next.Run.AgentCheckpoint, next.Run.AgentItems = next.Log.AgentEnd()
+		if err := next.foldInput(); err != nil {
 			return err
+		}
+		if !next.Run.Due.IsZero() {
+			next.writes = append(next.writes, a.thread.CheckLock())
+		}
+		set[attrStarted], set[attrAgentCheckpoint], set[attrAgentItems] = clock.Format(now), next.Run.AgentCheckpoint, next.Run.AgentItems
+		if next.Run.Permit != 0 {
+			set[attrPermit] = next.Run.Permit
 		}
 	}
 	a.renewed = now
-	if a.Run.Attempt == 1 && !a.Run.Due.IsZero() {
-		a.writes = append(a.writes, a.thread.CheckLock())
-	}
-	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
-	if a.Run.Attempt == 1 {
-		a.Run.Started = now
-		a.Run.AgentCheckpoint, a.Run.AgentItems = a.frame.End()
-		set[attrStarted], set[attrAgentCheckpoint], set[attrAgentItems] = clock.Format(now), a.Run.AgentCheckpoint, a.Run.AgentItems
-		if a.Run.Permit != 0 {
-			set[attrPermit] = a.Run.Permit
-		}
-	}
-	err := a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
+	err := a.write(ctx, next, now, set, a.store.leaseEntry(next.Run.Run, now))
 	if err == nil && a.Run.Attempt == 1 && a.store.watcher != nil {
 		a.store.watcher.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
 	}
 	return err
 }
 
-// foldInput adds the run's input, or the update of its command, to the state. An agent that keeps
-// checkpoints applies a command's update itself.
-func (a *Attempt) foldInput() error {
-	input := a.Run.Input
-	if !state.IsObject(input) && !a.agentHasCheckpoints() {
-		input = commandUpdate(a.Run.Command)
-	}
-	if state.IsObject(input) {
-		return a.foldAs(input, thread.SourceInput, nodeInput)
-	}
-	if a.State.Forks() {
-		return a.checkpoint(state.Patch{}, thread.SourceFork, nil)
-	}
-	if a.State.At.Number >= 0 && commandUpdate(a.Run.Command) == nil {
-		a.showValues() // the values from which the run goes on
-	}
-	return nil
-}
-
-// nodeInput is the node name under which a run's input is added to the state.
-const nodeInput = "__input__"
-
-// commandUpdate returns the update of a command as an object. In the command the update may
-// also be a list of pairs. commandUpdate returns nil if the command has no update.
-func commandUpdate(command json.RawMessage) json.RawMessage {
-	var c struct{ Update json.RawMessage }
-	if len(command) == 0 || json.Unmarshal(command, &c) != nil || state.IsObject(c.Update) {
-		return c.Update
-	}
-	var pairs [][]json.RawMessage
-	if json.Unmarshal(c.Update, &pairs) != nil {
-		return nil
-	}
-	object := map[string]json.RawMessage{}
-	for _, pair := range pairs {
-		var name string
-		if len(pair) != 2 || json.Unmarshal(pair[0], &name) != nil {
-			return nil
-		}
-		object[name] = pair[1]
-	}
-	return record.Encode(object)
-}
-
 // Update shows the updates of nodes and folds them into the state in their order. It does not
 // fold them if the state comes from the agent's own checkpoints.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
-	a.reveal()
-	position := a.append(Event{Name: name, Data: data})
+	return a.try(func(d *draft) error { return d.update(name, data) })
+}
+
+func (d *draft) update(name string, data json.RawMessage) error {
+	d.reveal()
+	position := d.append(Event{Name: name, Data: data})
 	updates, err := state.Members(data)
 	if err != nil {
 		return fmt.Errorf("updates are not an object by node: %.40s", data)
 	}
-	a.finishNodes(updates)
-	if a.agentHasCheckpoints() {
-		if a.Run.Unfolded == 0 {
-			a.Run.Unfolded = position - 1
+	d.finishNodes(updates)
+	if d.agentHasCheckpoints() {
+		if d.Run.Unfolded == 0 {
+			d.Run.Unfolded = position - 1
 		}
 		for _, update := range updates {
-			a.updates = append(a.updates, update.Value)
+			d.updates = append(d.updates, update.Value)
 		}
 		return nil
 	}
@@ -364,7 +300,7 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 		if !state.IsObject(update.Value) {
 			continue // a node that changed nothing reports null
 		}
-		if err := a.foldAs(update.Value, thread.SourceLoop, update.Name); err != nil {
+		if err := d.foldAs(update.Value, thread.SourceLoop, update.Name); err != nil {
 			return err
 		}
 	}
@@ -377,13 +313,15 @@ func (a *Attempt) Values(data json.RawMessage) error {
 	if a.agentHasCheckpoints() {
 		return nil
 	}
-	a.reveal()
-	patch, err := a.State.Values.Replace(data)
-	if err != nil {
-		return err
-	}
-	a.finishAll()
-	return a.checkpoint(patch, thread.SourceLoop, nil)
+	return a.try(func(d *draft) error {
+		d.reveal()
+		values, patch, err := d.Log.Values.Replace(data)
+		if err != nil {
+			return err
+		}
+		d.finishAll()
+		return d.checkpoint(thread.Change{Source: thread.SourceLoop, Values: values, Patch: patch})
+	})
 }
 
 // Show takes an event of any other kind.
@@ -395,70 +333,12 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	}
 }
 
-// foldAs folds an update into the state as the update of the given node.
-func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node string) error {
-	newID := func() string { return id.New(a.store.now()) }
-	var pending []graph.StateUpdate
-	if source == thread.SourceInput { // an agent with checkpoints may need it again, as the same messages
-		var err error
-		if update, err = state.Coerce(update, newID); err != nil {
-			return err
-		}
-		pending = []graph.StateUpdate{{Values: update, AsNode: node}}
-	}
-	patch, err := a.State.Values.Reduce(update, newID)
-	if err != nil {
-		return err
-	}
-	return a.checkpoint(patch, source, pending)
-}
-
-// checkpoint records a change of the state, and shows it to readers of values.
-func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) error {
-	if !patch.Empty() || a.State.Forks() || (a.agentHasCheckpoints() && len(pending) > 0) {
-		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch, Pending: pending})
-		if err := a.addWrite(put); err != nil {
-			return err
-		}
-		a.passed(source, patch)
-	}
-	if source == thread.SourceInput && (a.agentHasCheckpoints() || !a.State.At.Folded) {
-		a.unshown = true
-		return nil
-	}
-	a.showValues()
-	return nil
-}
-
-// reveal emits a values event with the run's input. It does nothing for agents that keep
-// checkpoints: their first checkpoint contains the input. The first event of an agent that is new
-// to the thread shows whether it keeps checkpoints.
-func (a *Attempt) reveal() {
-	if a.unshown && !a.agentHasCheckpoints() {
-		a.showValues()
-	}
-}
-
-// passed notes that the state has a new checkpoint.
-func (a *Attempt) passed(source thread.Source, patch state.Patch) {
-	a.Run.Checkpoint = a.State.At.Number
-	if source == thread.SourceLoop {
-		a.stepped, a.Run.Idle = true, 0
-	}
-	a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
-}
-
 // Ask shows the questions of a graph that pauses. The questions are an object. Ask shows them
 // in both places where clients look for them: as an update, and beside the values.
 func (a *Attempt) Ask(questions json.RawMessage) {
 	a.reveal()
 	a.append(Event{Name: EventUpdates, Data: questions})
-	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number, Data: questions})
-}
-
-func (a *Attempt) showValues() {
-	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number})
-	a.shown, a.unshown = a.State.Values.Clone(), false
+	a.append(Event{Name: EventValues, Checkpoint: a.Log.At.Number, Data: questions})
 }
 
 // WatchLoss wakes the worker when its run may have been taken from it. Taking a run changes the

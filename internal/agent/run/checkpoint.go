@@ -2,8 +2,8 @@ package run
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -19,76 +19,69 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	if err := thread.CheckTasks(c.Tasks); err != nil {
 		return err
 	}
-	now := a.store.now()
-	if c.NS != "" {
-		write, err := a.frame.Subgraph(now, a.State, c)
-		return errors.Join(err, a.addWrite(write))
-	}
-	a.unshown = false
-	if err := a.keepOriginal(c); err != nil {
+	return a.try(func(d *draft) error {
+		now := d.store.now()
+		if c.NS != "" {
+			return d.take(d.Log.Subgraph(now, c))
+		}
+		return d.follow(now, c)
+	})
+}
+
+// follow takes a checkpoint of the root graph.
+func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
+	d.unshown = false
+	if err := d.keepOriginal(c); err != nil {
 		return err
 	}
-	if put, same := a.State.Amend(a.Run.Ref.Ref, c); same {
-		a.amended = true
-		return a.addWrite(put)
+	if next, put, same := d.Log.Amend(c); same {
+		d.amended = true
+		return d.take(next, []table.Write{put}, nil)
 	}
-	if agent := a.State.At.Agent; agent != nil && agent.ID == c.ID {
+	if agent := d.Log.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints follow it, so it stays as it was
 	}
-	source := sourceOf(c)
-	values := c.Values
-	if len(values) == 0 {
-		values = json.RawMessage("{}")
+	reported := c.Values
+	if len(reported) == 0 {
+		reported = json.RawMessage("{}")
 	}
-	patch, err := a.State.Values.Replace(values)
+	values, patch, err := d.Log.Values.Replace(reported)
 	if err != nil {
 		return err
 	}
-	change := thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch}
-	writes, err := a.State.Follow(a.frame, now, change, c)
-	if err != nil {
+	change := thread.Change{Source: sourceOf(c), Values: values, Patch: patch, Agent: &c}
+	if err := d.apply(now, change); err != nil {
 		return err
 	}
-	for _, write := range writes {
-		if err := a.addWrite(write); err != nil {
-			return err
-		}
-	}
-	a.Run.Unfolded = 0
-	a.passed(source, patch)
-	a.showChanged(source)
+	d.Run.Unfolded = 0
+	d.showChanged(change.Source)
 	return nil
 }
 
 // keepOriginal copies an earlier run's checkpoint before this run changes the checkpoint's tasks,
 // so that a rollback of this run can restore it.
-func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
-	at := a.State.At
-	if a.Run.Amended || at.Number > a.Run.Before || !at.Own() || at.ID != c.ID || a.State.Forks() {
+func (d *draft) keepOriginal(c graph.Checkpoint) error {
+	at := d.Log.At
+	if d.Run.Amended || at.Number > d.Run.Before || !at.Own() || at.ID != c.ID || d.Log.Forks() {
 		return nil
 	}
-	a.Run.Amended = true
-	return a.addWrite(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
+	d.Run.Amended = true
+	return d.addWrite(d.Log.Original(amended(d.Run.Ref)))
 }
 
 // Writes adds the results of a task of an agent that keeps checkpoints.
 func (a *Attempt) Writes(w graph.Writes) error {
-	write, err := a.frame.Writes(a.store.now(), w)
-	return errors.Join(err, a.addWrite(write))
+	return a.try(func(d *draft) error { return d.take(d.Log.Writes(d.store.now(), w)) })
 }
 
 // addWrite adds a write to the next flush and replaces an unflushed write with the same key,
-// because an agent may send a name twice. It ignores nil.
-func (a *Attempt) addWrite(write table.Write) error {
-	put, ok := write.(table.Put)
-	if !ok {
-		return nil
-	}
+// because an agent may send a name twice.
+func (d *draft) addWrite(put table.Put) error {
 	if err := fits(put); err != nil {
 		return err
 	}
-	a.writes = thread.Replace(a.writes, put)
-	a.size += len(put.Item.Body)
+	d.writes = thread.Replace(d.writes, put)
+	d.size += len(put.Item.Body)
 	return nil
 }
 
@@ -105,31 +98,31 @@ func sourceOf(c graph.Checkpoint) thread.Source {
 // if a node has written values again that are the same. The first checkpoint of a run has the
 // run's input only beside the values: it would show the values without the input, so it is not
 // shown.
-func (a *Attempt) showChanged(source thread.Source) {
+func (d *draft) showChanged(source thread.Source) {
 	if source == thread.SourceInput {
 		return
 	}
-	if a.shown == nil || !a.shown.Equal(a.State.Values) || slices.ContainsFunc(a.updates, a.isOfValues) {
-		a.showValues()
+	if d.shown == nil || !d.shown.Equal(d.Log.Values) || slices.ContainsFunc(d.updates, d.isOfValues) {
+		d.showValues()
 	}
-	a.updates = nil
+	d.updates = nil
 }
 
 // isOfValues reports whether a node's update writes values that readers see, and not only
 // values that are internal to nodes.
-func (a *Attempt) isOfValues(update json.RawMessage) bool {
+func (d *draft) isOfValues(update json.RawMessage) bool {
 	if !state.IsObject(update) {
 		return string(update) != "null"
 	}
 	members, err := state.Members(update)
-	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return a.State.Values.Holds(m.Name) })
+	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return d.Log.Values.Holds(m.Name) })
 }
 
 // asked returns the questions of a graph that paused. They are listed by task if the agent's
 // checkpoint says which task asks them. A graph that ended before nodes that it would run next
 // has paused, too.
-func (a *Attempt) asked(outcome Outcome) json.RawMessage {
-	at := a.State.At
+func (d *draft) asked(outcome Outcome) json.RawMessage {
+	at := d.Log.At
 	if outcome.Status != Success || !at.Own() || len(at.Next) == 0 {
 		return outcome.Interrupts
 	}

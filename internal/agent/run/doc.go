@@ -1,9 +1,10 @@
 // Package run is the run protocol: how a run is created on a thread, worked on, interrupted, ended
 // and read.
 //
-// Read these files in this order: create.go (how a new run changes the active run), attempt.go and
-// flush.go (a worker's writes, and the fence), seal.go (the leftovers of an interrupted run in the
-// thread). Package thread has the lock and the log of checkpoints.
+// Read these files in this order: create.go (how a new run changes the active run), attempt.go,
+// draft.go and flush.go (a worker's events, changes and commits, and the fence), seal.go (the
+// leftovers of an interrupted run in the thread). Package thread has the lock and the log of
+// checkpoints.
 //
 // # One active run
 //

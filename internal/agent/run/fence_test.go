@@ -268,7 +268,7 @@ func TestALateFlushBeforeATakeover(t *testing.T) {
 	f.answer(zombie, "m", "one")
 	f.table.beforeNext(func() { f.flush(zombie) })
 	a := f.claim(r)
-	if diff := cmp.Diff([]string{"human 1", "ai one"}, f.read(a.State)); diff != "" {
+	if diff := cmp.Diff([]string{"human 1", "ai one"}, f.read(a.Log.State)); diff != "" {
 		t.Errorf("state of the next attempt (-want +got):\n%s", diff)
 	}
 	f.answer(a, "n", "two")

@@ -33,48 +33,57 @@ type Outcome struct {
 // the next queued run, which it dispatches. ErrFenced means that the run was taken from this
 // attempt.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
+	return a.finish(ctx, outcome, false)
+}
+
+// finish is Finish. If it is lossy, leftovers that the state cannot hold are not kept.
+func (a *Attempt) finish(ctx context.Context, outcome Outcome, lossy bool) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
-	if err := a.foldOutcome(ctx, &outcome); err != nil {
+	last := a.draft
+	if err := last.foldOutcome(ctx, &outcome, lossy); err != nil {
 		return err
 	}
 	now := a.store.now()
-	next, err := a.release(ctx, now, a.endWrites(now, outcome), outcome)
+	own := a.endWrites(now, &last, outcome)
+	next, err := a.release(ctx, now, last, own, outcome)
 	if err != nil {
 		return err
 	}
-	a.Run.Status = outcome.Status
-	if next == nil {
+	last.Run.Status = outcome.Status
+	if a.draft = last; next == nil {
 		return nil
 	}
 	return a.store.Dispatch(ctx, *next)
 }
 
 // foldOutcome adds the results of the run's end to the state and to the events: the leftovers,
-// the last values, the questions of the graph and the failure.
-func (a *Attempt) foldOutcome(ctx context.Context, outcome *Outcome) error {
+// the last values, the questions of the graph and the failure. If lossy, it drops leftovers that
+// the state cannot hold.
+func (d *draft) foldOutcome(ctx context.Context, outcome *Outcome, lossy bool) error {
 	if outcome.ByAgent {
-		a.forget(func(Unfinished) bool { return true })
+		d.forget(func(Unfinished) bool { return true })
 	}
-	if a.leavesSomething(*outcome) && !a.lossy {
-		if err := a.keepLeftovers(ctx); err != nil {
+	if d.leavesSomething(*outcome) {
+		err := d.try(func(d *draft) error { return d.keepLeftovers(ctx) })
+		if err != nil && !(lossy && isTooLarge(err)) {
 			return err
 		}
 	}
-	if a.unshown {
-		a.showValues()
+	if d.unshown {
+		d.showValues()
 	}
-	outcome.Interrupts = a.asked(*outcome)
+	outcome.Interrupts = d.asked(*outcome)
 	if outcome.Failure != nil {
-		a.append(Event{Name: EventError, Data: record.Encode(outcome.Failure)})
+		d.append(Event{Name: EventError, Data: record.Encode(outcome.Failure)})
 	}
 	return nil
 }
 
 // endWrites returns the writes that end the run, and the calls that follow the commit. It
-// empties the buffers.
-func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
+// empties the buffers of the last draft.
+func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o record.Outbox) {
 	set := table.Attrs{attrStatus: string(outcome.Status)}
 	if outcome.Failure != nil {
 		set[attrFailure] = string(record.Encode(outcome.Failure))
@@ -82,33 +91,34 @@ func (a *Attempt) endWrites(now time.Time, outcome Outcome) (o record.Outbox) {
 	if outcome.Interrupts != nil {
 		set[attrInterrupts] = string(outcome.Interrupts)
 	}
-	a.forget(func(Unfinished) bool { return true })
-	a.Run.Unfolded = 0
-	events := a.events
-	writes := a.takeUnflushed(now)
-	if a.Run.Amended {
-		writes = a.dropOriginal(writes)
+	last.forget(func(Unfinished) bool { return true })
+	last.Run.Unfolded = 0
+	events := last.events
+	writes := last.takeUnflushed(now)
+	if last.Run.Amended {
+		writes = last.dropOriginal(writes)
 	}
-	o.AddOr(a.change(now, set, a.store.over(a.Run, now)), record.Always(ErrFenced))
+	o.AddOr(last.move(now, set, a.store.over(last.Run, now), a.fence), record.Always(ErrFenced))
 	for _, write := range writes {
 		o.AddOr(write, a.gaveWay)
 	}
-	ended := a.Run
+	ended := last.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
-	o.Join(a.store.tell(ended, a.State.Values, now))
+	o.Join(a.store.tell(ended, last.Log.Values, now))
+	run, log := last.Run, last.Log
 	o.Then(func(context.Context) {
-		a.store.tail.remember(a.Run.Ref, events, now)
-		a.store.threads.Remember(a.Run.Ref.Ref, a.State)
+		a.store.tail.remember(run.Ref, events, now)
+		a.store.threads.Remember(log)
 	})
-	o.Join(a.store.releasePermit(a.Run))
+	o.Join(a.store.releasePermit(last.Run))
 	return o
 }
 
 // dropOriginal removes from the writes the copy of a checkpoint as it was before the run, or
 // adds the write that erases the stored copy.
-func (a *Attempt) dropOriginal(writes []table.Write) []table.Write {
-	key := amended(a.Run.Ref)
-	kept := slices.DeleteFunc(writes, func(w table.Write) bool { return w.Target() == key })
+func (d *draft) dropOriginal(writes []table.Write) []table.Write {
+	key := amended(d.Run.Ref)
+	kept := slices.DeleteFunc(slices.Clone(writes), func(w table.Write) bool { return w.Target() == key })
 	if len(kept) < len(writes) {
 		return kept
 	}
@@ -128,11 +138,11 @@ func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 // shown. This is so in three cases: the run's end was not caused by the agent; the agent has
 // failed before any task took the input; or an agent that keeps no checkpoints answered on a
 // thread of an agent that keeps checkpoints.
-func (a *Attempt) leavesSomething(outcome Outcome) bool {
-	if outcome.ByAgent && inputNotStepped(a.State, a.Run) {
-		return !slices.ContainsFunc(thread.TasksOf(a.State.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
+func (d *draft) leavesSomething(outcome Outcome) bool {
+	if outcome.ByAgent && inputNotStepped(d.Log.State, d.Run) {
+		return !slices.ContainsFunc(thread.TasksOf(d.Log.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
 	}
-	return (outcome.Failure != nil && !outcome.ByAgent) || (a.Run.Unfolded != 0 && !a.followed())
+	return (outcome.Failure != nil && !outcome.ByAgent) || (d.Run.Unfolded != 0 && !d.followed())
 }
 
 // Fail ends a run that no worker can complete. What the run had shown stays in the state; the
@@ -148,24 +158,18 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 }
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
-	lossy := false
 	_, err := retake(ctx, func(ctx context.Context) (struct{}, error) {
 		a, err := s.take(ctx, ref)
 		if err != nil {
 			return struct{}{}, err
 		}
-		a.lossy = lossy
-		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) && !lossy {
-			err = a.foldAs(a.Run.Input, thread.SourceInput, nodeInput)
+		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) {
+			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input, thread.SourceInput, nodeInput) })
+			if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
+				return struct{}{}, err
+			}
 		}
-		if err == nil {
-			err = a.Finish(ctx, outcome)
-		}
-		if _, full := errors.AsType[*TooLargeError](err); full && !lossy {
-			lossy = true // the leftovers that the state cannot hold stay with their run only
-			err = record.ErrLost
-		}
-		return struct{}{}, err
+		return struct{}{}, a.finish(ctx, outcome, true)
 	})
 	if errors.Is(err, ErrNothingToDo) {
 		return nil
@@ -177,7 +181,7 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 // next queued run. It returns the next run, nil if there is no such run. The first try uses
 // the lock that was read when the run was taken up, because other requests rarely change the
 // lock meanwhile.
-func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox, outcome Outcome) (*Run, error) {
+func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own record.Outbox, outcome Outcome) (*Run, error) {
 	s := a.store
 	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread, _ bool) (_ *Run, o record.Outbox, err error) {
 		if t.Lock.Run != a.Run.Run {
@@ -188,7 +192,7 @@ func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox,
 			return nil, o, err
 		}
 		change := t.ChangeLock(now)
-		t.MarkSealed(&change, a.Run.Run, a.Run.Position, a.State.At.Number, q.passed)
+		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed)
 		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
 		o.Join(own)
 		o.AddOr(pass[0], a.gaveWay)

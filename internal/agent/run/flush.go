@@ -10,7 +10,7 @@ import (
 )
 
 // HasUnflushed reports whether there are events or writes for the next flush.
-func (a *Attempt) HasUnflushed() bool { return len(a.events) > 0 || len(a.writes) > 0 }
+func (d *draft) HasUnflushed() bool { return len(d.events) > 0 || len(d.writes) > 0 }
 
 // Bounds of the data that waits for a flush. One event can add maxNodes writes to fullWrites.
 // The end of a run needs five writes, and one for the message that it leaves unfinished. The
@@ -23,15 +23,15 @@ const (
 )
 
 // Full reports whether so much data waits that it must be flushed before more data is added.
-func (a *Attempt) Full() bool {
-	return len(a.events) >= fullEvents || len(a.writes) >= fullWrites || a.size >= fullBytes
+func (d *draft) Full() bool {
+	return len(d.events) >= fullEvents || len(d.writes) >= fullWrites || d.size >= fullBytes
 }
 
-func (a *Attempt) append(event Event) int64 {
-	a.Run.Position++
-	event.Position = a.Run.Position
-	a.events = append(a.events, event)
-	a.size += len(event.Data)
+func (d *draft) append(event Event) int64 {
+	d.Run.Position++
+	event.Position = d.Run.Position
+	d.events = append(d.events, event)
+	d.size += len(event.Data)
 	return event.Position
 }
 
@@ -39,16 +39,16 @@ func (a *Attempt) append(event Event) int64 {
 // readers have not seen the run's input, Flush first emits a values event that contains it.
 // ErrFenced means that the worker has lost the run.
 func (a *Attempt) Flush(ctx context.Context) error {
-	a.emitInputIfIdle()
-	now := a.store.now()
+	next, now := a.draft, a.store.now()
+	next.emitInputIfIdle()
 	var lease map[table.Index]table.Key
 	if now.Sub(a.renewed) > a.store.lease/3 {
 		lease = a.store.leaseEntry(a.Run.Run, now)
 	}
-	if !a.HasUnflushed() && lease == nil {
+	if !next.HasUnflushed() && lease == nil {
 		return nil
 	}
-	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
+	if err := a.write(ctx, next, now, table.Attrs{}, lease); err != nil {
 		return err
 	}
 	if lease != nil {
@@ -59,9 +59,9 @@ func (a *Attempt) Flush(ctx context.Context) error {
 
 // emitInputIfIdle emits a values event that contains the run's input if nothing is buffered and
 // readers have not seen the input. So a silent agent does not keep its readers waiting.
-func (a *Attempt) emitInputIfIdle() {
-	if !a.HasUnflushed() {
-		a.reveal()
+func (d *draft) emitInputIfIdle() {
+	if !d.HasUnflushed() {
+		d.reveal()
 	}
 }
 
@@ -70,45 +70,46 @@ func (a *Attempt) emitInputIfIdle() {
 // count as a failure. HandOver makes everything since the last flush durable. It is the
 // attempt's last write: HandOver fences off this attempt, too.
 func (a *Attempt) HandOver(ctx context.Context) error {
-	if !a.stepped {
-		a.Run.Idle++
+	next, now := a.draft, a.store.now()
+	if !next.stepped {
+		next.Run.Idle++
 	}
-	now := a.store.now()
-	return a.write(ctx, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
+	return a.write(ctx, next, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
 }
 
-// change returns the write that moves the run to the position of the newest shown event.
-func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
-	set[attrStart], set[attrPosition], set[attrCheckpoint] = a.Run.Start, a.Run.Position, a.Run.Checkpoint
-	set[attrIdle], set[attrUnfolded], set[attrBefore] = a.Run.Idle, a.Run.Unfolded, a.Run.Before
-	if a.Run.Amended {
+// move returns the write that moves the run to the position of the newest shown event.
+func (d *draft) move(now time.Time, set table.Attrs, index map[table.Index]table.Key, fence table.Cond) table.Update {
+	set[attrStart], set[attrPosition], set[attrCheckpoint] = d.Run.Start, d.Run.Position, d.Run.Checkpoint
+	set[attrIdle], set[attrUnfolded], set[attrBefore] = d.Run.Idle, d.Run.Unfolded, d.Run.Before
+	if d.Run.Amended {
 		set[attrAmended] = true
 	}
-	if a.unfinishedChanged {
-		set[attrUnfinished] = string(record.Encode(a.Run.Unfinished))
+	if d.unfinishedChanged {
+		set[attrUnfinished] = string(record.Encode(d.Run.Unfinished))
 	}
-	change := record.Change(a.Run.Key(), now, set, a.fence)
+	change := record.Change(d.Run.Key(), now, set, fence)
 	change.Index = index
 	return change
 }
 
 // takeUnflushed returns the writes of the next transaction, with the batch of events among them. It
 // empties the buffers.
-func (a *Attempt) takeUnflushed(now time.Time) []table.Write {
-	writes := a.writes
-	if len(a.events) > 0 {
-		writes = append(writes, putEvents(a.Run.Ref.Ref, now, a.Run.Attempt, a.events))
+func (d *draft) takeUnflushed(now time.Time) []table.Write {
+	writes := d.writes
+	if len(d.events) > 0 {
+		writes = append(writes, putEvents(d.Run.Ref.Ref, now, d.Run.Attempt, d.events))
 	}
-	a.events, a.writes, a.size = nil, nil, 0
+	d.events, d.writes, d.size = nil, nil, 0
 	return writes
 }
 
-func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+// write commits a draft, which becomes the attempt's draft if the commit succeeds.
+func (a *Attempt) write(ctx context.Context, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
-	events := a.events
-	writes := append([]table.Write{a.change(now, set, index)}, a.takeUnflushed(now)...)
+	events := next.events
+	writes := append([]table.Write{next.move(now, set, index, a.fence)}, next.takeUnflushed(now)...)
 	applied, err := record.Try(ctx, a.store.table, writes...)
 	if err != nil {
 		a.unsure = fmt.Errorf("write run: %w", err)
@@ -117,7 +118,8 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 	if !applied {
 		return ErrFenced
 	}
-	a.fence, a.unfinishedChanged = fence(a.Run), false
+	next.unfinishedChanged = false
+	a.draft, a.fence = next, fence(next.Run)
 	a.store.tail.remember(a.Run.Ref, events, now)
 	return nil
 }

@@ -319,9 +319,9 @@ func (k *keeper) check() {
 		if !sameJSON(s.Values, st.Values.JSON()) {
 			k.t.Fatalf("values of %s: got %s, want %s", s.ID, st.Values.JSON(), s.Values)
 		}
-		frame, err := k.threads.Frame(ctx, k.ref, st.At.Agent)
+		log, err := k.threads.ReadFrame(ctx, thread.NewLog(k.ref, st))
 		k.ok(err)
-		if diff := cmp.Diff(k.expected(s), frame.Checkpoints(), bytewise); diff != "" {
+		if diff := cmp.Diff(k.expected(s), log.Checkpoints(), bytewise); diff != "" {
 			k.t.Fatalf("frame of %s (-want +got):\n%s", s.ID, diff)
 		}
 	}

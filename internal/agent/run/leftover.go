@@ -39,7 +39,7 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 
 // inputNotStepped reports whether the agent has taken the run's input but has made no step with it.
 // The values of the state are then as they were before the run.
-func inputNotStepped(s *thread.State, run Run) bool {
+func inputNotStepped(s thread.State, run Run) bool {
 	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
 }
 
@@ -69,8 +69,10 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 
 // leftoverFold adds leftovers to a state.
 type leftoverFold struct {
-	state *thread.State
-	newID func() string
+	// at is the checkpoint of the state, values the values with the leftovers so far.
+	at     thread.Checkpoint
+	values state.Values
+	newID  func() string
 	// stored says which tasks have their results at the agent's checkpoint already; the agent
 	// has these results.
 	stored map[string]bool
@@ -79,20 +81,18 @@ type leftoverFold struct {
 	whole bool
 
 	pending []graph.StateUpdate
-	patches []state.Patch
 }
 
-// fold puts the leftovers into the state. It returns the change, and the updates that the
-// agent has to make itself.
-func (k *leftoverFold) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
-	before := k.state.Values.Clone()
+// fold returns the change that puts the leftovers into the state.
+func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
+	before := k.values
 	if state.IsObject(l.input) {
 		if err := k.take(state.Member{Name: nodeInput, Value: l.input}, true, true); err != nil {
-			return state.Patch{}, nil, err
+			return thread.Change{}, err
 		}
 	}
 	done := map[string]int{}
-	for _, task := range thread.TasksOf(k.state.At.Tasks) {
+	for _, task := range thread.TasksOf(k.at.Tasks) {
 		if k.stored[task.ID] {
 			done[task.Name]++
 		}
@@ -104,31 +104,22 @@ func (k *leftoverFold) fold(l *leftover) (state.Patch, []graph.StateUpdate, erro
 		has := done[update.Name] > 0
 		done[update.Name]--
 		if err := k.take(update, !has, k.whole); err != nil {
-			return state.Patch{}, nil, err
+			return thread.Change{}, err
 		}
 	}
-	l.partials.Close(k.state.Values)
+	l.partials.Close(k.values)
 	for _, update := range l.partials.Updates() {
 		k.pending = append(k.pending, graph.StateUpdate{Values: update.Update, AsNode: update.Node})
 		if err := k.reduce(update.Update); err != nil {
-			return state.Patch{}, nil, err
+			return thread.Change{}, err
 		}
 	}
-	switch len(k.patches) { // almost always one patch at most: it costs only its size
-	case 0:
-		return state.Patch{}, k.pending, nil
-	case 1:
-		return k.patches[0], k.pending, nil
-	}
-	patch, err := before.Replace(k.state.Values.JSON())
-	return patch, k.pending, err
+	return thread.Change{Source: thread.SourceUpdate, Values: k.values, Patch: k.values.Since(before), Pending: k.pending}, nil
 }
 
 func (k *leftoverFold) reduce(update json.RawMessage) error {
-	patch, err := k.state.Values.Reduce(update, k.newID)
-	if err == nil && !patch.Empty() {
-		k.patches = append(k.patches, patch)
-	}
+	values, _, err := k.values.Reduce(update, k.newID)
+	k.values = values
 	return err
 }
 
@@ -144,14 +135,14 @@ func (k *leftoverFold) take(update state.Member, pending, whole bool) error {
 		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.Name})
 	}
 	if !whole {
-		value = k.state.Values.Plain(value)
+		value = k.values.Plain(value)
 	}
 	return k.reduce(value)
 }
 
 // newLeftoverFold returns the fold of the leftovers of a run into a state.
-func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st *thread.State, l *leftover) (*leftoverFold, error) {
-	k := &leftoverFold{state: st, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
+func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st thread.State, l *leftover) (*leftoverFold, error) {
+	k := &leftoverFold{at: st.At, values: st.Values, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
 	if len(l.updates) == 0 || !st.At.Own() {
 		return k, nil
 	}
@@ -162,36 +153,33 @@ func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st *thread.
 
 // keepLeftovers folds the output that a run of this attempt has shown but not finished into
 // the state. Output that was not flushed yet was never shown, but it is about to be shown.
-func (a *Attempt) keepLeftovers(ctx context.Context) error {
-	l, err := a.store.leftovers(ctx, a.Run)
+func (d *draft) keepLeftovers(ctx context.Context) error {
+	l, err := d.store.leftovers(ctx, d.Run)
 	if err != nil {
 		return err
 	}
-	for _, event := range a.events {
-		l.collect(a.Run, event, a.Run.Attempt)
+	for _, event := range d.events {
+		l.collect(d.Run, event, d.Run.Attempt)
 	}
-	if inputNotStepped(a.State, a.Run) {
-		l.input = a.Run.Input
+	if inputNotStepped(d.Log.State, d.Run) {
+		l.input = d.Run.Input
 	}
-	k, err := a.store.newLeftoverFold(ctx, a.Run.Ref.Ref, a.State, l)
+	k, err := d.store.newLeftoverFold(ctx, d.Run.Ref.Ref, d.Log.State, l)
 	if err != nil {
 		return err
 	}
-	if a.frame != nil && k.stored != nil {
-		k.stored = a.frame.Tasks() // including the writes that wait for the next flush
+	if tasks, read := d.Log.TaskResults(); read && k.stored != nil {
+		k.stored = tasks // including the results that wait for the next flush
 	}
-	k.whole = k.whole || !a.followed()
-	patch, pending, err := k.fold(l)
-	if err != nil {
+	k.whole = k.whole || !d.followed()
+	change, err := k.fold(l)
+	if err != nil || (change.Patch.Empty() && len(change.Pending) == 0) {
 		return err
 	}
-	if patch.Empty() && len(pending) == 0 {
-		return nil
-	}
-	return a.checkpoint(patch, thread.SourceUpdate, pending)
+	return d.checkpoint(change)
 }
 
 // followed reports whether the agent has made a checkpoint of its own in this run.
-func (a *Attempt) followed() bool {
-	return a.amended || (a.agentHasCheckpoints() && a.State.At.Agent.Number > a.Run.Before)
+func (d *draft) followed() bool {
+	return d.amended || (d.agentHasCheckpoints() && d.Log.At.Agent.Number > d.Run.Before)
 }

@@ -341,7 +341,7 @@ func (f *fixture) messages() []string {
 	return f.read(st)
 }
 
-func (f *fixture) read(st *thread.State) []string {
+func (f *fixture) read(st thread.State) []string {
 	f.t.Helper()
 	var values struct {
 		Messages []struct {

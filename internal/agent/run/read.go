@@ -194,24 +194,24 @@ func (w *watch) Stop() {
 }
 
 // State returns the thread's state, including everything that earlier runs leave behind.
-func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, *thread.State, error) {
+func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, thread.State, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
-		return t, nil, err
+		return t, thread.Empty(), err
 	}
 	return s.StateOf(ctx, t)
 }
 
 // StateOf is State for a thread that was read.
-func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, *thread.State, error) {
-	t, st, err := s.seal(ctx, t)
+func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, thread.State, error) {
+	t, log, err := s.seal(ctx, t)
 	switch {
-	case err != nil || st != nil:
-		return t, st, err
-	case t.Lock.Run == "" && t.Lock.Checkpoint < 0:
-		return t, thread.Empty(), nil
+	case err == nil && log != nil:
+		return t, log.State, nil
+	case err != nil || (t.Lock.Run == "" && t.Lock.Checkpoint < 0):
+		return t, thread.Empty(), err
 	}
-	st, err = s.threads.State(ctx, t.Ref)
+	st, err := s.threads.State(ctx, t.Ref)
 	return t, st, err
 }
 
@@ -229,10 +229,10 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 
 // Result returns the state that a finished run left behind: the state of its last checkpoint.
 // The state of an interrupted run includes the output that the run had shown.
-func (s *Store) Result(ctx context.Context, run Run) (*thread.State, error) {
+func (s *Store) Result(ctx context.Context, run Run) (thread.State, error) {
 	run, err := s.Settled(ctx, run)
 	if err != nil {
-		return nil, err
+		return thread.Empty(), err
 	}
 	return s.threads.StateAt(ctx, run.Ref.Ref, run.Checkpoint)
 }

@@ -19,7 +19,7 @@ func TestTheNextAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	f.flush(a)
 	f.answer(a, "m2", "never written")
 	b := f.claim(r)
-	if diff := cmp.Diff([]string{"human 1", "ai step one"}, f.read(b.State)); diff != "" {
+	if diff := cmp.Diff([]string{"human 1", "ai step one"}, f.read(b.Log.State)); diff != "" {
 		t.Errorf("state of the next attempt (-want +got):\n%s", diff)
 	}
 	f.answer(b, "m3", "step two")

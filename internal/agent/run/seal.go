@@ -34,33 +34,32 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	return t, err
 }
 
-// sealResult is a thread and its state after a batch. The state is nil if it must be read again.
+// sealResult is a thread and its log after a batch. The log is nil if it must be read again.
 type sealResult struct {
 	thread thread.Thread
-	state  *thread.State
+	log    *thread.Log
 }
 
-// seal is Seal for a thread that was just read. It also returns the resulting state, nil if the
+// seal is Seal for a thread that was just read. It also returns the resulting log, nil if the
 // caller must read it.
-func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.State, error) {
-	now, lost := sealResult{thread: t}, map[string]*TooLargeError{}
+func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.Log, error) {
+	now := sealResult{thread: t}
 	for now.thread.Lock.Cut != "" || now.thread.Lock.Unsealed {
 		var err error
-		if now, err = s.sealNextBatch(ctx, now, lost); err != nil {
+		if now, err = s.sealNextBatch(ctx, now); err != nil {
 			return thread.Thread{}, nil, err
 		}
 	}
-	return now.thread, now.state, nil
+	return now.thread, now.log, nil
 }
 
-// sealNextBatch removes or seals the thread's next batch of runs. It adds runs to lost if the state
-// cannot hold their leftovers.
-func (s *Store) sealNextBatch(ctx context.Context, now sealResult, lost map[string]*TooLargeError) (sealResult, error) {
+// sealNextBatch removes or seals the thread's next batch of runs.
+func (s *Store) sealNextBatch(ctx context.Context, now sealResult) (sealResult, error) {
 	removing := now.thread.Lock.Cut != ""
 	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread, first bool) (_ sealResult, o record.Outbox, err error) {
-		st := now.state
+		log := now.log
 		if !first {
-			st = nil // the batch that failed has changed it
+			log = nil // another writer may have changed the thread
 		}
 		if removing = t.Lock.Cut != ""; removing {
 			o, err = s.remove(ctx, t)
@@ -69,13 +68,9 @@ func (s *Store) sealNextBatch(ctx context.Context, now sealResult, lost map[stri
 		if !t.Lock.Unsealed {
 			return sealResult{thread: t}, o, nil
 		}
-		return s.planSeal(ctx, t, st, lost)
+		return s.planSeal(ctx, t, log)
 	})
-	_, full := errors.AsType[*TooLargeError](err)
-	if full {
-		next.thread.Ref, err = now.thread.Ref, nil // without the run that is lost, the next batch can hold the others
-	}
-	if err == nil && (full || removing) {
+	if err == nil && removing {
 		next.thread, err = s.threads.Get(ctx, next.thread.Ref)
 	}
 	return next, err
@@ -85,31 +80,32 @@ func (s *Store) sealNextBatch(ctx context.Context, now sealResult, lost map[stri
 type sealPlan struct {
 	*Store
 	thread thread.Thread
-	state  *thread.State
+	log    thread.Log
 	now    time.Time
 	out    record.Outbox
 	// size is the total size in bytes of the checkpoints and notifications among the writes.
 	size int
-	// lost has the runs whose leftovers the state cannot hold, by run id.
-	lost map[string]*TooLargeError
 	// sealed and position are the lock's values after the batch.
 	sealed   string
 	position int64
 }
 
-// planSeal returns the writes that seal the next runs, and the thread and state that result. It
-// reads the state if st is nil, and changes st: do not use st again if the commit fails.
-func (s *Store) planSeal(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (next sealResult, o record.Outbox, err error) {
-	if st == nil {
-		if st, err = s.threads.State(ctx, t.Ref); err != nil {
+// planSeal returns the writes that seal the next runs, and the thread and log that result. It
+// reads the log if it is nil.
+func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) (next sealResult, o record.Outbox, err error) {
+	if log == nil {
+		st, err := s.threads.State(ctx, t.Ref)
+		if err != nil {
 			return next, o, err
 		}
+		read := thread.NewLog(t.Ref, st)
+		log = &read
 	}
 	runs, complete, err := s.unsealed(ctx, t)
 	if err != nil {
 		return next, o, err
 	}
-	b := sealPlan{Store: s, thread: t, state: st, now: s.now(), lost: lost, sealed: t.Lock.Sealed, position: t.Lock.Position}
+	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealed: t.Lock.Sealed, position: t.Lock.Position}
 	for i, run := range runs {
 		if err := b.add(ctx, run); err != nil {
 			return next, o, err
@@ -120,14 +116,14 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, st *thread.State,
 		}
 	}
 	change := t.ChangeLock(b.now)
-	t.MarkSealed(&change, b.sealed, b.position, b.state.At.Number, !complete)
+	t.MarkSealed(&change, b.sealed, b.position, b.log.At.Number, !complete)
 	b.out.Add(change)
-	if t.Updated = b.now; t.Lock.Checkpoint != b.state.At.Number {
+	if t.Updated = b.now; t.Lock.Checkpoint != b.log.At.Number {
 		t.StateUpdated = b.now
 	}
 	t.Lock.Epoch++
-	t.Lock.Sealed, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealed, b.position, b.state.At.Number, !complete
-	return sealResult{t, st}, b.out, nil
+	t.Lock.Sealed, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealed, b.position, b.log.At.Number, !complete
+	return sealResult{t, &b.log}, b.out, nil
 }
 
 // unsealed returns the next superseded runs to seal, oldest first. complete means that no more
@@ -169,18 +165,16 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 		b.sealed = run.Run
 		return nil
 	}
-	before := b.state.At.Number
+	before := b.log.At.Number
 	if run.Attempt > 0 {
 		before, b.position = run.Before, run.Position
 	}
-	full := b.lost[run.Run]
-	if full == nil {
-		if err := b.fold(ctx, run); err != nil {
-			return err
-		}
+	err := b.fold(ctx, run)
+	if full, ok := errors.AsType[*TooLargeError](err); ok {
+		run.Failure, err = full.Failure(), nil // the leftovers stay with their run only
 	}
-	if full != nil {
-		run.Failure = full.Failure()
+	if err != nil {
+		return fmt.Errorf("fold run %s: %w", run.Run, err)
 	}
 	b.out.Add(b.settle(run, before))
 	if run.Amended {
@@ -188,7 +182,7 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	}
 	b.out.Join(b.releasePermit(run))
 	run.Status = Interrupted
-	tell := b.tell(run, b.state.Values, b.now)
+	tell := b.tell(run, b.log.Values, b.now)
 	b.out.Join(tell)
 	for _, write := range tell.Writes {
 		if put, ok := write.(table.Put); ok {
@@ -202,7 +196,7 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 // settle writes the status that the lock implied: once the lock has moved past the run, the status
 // can no longer be derived. Readers already know the time of the end, so Updated stays.
 func (b *sealPlan) settle(run Run, before int64) table.Update {
-	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.state.At.Number, attrBefore: before}
+	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrBefore: before}
 	if run.CancelReason != "" {
 		set[attrCancelReason] = string(run.CancelReason)
 	}
@@ -215,24 +209,16 @@ func (b *sealPlan) settle(run Run, before int64) table.Update {
 	}
 }
 
-// fold adds one run's leftovers to the state, or adds the run to lost if the state cannot hold
-// them.
+// fold adds one run's leftovers to the log. If it fails, the log stays as it is.
 func (b *sealPlan) fold(ctx context.Context, run Run) error {
-	var err error
 	switch {
 	case run.takenBack(run.CancelReason):
+		return nil
 	case run.Attempt == 0:
-		err = b.addInput(run)
+		return b.addInput(run)
 	default:
-		err = b.addLeftovers(ctx, run)
+		return b.addLeftovers(ctx, run)
 	}
-	if full, ok := errors.AsType[*TooLargeError](err); ok {
-		b.lost[run.Run] = full
-	}
-	if err != nil {
-		return fmt.Errorf("fold run %s: %w", run.Run, err)
-	}
-	return nil
 }
 
 // addInput adds the input of a run that never started.
@@ -245,11 +231,12 @@ func (b *sealPlan) addInput(run Run) error {
 	if err != nil {
 		return err
 	}
-	patch, err := b.state.Values.Reduce(input, newID)
-	if err == nil && !patch.Empty() {
-		err = b.advance(run, thread.SourceInput, patch, []graph.StateUpdate{{Values: input, AsNode: nodeInput}})
+	values, patch, err := b.log.Values.Reduce(input, newID)
+	if err != nil || patch.Empty() {
+		return err
 	}
-	return err
+	pending := []graph.StateUpdate{{Values: input, AsNode: nodeInput}}
+	return b.apply(run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
 }
 
 // addLeftovers adds the output that a started run had shown but not finished.
@@ -258,26 +245,40 @@ func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
-	if inputNotStepped(b.state, run) {
+	if inputNotStepped(b.log.State, run) {
 		if err := b.loadBulk(ctx, &run); err != nil {
 			return err
 		}
 		l.input = run.Input
 	}
-	k, err := b.newLeftoverFold(ctx, b.thread.Ref, b.state, l)
+	k, err := b.newLeftoverFold(ctx, b.thread.Ref, b.log.State, l)
 	if err != nil {
 		return err
 	}
-	patch, pending, err := k.fold(l)
-	if err == nil && (!patch.Empty() || len(pending) > 0) {
-		err = b.advance(run, thread.SourceUpdate, patch, pending)
+	change, err := k.fold(l)
+	if err != nil || (change.Patch.Empty() && len(change.Pending) == 0) {
+		return err
 	}
-	return err
+	return b.apply(run, change)
 }
 
-func (b *sealPlan) advance(run Run, source thread.Source, patch state.Patch, pending []graph.StateUpdate) error {
-	put := b.state.Advance(b.thread.Ref, b.now, thread.Change{Run: run.Run, Graph: run.Graph, Source: source, Patch: patch, Pending: pending})
-	b.out.Add(put)
-	b.size += len(put.Item.Body)
-	return fits(put)
+// apply records a change that a run has left as the thread's next checkpoint.
+func (b *sealPlan) apply(run Run, change thread.Change) error {
+	change.Run, change.Graph = run.Run, run.Graph
+	next, writes, err := b.log.Apply(b.now, change)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, write := range writes {
+		if put, ok := write.(table.Put); ok {
+			if err := fits(put); err != nil {
+				return err
+			}
+			size += len(put.Item.Body)
+		}
+	}
+	b.log, b.size = next, b.size+size
+	b.out.Add(writes...)
+	return nil
 }

@@ -41,7 +41,7 @@ func TestARunTakesManySlices(t *testing.T) {
 		if a.Run.Attempt != int64(i+1) || a.Run.Failures != 0 {
 			t.Errorf("slice %d is attempt %d after %d failures", i+1, a.Run.Attempt, a.Run.Failures)
 		}
-		if diff := cmp.Diff(want, f.read(a.State)); diff != "" {
+		if diff := cmp.Diff(want, f.read(a.Log.State)); diff != "" {
 			t.Fatalf("state of slice %d (-want +got):\n%s", i+1, diff)
 		}
 		if i > 0 {

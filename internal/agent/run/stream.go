@@ -104,6 +104,6 @@ func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, 
 }
 
 // Values returns the state that a "values" event shows.
-func (s *Store) Values(ctx context.Context, ref thread.Ref, event Event) (*thread.State, error) {
+func (s *Store) Values(ctx context.Context, ref thread.Ref, event Event) (thread.State, error) {
 	return s.threads.StateAt(ctx, ref, event.Checkpoint)
 }

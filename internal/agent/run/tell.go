@@ -50,7 +50,7 @@ const maxTold = 8 << 20
 // and then all arguments and the metadata: otherwise the run could not end.
 //
 // The watcher, if there is one, is told after the commit.
-func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Outbox) {
+func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outbox) {
 	if s.watcher != nil {
 		o.Then(func(ctx context.Context) { s.watcher.Ended(ctx, run) })
 	}

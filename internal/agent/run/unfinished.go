@@ -75,59 +75,60 @@ func (a *Attempt) Unfinished(messages []graph.Unfinished) error {
 
 // beginMessage remembers the message of a chunk if the agent does not report its unfinished
 // messages. If the state has no messages, the text belongs to no channel of the state.
-func (a *Attempt) beginMessage(chunk json.RawMessage, before int64) {
-	if a.tellsUnfinished || !a.State.Values.Holds(state.Messages) {
+func (d *draft) beginMessage(chunk json.RawMessage, before int64) {
+	if d.tellsUnfinished || !d.Log.Values.Holds(state.Messages) {
 		return
 	}
 	if id := state.ChunkOf(chunk); id != "" {
-		if _, known := a.Run.unfinished(id, a.Run.Attempt); !known {
-			a.remember(id, state.NodeOf(chunk), before)
+		if _, known := d.Run.unfinished(id, d.Run.Attempt); !known {
+			d.remember(id, state.NodeOf(chunk), before)
 		}
 	}
 }
 
-func (a *Attempt) remember(id, node string, from int64) {
-	if _, known := a.Run.unfinished(id, a.Run.Attempt); known || id == "" || len(id) > longestID || len(node) > longestID {
+func (d *draft) remember(id, node string, from int64) {
+	if _, known := d.Run.unfinished(id, d.Run.Attempt); known || id == "" || len(id) > longestID || len(node) > longestID {
 		return
 	}
-	if len(a.Run.Unfinished) >= mostUnfinished {
-		a.Run.Unfinished = slices.Delete(a.Run.Unfinished, 0, 1)
+	if len(d.Run.Unfinished) >= mostUnfinished {
+		d.Run.Unfinished = d.Run.Unfinished[1:]
 	}
-	a.Run.Unfinished = append(a.Run.Unfinished, Unfinished{ID: id, Attempt: a.Run.Attempt, Node: node, From: from})
-	a.unfinishedChanged = true
+	d.Run.Unfinished = append(d.Run.Unfinished, Unfinished{ID: id, Attempt: d.Run.Attempt, Node: node, From: from})
+	d.unfinishedChanged = true
 }
 
 // forget removes the messages for which done returns true from the unfinished messages.
-func (a *Attempt) forget(done func(Unfinished) bool) {
-	before := len(a.Run.Unfinished)
-	a.Run.Unfinished = slices.DeleteFunc(a.Run.Unfinished, done)
-	a.unfinishedChanged = a.unfinishedChanged || len(a.Run.Unfinished) < before
+func (d *draft) forget(done func(Unfinished) bool) {
+	if slices.ContainsFunc(d.Run.Unfinished, done) {
+		d.Run.Unfinished = slices.DeleteFunc(slices.Clone(d.Run.Unfinished), done)
+		d.unfinishedChanged = true
+	}
 }
 
 // finishNodes forgets the messages of nodes that have finished if the agent does not report
 // its unfinished messages: the updates of the nodes say which messages are kept. A message
 // whose node the agent has not named stays until the state holds it.
-func (a *Attempt) finishNodes(updates []state.Member) {
-	if a.tellsUnfinished {
+func (d *draft) finishNodes(updates []state.Member) {
+	if d.tellsUnfinished {
 		return
 	}
-	a.forget(func(u Unfinished) bool {
+	d.forget(func(u Unfinished) bool {
 		return u.Node != "" && slices.ContainsFunc(updates, func(update state.Member) bool { return update.Name == u.Node })
 	})
 }
 
 // finishAll forgets all messages of an agent that does not report its unfinished messages and
 // has sent the whole state.
-func (a *Attempt) finishAll() {
-	if !a.tellsUnfinished {
-		a.forget(func(Unfinished) bool { return true })
+func (d *draft) finishAll() {
+	if !d.tellsUnfinished {
+		d.forget(func(Unfinished) bool { return true })
 	}
 }
 
 // closeMessages forgets the shown messages that the state holds now. Once this attempt has
 // written a message in their place, it also forgets the messages of earlier attempts.
-func (a *Attempt) closeMessages(wrote bool) {
-	a.forget(func(u Unfinished) bool {
-		return a.State.Values.Has(u.ID) || (wrote && u.Attempt < a.Run.Attempt)
+func (d *draft) closeMessages(wrote bool) {
+	d.forget(func(u Unfinished) bool {
+		return d.Log.Values.Has(u.ID) || (wrote && u.Attempt < d.Run.Attempt)
 	})
 }

@@ -12,16 +12,16 @@ import (
 func BenchmarkReduceAppends(b *testing.B) {
 	for _, n := range []int{20, 2000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			v := new(state.Values)
-			for i := range n {
-				reduce(b, v, message(i))
-			}
+			v := messages(b, n)
+			var following state.Values
 			b.ReportAllocs()
-			for b.Loop() {
-				reduce(b, v, message(n))
-				b.StopTimer()
-				reduce(b, v, fmt.Sprintf(`{"messages":[{"type":"remove","id":"m%d"}]}`, n))
-				b.StartTimer()
+			for i := 0; b.Loop(); i++ {
+				if i%100 == 0 {
+					b.StopTimer()
+					following = reduce(b, v, `{"messages":[{"type":"remove","id":"m0"}]}`)
+					b.StartTimer()
+				}
+				following = reduce(b, following, message(n+i))
 			}
 		})
 	}
@@ -31,23 +31,27 @@ func BenchmarkReduceAppends(b *testing.B) {
 func BenchmarkReplace(b *testing.B) {
 	for _, n := range []int{20, 2000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			v := new(state.Values)
-			for i := range n {
-				reduce(b, v, message(i))
-			}
-			short := append(json.RawMessage(nil), v.JSON()...)
-			reduce(b, v, message(n))
-			long := append(json.RawMessage(nil), v.JSON()...)
+			v := messages(b, n)
+			short, long := v.JSON(), reduce(b, v, message(n)).JSON()
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, values := range []json.RawMessage{short, long} {
-					if _, err := v.Replace(values); err != nil {
+					var err error
+					if v, _, err = v.Replace(values); err != nil {
 						b.Fatal(err)
 					}
 				}
 			}
 		})
 	}
+}
+
+// messages returns a state of n messages.
+func messages(b *testing.B, n int) (v state.Values) {
+	for i := range n {
+		v = reduce(b, v, message(i))
+	}
+	return v
 }
 
 func message(i int) string {

@@ -9,7 +9,7 @@ import (
 )
 
 // parse reads a state.
-func parse(t testing.TB, raw string) *state.Values {
+func parse(t testing.TB, raw string) state.Values {
 	t.Helper()
 	v, err := state.Parse(json.RawMessage(raw))
 	if err != nil {
@@ -19,13 +19,13 @@ func parse(t testing.TB, raw string) *state.Values {
 }
 
 // reduce folds an update into the state; messages without an id get new-1, new-2, ...
-func reduce(t testing.TB, v *state.Values, update string) state.Patch {
+func reduce(t testing.TB, v state.Values, update string) state.Values {
 	t.Helper()
-	p, err := v.Reduce(json.RawMessage(update), counter())
+	next, _, err := v.Reduce(json.RawMessage(update), counter())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return next
 }
 
 // counter returns a source of ids.

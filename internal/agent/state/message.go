@@ -29,30 +29,37 @@ var roles = map[string]string{
 
 // Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced
 // by id or removed (type "remove"; the removal of a missing message does nothing), every other
-// channel is overwritten. newID makes the id of a message that has none. Reduce returns the
-// change; null changes nothing. An error leaves the state as it was.
-func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, error) {
+// channel is overwritten. newID makes the id of a message that has none. Reduce returns the new
+// state and the change; null changes nothing.
+func (v Values) Reduce(update json.RawMessage, newID func() string) (Values, Patch, error) {
 	object, err := decodeObject(update)
 	if err != nil {
-		return Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
+		return v, Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
 	}
 	var p Patch
-	if value, ok := object[Messages]; ok { // first, because nothing else can fail
-		splice, err := v.mergeMessages(value, newID)
-		if err != nil {
-			return Patch{}, err
+	next := v.copy()
+	for name, value := range object {
+		if name != Messages {
+			next.channels[name] = parseChannel(value)
+			p.difference(name, v.channels[name], next.channels[name])
+			continue
 		}
-		if splice != nil {
+		incoming, err := messageList(value)
+		if err != nil {
+			return v, Patch{}, err
+		}
+		if incoming == nil {
+			continue
+		}
+		merged, splice, err := merge(v.channels[Messages], incoming, newID)
+		if err != nil {
+			return v, Patch{}, err
+		}
+		if next.channels[Messages] = merged; splice != nil {
 			p.splice(Messages, *splice)
 		}
-		delete(object, Messages)
 	}
-	for name, value := range object {
-		c := parseChannel(value)
-		p.difference(name, v.channels[name], c)
-		v.put(name, c)
-	}
-	return p, nil
+	return next, p, nil
 }
 
 // Coerce returns an update in the form in which Reduce folds it, with a type and an id in each
@@ -71,7 +78,7 @@ func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error
 			return nil, err
 		}
 	}
-	object[Messages] = channel{list: list, isList: true}.append(nil)
+	object[Messages] = appendList(nil, list)
 	return json.Marshal(object)
 }
 
@@ -81,56 +88,53 @@ func CheckInput(input json.RawMessage) error {
 	if !IsObject(input) {
 		return nil
 	}
-	_, err := new(Values).Reduce(input, func() string { return "" })
+	_, _, err := Values{}.Reduce(input, func() string { return "" })
 	return err
 }
 
 // IsObject reports whether the JSON is an object.
 func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// mergeMessages returns the change from the first message on that differs from the old
-// messages, nil if no message differs.
-func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Splice, error) {
-	incoming, err := messageList(value)
-	if err != nil || incoming == nil {
-		return nil, err
-	}
-	old := v.channels[Messages]
-	m := merging{list: old.list, index: v.ownIndex(), changed: len(old.list)}
-	v.index = nil // it is restored when all messages were merged
+// merge merges messages into the old messages. It returns the new messages, and the change from
+// the first message on that differs, nil if no message differs.
+func merge(old channel, incoming []json.RawMessage, newID func() string) (channel, *Splice, error) {
+	m := merging{old: old.list, list: old.list.elements, changed: len(old.list.elements), index: map[string]int{}}
 	for _, raw := range incoming {
 		raw, head, err := coerceMessage(raw, newID)
 		if err != nil {
-			return nil, err
+			return old, nil, err
 		}
 		m.take(raw, head)
 	}
-	v.put(Messages, channel{list: m.list, isList: true})
-	v.index = m.index
-	for m.changed < min(len(old.list), len(m.list)) && bytes.Equal(old.list[m.changed], m.list[m.changed]) {
+	before := old.list.elements
+	for m.own && m.changed < min(len(before), len(m.list)) && bytes.Equal(before[m.changed], m.list[m.changed]) {
 		m.changed++ // it was changed back
 	}
-	if old.isList && m.changed == len(old.list) && len(m.list) == len(old.list) {
-		return nil, nil
+	if old.isList && m.changed == len(before) && len(m.list)+len(m.added) == len(before) {
+		return old, nil, nil
 	}
-	return &Splice{Keep: m.changed, Append: m.list[m.changed:]}, nil
+	merged := m.merged()
+	return channel{list: merged, isList: true}, &Splice{Keep: m.changed, Append: slices.Clip(merged.elements[m.changed:])}, nil
 }
 
 // merging is a list of messages while updates are merged into it.
 type merging struct {
-	list  []json.RawMessage
-	index map[string]int
-	// changed is the index of the first message that differs from the old messages.
+	old list
+	// list are the old messages; if own, they are a copy, with all changes. added are messages
+	// behind list.
+	list, added []json.RawMessage
+	own         bool
+	// changed is the place of the first message that differs from the old messages.
 	changed int
-	// own says that the list shares no memory with the old state.
-	own bool
+	// index finds the place of a message; if not own, only of an added message.
+	index map[string]int
 }
 
 func (m *merging) take(raw json.RawMessage, head message) {
-	at, known := m.index[head.ID]
+	at, known := m.find(head.ID)
 	switch {
 	case head.Type == "remove" && head.ID == removeAll:
-		m.list, m.changed, m.own = nil, 0, true
+		m.list, m.added, m.changed, m.own = nil, nil, 0, true
 		clear(m.index)
 	case head.Type == "remove" && known:
 		m.change(at)
@@ -138,20 +142,43 @@ func (m *merging) take(raw json.RawMessage, head message) {
 		unindex(m.index, head.ID, at)
 	case head.Type == "remove":
 	case !known:
-		m.index[head.ID] = len(m.list)
-		m.list = append(m.list, raw)
-	case !bytes.Equal(m.list[at], raw):
+		m.index[head.ID] = len(m.list) + len(m.added)
+		m.added = append(m.added, raw)
+	case at < len(m.list) && bytes.Equal(m.list[at], raw):
+	default:
 		m.change(at)
 		m.list[at] = raw
 	}
+}
+
+func (m *merging) find(id string) (place int, found bool) {
+	if place, found = m.index[id]; found || m.own {
+		return place, found
+	}
+	return m.old.find(id)
 }
 
 // change prepares a change of the message at a place.
 func (m *merging) change(at int) {
 	m.changed = min(m.changed, at)
 	if !m.own {
-		m.list, m.own = slices.Clone(m.list), true
+		index := m.old.index()
+		maps.Copy(index, m.index)
+		m.list, m.index, m.own = slices.Clone(m.list), index, true
 	}
+	m.list, m.added = append(m.list, m.added...), nil
+}
+
+// merged returns the new messages.
+func (m *merging) merged() list {
+	if !m.own {
+		merged := m.old.splice(len(m.list), m.added)
+		merged.line.learn(len(m.list), m.index)
+		return merged
+	}
+	merged := newList(append(m.list, m.added...))
+	merged.line.index, merged.line.indexed = m.index, len(merged.elements)
+	return merged
 }
 
 // unindex removes a message that was at a place; the messages behind it move up.
@@ -160,56 +187,6 @@ func unindex(index map[string]int, removed string, place int) {
 	for id, at := range index {
 		if at > place {
 			index[id] = at - 1
-		}
-	}
-}
-
-func (v *Values) messageIndex() map[string]int {
-	if v.index != nil {
-		return v.index
-	}
-	list := v.channels[Messages].list
-	v.index, v.lent = make(map[string]int, len(list)+4), false
-	addToIndex(v.index, list, 0)
-	return v.index
-}
-
-// ownIndex returns the messageIndex in a form that may be changed.
-func (v *Values) ownIndex() map[string]int {
-	if v.messageIndex(); v.lent {
-		v.index, v.lent = maps.Clone(v.index), false
-	}
-	return v.index
-}
-
-// reindex makes the index the index of a list, if the list begins with the present messages
-// and has others behind them. Otherwise it drops the index, which is made again when it is
-// needed.
-func (v *Values) reindex(list []json.RawMessage) {
-	if v.index == nil {
-		return
-	}
-	old := v.channels[Messages].list
-	if len(list) < len(old) {
-		v.index = nil
-		return
-	}
-	for i := range old {
-		if !bytes.Equal(old[i], list[i]) { // the same memory is not compared
-			v.index = nil
-			return
-		}
-	}
-	if len(list) > len(old) {
-		addToIndex(v.ownIndex(), list[len(old):], len(old))
-	}
-}
-
-// addToIndex adds messages of which the first is at a place.
-func addToIndex(index map[string]int, list []json.RawMessage, place int) {
-	for i, raw := range list {
-		if id := idOf(raw); id != "" {
-			index[id] = place + i
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (p *Partials) Add(data json.RawMessage, attempt int64, node string) {
 }
 
 // Close forgets the messages that are finished, because the state holds them.
-func (p *Partials) Close(v *Values) {
+func (p *Partials) Close(v Values) {
 	p.list = slices.DeleteFunc(p.list, func(m *partial) bool {
 		if !v.Has(m.id) {
 			return false
@@ -147,7 +147,7 @@ func (p *Partials) Updates() []NodeUpdate {
 		for len(messages) > 0 && messages[0].node == node {
 			list, messages = append(list, messages[0].message), messages[1:]
 		}
-		updates = append(updates, NodeUpdate{node, append(channel{list: list, isList: true}.append([]byte(`{"messages":`)), '}')})
+		updates = append(updates, NodeUpdate{node, append(appendList([]byte(`{"messages":`), list), '}')})
 	}
 	return updates
 }

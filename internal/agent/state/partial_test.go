@@ -118,9 +118,9 @@ func checkKept(t *testing.T, p *state.Partials, want []string) {
 		}
 		return
 	}
-	v := new(state.Values)
+	var v state.Values
 	for _, update := range updates {
-		reduce(t, v, string(update.Update))
+		v = reduce(t, v, string(update.Update))
 	}
 	var kept struct{ Messages []json.RawMessage }
 	if err := json.Unmarshal(v.JSON(), &kept); err != nil {

@@ -16,20 +16,21 @@ import (
 func TestReplayMakesTheLiveState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		live, replica, ids := new(state.Values), new(state.Values), counter()
+		var live, replica state.Values
+		ids := counter()
 		for range rapid.IntRange(1, 30).Draw(t, "changes") {
 			before := string(live.JSON())
-			patch, err := drawChange(t)(live, ids)
-			if err != nil {
-				if after := string(live.JSON()); after != before {
+			next, patch, err := drawChange(t)(live, ids)
+			after := string(next.JSON())
+			if live = next; err != nil {
+				if after != before {
 					t.Fatalf("a change that failed (%v) made\n%s of\n%s", err, after, before)
 				}
 				continue
 			}
-			if err := replica.Apply(throughStorage(t, patch)); err != nil {
+			if replica, err = replica.Apply(throughStorage(t, patch)); err != nil {
 				t.Fatal(err)
 			}
-			after := string(live.JSON())
 			if replayed := string(replica.JSON()); replayed != after {
 				t.Fatalf("replay makes\n%s\nlive\n%s", replayed, after)
 			}
@@ -41,95 +42,61 @@ func TestReplayMakesTheLiveState(t *testing.T) {
 	})
 }
 
-// TestPatchesGoWithAnyCopyOfTheState applies patches to a copy that parses each state anew, so
-// that the states share no memory.
-func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
+// TestAChangeLeavesOtherStates makes changes from any earlier state, so that several states
+// continue the same memory. No change affects an earlier state, or a patch that was not encoded
+// yet. A patch makes the same state from a copy that shares no memory. Since makes each state
+// from any other state.
+func TestAChangeLeavesOtherStates(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		live, ids := new(state.Values), counter()
-		var patches []state.Patch
-		var states []string
-		for range rapid.IntRange(1, 12).Draw(t, "changes") {
-			patch, err := drawChange(t)(live, ids)
-			if err != nil {
-				continue
-			}
-			// The patches are not encoded until the end: later changes must not modify their
-			// memory.
-			patches, states = append(patches, patch), append(states, string(live.JSON()))
+		type made struct {
+			values state.Values
+			text   string
+			from   int
+			patch  state.Patch
 		}
-		replica := new(state.Values)
-		for i, patch := range patches {
-			if err := replica.Apply(patch); err != nil {
-				t.Fatal(err)
+		states, ids := []made{{text: "{}"}}, counter()
+		for range rapid.IntRange(1, 15).Draw(t, "changes") {
+			from := rapid.IntRange(0, len(states)-1).Draw(t, "state")
+			next, patch, err := drawChange(t)(states[from].values, ids)
+			if err == nil {
+				states = append(states, made{next, string(next.JSON()), from, patch})
 			}
-			if got := string(replica.JSON()); got != states[i] {
-				t.Fatalf("after patch %d: got\n%s\nwant\n%s", i, got, states[i])
+			if rapid.Bool().Draw(t, "read") { // reading makes an index, which states share
+				checkReading(t, states[rapid.IntRange(0, len(states)-1).Draw(t, "reads")].values)
+			}
+		}
+		for i, s := range states {
+			if got := string(s.values.JSON()); got != s.text {
+				t.Fatalf("later changes make\n%s of state %d, which was\n%s", got, i, s.text)
+			}
+			checkReading(t, s.values)
+			checkApply(t, states[s.from].text, s.patch, s.text)
+			other := states[rapid.IntRange(0, len(states)-1).Draw(t, "other")]
+			checkApply(t, other.text, s.values.Since(other.values), s.text)
+			if got := s.values.Equal(other.values); got != (s.text == other.text) {
+				t.Fatalf("Equal is %v of\n%s\nand\n%s", got, s.text, other.text)
 			}
 		}
 	})
 }
 
-// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that several
-// states share the same memory.
-func TestACopyChangesOnItsOwn(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		ids, states, want := counter(), []*state.Values{new(state.Values)}, []string{"{}"}
-		for range rapid.IntRange(1, 20).Draw(t, "changes") {
-			at := rapid.IntRange(0, len(states)-1).Draw(t, "state")
-			if rapid.Bool().Draw(t, "copy") {
-				states, want = append(states, states[at].Clone()), append(want, want[at])
-			}
-			before := states[at].Clone()
-			if patch, err := drawChange(t)(states[at], ids); err == nil {
-				if err := before.Apply(throughStorage(t, patch)); err != nil {
-					t.Fatal(err)
-				}
-				states, want = append(states, before), append(want, string(states[at].JSON()))
-			}
-			want[at] = string(states[at].JSON())
-			for i, s := range states {
-				if got := string(s.JSON()); got != want[i] {
-					t.Fatalf("a change of state %d makes\n%s of state %d, which was\n%s", at, got, i, want[i])
-				}
-				checkReading(t, s)
-			}
-		}
-	})
-}
-
-// TestSinceMakesTheLiveState checks Since with any earlier state, on a copy that shares no
-// memory with it.
-func TestSinceMakesTheLiveState(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		live, ids := new(state.Values), counter()
-		var snapshots []*state.Values
-		var texts []json.RawMessage
-		for range rapid.IntRange(1, 12).Draw(t, "changes") {
-			snapshots, texts = append(snapshots, live.Snapshot()), append(texts, live.JSON())
-			if _, err := drawChange(t)(live, ids); err != nil {
-				continue
-			}
-			for i, snapshot := range snapshots {
-				replica, err := state.Parse(texts[i])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := replica.Apply(throughStorage(t, live.Since(snapshot))); err != nil {
-					t.Fatal(err)
-				}
-				if got, want := string(replica.JSON()), string(live.JSON()); got != want {
-					t.Fatalf("what is new since\n%s\nmakes\n%s\nlive\n%s", texts[i], got, want)
-				}
-			}
-		}
-	})
+// checkApply applies a patch to a state that was read from its JSON.
+func checkApply(t *rapid.T, before string, patch state.Patch, want string) {
+	replica, err := state.Parse(json.RawMessage(before))
+	if err == nil {
+		replica, err = replica.Apply(throughStorage(t, patch))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(replica.JSON()); got != want {
+		t.Fatalf("the patch makes\n%s of\n%s\nwant\n%s", got, before, want)
+	}
 }
 
 // checkReading reads a state from its JSON and compares what both states know of the messages.
-func checkReading(t *rapid.T, live *state.Values) {
+func checkReading(t *rapid.T, live state.Values) {
 	again, err := state.Parse(live.JSON())
 	if err != nil {
 		t.Fatal(err)
@@ -157,15 +124,17 @@ func throughStorage(t *rapid.T, p state.Patch) state.Patch {
 	return back
 }
 
-type change func(v *state.Values, newID func() string) (state.Patch, error)
+type change func(v state.Values, newID func() string) (state.Values, state.Patch, error)
 
 func drawChange(t *rapid.T) change {
 	if rapid.Bool().Draw(t, "replace") {
 		object := json.RawMessage(drawObject(t, rapid.SliceOfNDistinct(stateMessages, 0, messageIDs, rapid.ID)))
-		return func(v *state.Values, _ func() string) (state.Patch, error) { return v.Replace(object) }
+		return func(v state.Values, _ func() string) (state.Values, state.Patch, error) { return v.Replace(object) }
 	}
 	object := json.RawMessage(drawObject(t, rapid.SliceOfN(updateMessages, 0, 4)))
-	return func(v *state.Values, newID func() string) (state.Patch, error) { return v.Reduce(object, newID) }
+	return func(v state.Values, newID func() string) (state.Values, state.Patch, error) {
+		return v.Reduce(object, newID)
+	}
 }
 
 // messageIDs is how many different message ids the random changes use.

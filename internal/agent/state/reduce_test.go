@@ -80,12 +80,15 @@ func TestReduceOverwritesChannels(t *testing.T) {
 // patch to the old state.
 func checkReduce(t *testing.T, before, update, want string) {
 	t.Helper()
-	live, replica := parse(t, before), parse(t, before)
-	patch := reduce(t, live, update)
+	live, patch, err := parse(t, before).Reduce(json.RawMessage(update), counter())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, string(live.JSON())); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
-	if err := replica.Apply(stored(t, patch)); err != nil {
+	replica, err := parse(t, before).Apply(stored(t, patch))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(replica.JSON())); diff != "" {
@@ -115,15 +118,15 @@ func TestReduceThatFailsChangesNothing(t *testing.T) {
 	for name, update := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := parse(t, before)
-			if _, err := v.Reduce(json.RawMessage(update), counter()); err == nil {
+			v, _, err := parse(t, before).Reduce(json.RawMessage(update), counter())
+			if err == nil {
 				t.Fatal("got no error")
 			}
 			if diff := cmp.Diff(before, string(v.JSON())); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 			// The next update is folded into a state that still has its index of messages.
-			reduce(t, v, `{"messages":[{"type":"ai","id":"b","content":"y"},{"type":"ai","id":"c"}]}`)
+			v = reduce(t, v, `{"messages":[{"type":"ai","id":"b","content":"y"},{"type":"ai","id":"c"}]}`)
 			want := `{"a":1,"messages":[{"type":"ai","id":"a"},{"type":"ai","id":"b","content":"y"},{"type":"ai","id":"c"}]}`
 			if diff := cmp.Diff(want, string(v.JSON())); diff != "" {
 				t.Errorf("state after the next update (-want +got):\n%s", diff)
@@ -153,13 +156,14 @@ func TestCheckInputAcceptsWhatEveryStateCanTake(t *testing.T) {
 func TestHasKnowsTheMessagesOfTheState(t *testing.T) {
 	t.Parallel()
 	v := parse(t, `{"messages":[{"type":"ai","id":"a"},{"type":"ai","id":"b"},{"type":"ai"}]}`)
-	reduce(t, v, `{"messages":[{"type":"remove","id":"a"},{"type":"ai","id":"c"}]}`)
+	v = reduce(t, v, `{"messages":[{"type":"remove","id":"a"},{"type":"ai","id":"c"}]}`)
 	for id, want := range map[string]bool{"a": false, "b": true, "c": true, "": false} {
 		if got := v.Has(id); got != want {
 			t.Errorf("Has(%q): got %v, want %v", id, got, want)
 		}
 	}
-	if _, err := v.Replace(json.RawMessage(`{"messages":[{"type":"ai","id":"d"}]}`)); err != nil {
+	v, _, err := v.Replace(json.RawMessage(`{"messages":[{"type":"ai","id":"d"}]}`))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if v.Has("b") || !v.Has("d") {

@@ -17,9 +17,9 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 	t.Parallel()
 	bytes := rapid.SampledFrom([]byte("{}[]\",:\\ 0n1e-\x00\x7fé<u"))
 	rapid.Check(t, func(t *rapid.T) {
-		v := new(state.Values)
 		raw := []byte(drawObject(t, rapid.SliceOfNDistinct(stateMessages, 0, messageIDs, rapid.ID)))
-		if _, err := v.Replace(raw); err != nil {
+		v, err := state.Parse(raw)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if rapid.Bool().Draw(t, "as stored") {
@@ -42,7 +42,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 		before := string(v.JSON())
 		var want map[string]json.RawMessage
 		wrong := json.Unmarshal(raw, &want)
-		_, err := v.Replace(raw)
+		v, _, err = v.Replace(raw)
 		if (err != nil) != (wrong != nil) {
 			t.Fatalf("%q after %s: got %v, the JSON package says %v", raw, before, err, wrong)
 		}

@@ -17,20 +17,15 @@ import (
 // Messages is the channel that is merged by message id.
 const Messages = "messages"
 
-// Values is a thread's state. It belongs to one goroutine. The zero Values is empty.
-type Values struct {
-	channels map[string]channel
-	// index finds a message by its id; nil until it is needed. If it is lent, clones use it,
-	// too, and it must be copied before it changes.
-	index map[string]int
-	lent  bool
-}
+// Values is a thread's state. It never changes: each change returns new Values, which share the
+// memory of the parts that are equal. Several goroutines may use it. The zero Values is empty.
+type Values struct{ channels map[string]channel }
 
 // channel is one value. A list is stored as its elements, so that appending does not change
 // the existing elements.
 type channel struct {
 	raw    json.RawMessage
-	list   []json.RawMessage
+	list   list
 	isList bool
 }
 
@@ -70,20 +65,20 @@ func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 }
 
 // Parse reads a state from a JSON object; null is the empty state.
-func Parse(raw json.RawMessage) (*Values, error) {
-	return new(Values).next(raw, canonical)
+func Parse(raw json.RawMessage) (Values, error) {
+	return Values{}.next(raw, canonical)
 }
 
 // Read reads a state that JSON wrote and that was stored. It shares the memory of stored.
-func Read(stored json.RawMessage) (*Values, error) {
-	return new(Values).next(stored, asStored)
+func Read(stored json.RawMessage) (Values, error) {
+	return Values{}.next(stored, asStored)
 }
 
 // next reads the state that follows v. Channels whose bytes did not change are reused. form
 // validates only the changed channels.
-func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawMessage, error)) (*Values, error) {
+func (v Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawMessage, error)) (Values, error) {
 	s := scanner{text: raw}
-	next := &Values{channels: make(map[string]channel, len(v.channels)+1)}
+	next := Values{channels: make(map[string]channel, len(v.channels)+1)}
 	if s.takeText([]byte("null")) {
 		return next, s.done()
 	}
@@ -102,7 +97,7 @@ func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawM
 	if shape := json.Unmarshal(raw, &object); shape != nil {
 		err = shape // this error says more
 	}
-	return nil, fmt.Errorf("state is not a JSON object: %w", err)
+	return Values{}, fmt.Errorf("state is not a JSON object: %w", err)
 }
 
 // channel reads the value that follows old. If the value is a list, channel reuses the leading
@@ -118,24 +113,20 @@ func (s *scanner) channel(old channel, form func(json.RawMessage) (json.RawMessa
 	same := 0
 	var rest []json.RawMessage
 	err = s.parts('[', ']', func() error {
-		follows := rest == nil && same < len(old.list)
-		if follows && s.takeText(old.list[same]) {
+		follows := rest == nil && same < len(old.list.elements)
+		if follows && s.takeText(old.list.elements[same]) {
 			same++
 			return nil
 		}
 		element, err := form(s.value())
-		if follows && bytes.Equal(old.list[same], element) {
+		if follows && bytes.Equal(old.list.elements[same], element) {
 			same++
 		} else {
 			rest = append(rest, element)
 		}
 		return err
 	})
-	kept := old.list[:same]
-	if same < len(old.list) {
-		kept = slices.Clip(kept)
-	}
-	return channel{list: append(kept, rest...), isList: true}, err
+	return channel{list: old.list.splice(same, rest), isList: true}, err
 }
 
 // asStored returns a value unchanged.
@@ -157,7 +148,7 @@ func parseChannel(raw json.RawMessage) channel {
 }
 
 // JSON writes the state as an object with its channels in alphabetical order.
-func (v *Values) JSON() json.RawMessage {
+func (v Values) JSON() json.RawMessage {
 	names := slices.Sorted(maps.Keys(v.channels))
 	out := append(make([]byte, 0, v.Size()), '{')
 	for i, name := range names {
@@ -172,19 +163,19 @@ func (v *Values) JSON() json.RawMessage {
 }
 
 // Has reports whether the messages contain a message with the id.
-func (v *Values) Has(messageID string) bool {
-	_, ok := v.messageIndex()[messageID]
+func (v Values) Has(messageID string) bool {
+	_, ok := v.channels[Messages].list.find(messageID)
 	return ok
 }
 
 // Holds reports whether the state has a value with this name.
-func (v *Values) Holds(name string) bool {
+func (v Values) Holds(name string) bool {
 	_, ok := v.channels[name]
 	return ok
 }
 
 // Size returns approximately how many bytes JSON returns.
-func (v *Values) Size() int {
+func (v Values) Size() int {
 	size := 2
 	for name, c := range v.channels {
 		size += len(name) + 8 + c.size()
@@ -193,29 +184,33 @@ func (v *Values) Size() int {
 }
 
 // Memory returns approximately how many bytes of memory the state takes.
-func (v *Values) Memory() int {
+func (v Values) Memory() int {
 	const itself, element = 4 << 10, 24 // an element takes its place in the list, too
 	memory := itself + v.Size()
 	for _, c := range v.channels {
-		memory += element * len(c.list)
+		memory += element * len(c.list.elements)
 	}
 	return memory
 }
 
 func (c channel) size() int {
 	size := len(c.raw) + 2
-	for _, element := range c.list {
+	for _, element := range c.list.elements {
 		size += len(element) + 1
 	}
 	return size
 }
 
 func (c channel) append(out []byte) []byte {
-	if !c.isList {
-		return append(out, c.raw...)
+	if c.isList {
+		return appendList(out, c.list.elements)
 	}
+	return append(out, c.raw...)
+}
+
+func appendList(out []byte, elements []json.RawMessage) []byte {
 	out = append(out, '[')
-	for i, element := range c.list {
+	for i, element := range elements {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -232,59 +227,45 @@ func appendString(out []byte, s string) []byte {
 	return append(out, quoted...)
 }
 
-// Apply makes a change that an earlier Reduce or Replace returned. After an error the Values must
-// not be used.
-func (v *Values) Apply(p Patch) error {
+// Apply returns the state after a change that an earlier Reduce or Replace returned.
+func (v Values) Apply(p Patch) (Values, error) {
+	next := v.copy()
 	for name, value := range p.Set {
-		v.put(name, parseChannel(value))
+		next.channels[name] = parseChannel(value)
 	}
 	for _, name := range p.Unset {
-		delete(v.channels, name)
+		delete(next.channels, name)
 	}
 	for name, splice := range p.Lists {
-		list := v.channels[name].list
-		if splice.Keep > len(list) {
-			return fmt.Errorf("patch keeps %d elements of %q, which has %d", splice.Keep, name, len(list))
+		old := v.channels[name].list
+		if splice.Keep > len(old.elements) {
+			return v, fmt.Errorf("patch keeps %d elements of %q, which has %d", splice.Keep, name, len(old.elements))
 		}
-		if splice.Keep < len(list) {
-			list = slices.Clip(list[:splice.Keep])
-		}
-		list = append(list, splice.Append...)
-		if name == Messages {
-			v.reindex(list)
-		}
-		v.put(name, channel{list: list, isList: true})
+		next.channels[name] = channel{list: old.splice(splice.Keep, splice.Append), isList: true}
 	}
-	if p.Set[Messages] != nil || slices.Contains(p.Unset, Messages) {
-		v.index = nil
-	}
-	return nil
+	return next, nil
 }
 
-func (v *Values) put(name string, c channel) {
-	if v.channels == nil {
-		v.channels = map[string]channel{}
-	}
-	v.channels[name] = c
+// copy returns a copy whose channels may be set.
+func (v Values) copy() Values {
+	next := Values{channels: make(map[string]channel, len(v.channels)+1)}
+	maps.Copy(next.channels, v.channels)
+	return next
 }
 
-// Replace makes the state equal to a JSON object that is authoritative, and returns the
-// difference. An error leaves the state as it was. For unchanged parts it takes little more
-// time than a comparison of their bytes.
-func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
+// Replace returns the state that a JSON object describes, and the difference. For unchanged
+// parts it takes little more time than a comparison of their bytes.
+func (v Values) Replace(raw json.RawMessage) (Values, Patch, error) {
 	next, err := v.next(raw, canonical)
 	if err != nil {
-		return Patch{}, err
+		return v, Patch{}, err
 	}
-	p := next.Since(v)
-	v.reindex(next.channels[Messages].list)
-	v.channels = next.channels
-	return p, nil
+	return next, next.Since(v), nil
 }
 
 // Since returns the change that turns an older state into v. It does not compare memory that
 // both states share.
-func (v *Values) Since(old *Values) Patch {
+func (v Values) Since(old Values) Patch {
 	var p Patch
 	for name := range old.channels {
 		if _, ok := v.channels[name]; !ok {
@@ -306,12 +287,9 @@ func (p *Patch) difference(name string, old, c channel) {
 		}
 		return
 	}
-	keep := 0
-	for keep < len(old.list) && keep < len(c.list) && bytes.Equal(old.list[keep], c.list[keep]) {
-		keep++
-	}
-	if keep < len(old.list) || keep < len(c.list) {
-		p.splice(name, Splice{Keep: keep, Append: c.list[keep:]})
+	keep := old.list.common(c.list)
+	if keep < len(old.list.elements) || keep < len(c.list.elements) {
+		p.splice(name, Splice{Keep: keep, Append: slices.Clip(c.list.elements[keep:])})
 	}
 }
 
@@ -331,44 +309,18 @@ func (p *Patch) splice(name string, s Splice) {
 
 // Equal reports whether two states are the same. It does not compare memory that both states
 // share.
-func (v *Values) Equal(other *Values) bool {
+func (v Values) Equal(other Values) bool {
 	return maps.EqualFunc(v.channels, other.channels, func(a, b channel) bool {
 		return a.isList == b.isList && bytes.Equal(a.raw, b.raw) &&
-			slices.EqualFunc(a.list, b.list, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+			len(a.list.elements) == len(b.list.elements) && a.list.common(b.list) == len(a.list.elements)
 	})
-}
-
-// Clone returns an independent copy. It shares the memory that neither state changes. Several
-// goroutines may copy a state at once if no goroutine changes it and it is a copy itself.
-func (v *Values) Clone() *Values {
-	if v.index != nil && !v.lent { // the index of a copy is always lent
-		v.lent = true
-	}
-	clone := &Values{channels: make(map[string]channel, len(v.channels)), index: v.index, lent: v.lent}
-	for name, c := range v.channels {
-		c.list = slices.Clip(c.list)
-		clone.channels[name] = c
-	}
-	return clone
-}
-
-// Snapshot returns the state as it is now, for Since. The snapshot has no index, so v need not
-// copy its own index before the next change. Other goroutines may read the snapshot at the
-// same time.
-func (v *Values) Snapshot() *Values {
-	snapshot := &Values{channels: make(map[string]channel, len(v.channels))}
-	for name, c := range v.channels {
-		c.list = slices.Clip(c.list)
-		snapshot.channels[name] = c
-	}
-	return snapshot
 }
 
 // Plain returns the part of an update that means the same to every graph: messages, values of
 // channels that the state does not have, and values that replace a value that is neither a list
 // nor an object. Only the graph knows how it folds other values. Plain returns anything but an
 // object unchanged.
-func (v *Values) Plain(update json.RawMessage) json.RawMessage {
+func (v Values) Plain(update json.RawMessage) json.RawMessage {
 	object, err := decodeObject(update)
 	if err != nil {
 		return update

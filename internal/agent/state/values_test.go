@@ -42,11 +42,11 @@ func TestParseRefusesWhatIsNoObject(t *testing.T) {
 
 func TestTheZeroValuesAreEmpty(t *testing.T) {
 	t.Parallel()
-	v := new(state.Values)
+	var v state.Values
 	if got := string(v.JSON()); got != "{}" || v.Has("a") {
 		t.Errorf("got %s, want an empty state", got)
 	}
-	reduce(t, v, `{"a":1}`)
+	v = reduce(t, v, `{"a":1}`)
 	if got := string(v.JSON()); got != `{"a":1}` {
 		t.Errorf("got %s", got)
 	}
@@ -73,15 +73,15 @@ func TestReplaceYieldsTheDifference(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			live, replica := parse(t, test.before), parse(t, test.before)
-			patch, err := live.Replace(raw(test.values))
+			live, patch, err := parse(t, test.before).Replace(raw(test.values))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(size(t, test.want), size(t, patch)); diff != "" {
 				t.Errorf("patch %v, want %v", patch, test.want)
 			}
-			if err := replica.Apply(stored(t, patch)); err != nil {
+			replica, err := parse(t, test.before).Apply(stored(t, patch))
+			if err != nil {
 				t.Fatal(err)
 			}
 			want := string(parse(t, test.values).JSON())
@@ -107,18 +107,16 @@ func TestReplaceThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	v := parse(t, `{"a":1}`)
 	for _, values := range []string{`[1]`, `{"a":`, `7`} {
-		if _, err := v.Replace(raw(values)); err == nil {
-			t.Errorf("Replace(%s): got no error", values)
+		after, _, err := v.Replace(raw(values))
+		if got := string(after.JSON()); err == nil || got != `{"a":1}` {
+			t.Errorf("Replace(%s): got %s and the error %v, want the state as it was and an error", values, got, err)
 		}
-	}
-	if got := string(v.JSON()); got != `{"a":1}` {
-		t.Errorf("got %s", got)
 	}
 }
 
 func TestApplyRefusesAPatchOfAnotherState(t *testing.T) {
 	t.Parallel()
-	if err := parse(t, `{"a":[1]}`).Apply(splice(2)); err == nil {
+	if _, err := parse(t, `{"a":[1]}`).Apply(splice(2)); err == nil {
 		t.Error("got no error for a patch that keeps two elements of one")
 	}
 }
@@ -134,14 +132,14 @@ func TestAPatchIsAsLargeAsItsChange(t *testing.T) {
 		return strings.Join(messages, ", ")
 	}
 	const added = `{"type":"ai","id":"next","content":"x"}`
-	tests := map[string]func(v *state.Values, history string) (state.Patch, error){
-		"update with one message": func(v *state.Values, _ string) (state.Patch, error) {
+	tests := map[string]func(v state.Values, history string) (state.Values, state.Patch, error){
+		"update with one message": func(v state.Values, _ string) (state.Values, state.Patch, error) {
 			return v.Reduce(raw(`{"messages":[`+added+`]}`), counter())
 		},
-		"update with all messages": func(v *state.Values, history string) (state.Patch, error) {
+		"update with all messages": func(v state.Values, history string) (state.Values, state.Patch, error) {
 			return v.Reduce(raw(`{"messages":[`+history+`, `+added+`]}`), counter())
 		},
-		"values": func(v *state.Values, history string) (state.Patch, error) {
+		"values": func(v state.Values, history string) (state.Values, state.Patch, error) {
 			return v.Replace(raw(`{"messages": [` + history + `, ` + added + `]}`))
 		},
 	}
@@ -152,7 +150,7 @@ func TestAPatchIsAsLargeAsItsChange(t *testing.T) {
 			for _, n := range []int{10, 5000} {
 				// The state is read from storage, as at the beginning of each run.
 				v := parse(t, string(parse(t, `{"messages":[`+history(n)+`]}`).JSON()))
-				patch, err := change(v, history(n))
+				_, patch, err := change(v, history(n))
 				if err != nil {
 					t.Fatal(err)
 				}

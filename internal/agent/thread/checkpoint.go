@@ -78,42 +78,22 @@ type Kept struct {
 // Own reports whether the agent made the checkpoint.
 func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Number }
 
-// State is a thread's state at a checkpoint. It belongs to one goroutine.
+// State is a thread's state at a checkpoint. It never changes.
 type State struct {
-	Values *state.Values
+	Values state.Values
 	// At is the checkpoint; if the thread has no checkpoint, it is the zero Checkpoint with
 	// Number -1.
 	At Checkpoint
-	// last is the number of the thread's newest checkpoint. It is the number of At, unless the
-	// state will become a fork.
-	last int64
 	// base is the number of the last snapshot, size the size of this snapshot; grown is how
 	// many bytes of changes lie behind it.
 	base, size, grown int64
-	// forked are the updates that the agent's checkpoint lacks at the beginning of the fork.
-	forked []graph.StateUpdate
 	// body is the stored body of At, sum the hash of its stored encoding.
 	body checkpointBody
 	sum  uint64
 }
 
 // Empty returns the state of a thread without checkpoints.
-func Empty() *State {
-	return &State{Values: new(state.Values), At: Checkpoint{Number: -1, Step: -2}, last: -1}
-}
-
-// Fork makes the next checkpoint follow At, although the thread's newest checkpoint has the
-// number last. Pending are the updates that Store.Pending returns for At.
-func (s *State) Fork(last int64, pending []graph.StateUpdate) { s.last, s.forked = last, pending }
-
-// Forks reports whether the next checkpoint begins a branch.
-func (s *State) Forks() bool { return s.last != s.At.Number }
-
-// branches reports whether the agent's next checkpoint follows a checkpoint behind which other
-// checkpoints lie.
-func (s *State) branches() bool {
-	return s.Forks() || (s.At.Agent != nil && !s.At.Own() && s.At.First != s.At.Agent.Number+1)
-}
+func Empty() State { return State{At: Checkpoint{Number: -1, Step: -2}} }
 
 const checkpointKind = "checkpoint"
 
@@ -146,86 +126,17 @@ type checkpointBody struct {
 	Pending []graph.StateUpdate `json:"pending,omitempty"`
 }
 
-// Change is the change that a checkpoint of the server's own records. The change was made to
-// the state already.
-type Change struct {
-	Run, Graph string
-	Source     Source
-	Patch      state.Patch
-	// Pending are the updates that the agent has to make itself, if it keeps checkpoints.
-	Pending []graph.StateUpdate
-}
-
-// Advance records a change as the next checkpoint, and returns the write that stores it. The write
-// must be part of a transaction that also proves the right to write (the run's fence, or the lock's
-// epoch).
-func (s *State) Advance(ref Ref, now time.Time, change Change) table.Put {
-	number := s.last + 1
-	next := Checkpoint{
-		ID: numbered(now, number), ParentID: s.At.ID, Number: number, Step: s.At.Step + 1, Run: change.Run, Graph: change.Graph, Source: change.Source,
-		Created: now, Agent: s.At.Agent, First: s.At.First, Folded: s.At.Folded || change.Source == SourceLoop,
-	}
-	if s.At.Own() || s.Forks() {
-		next.First = number
-	}
-	b := next.body(change.Patch)
-	if next.Agent != nil || !next.Folded {
-		b.Pending = append(slices.Clip(s.forked), change.Pending...)
-	}
-	return s.store(ref, next, b)
-}
-
-// body returns the stored body of a checkpoint that changed the state by a patch.
-func (c Checkpoint) body(patch state.Patch) checkpointBody {
-	return checkpointBody{
-		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
-		Metadata: c.Metadata, Agent: c.Agent, First: c.First, Folded: c.Folded,
-	}
-}
-
-// store writes the next checkpoint as a change. It writes a snapshot if there is no state
-// before it in the log to which the change applies, or if a snapshot is due.
-func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
-	var encoded []byte
-	if !s.Forks() && next.Number > 0 {
-		encoded = record.Encode(b)
-		s.grown += int64(len(encoded))
-	}
-	if encoded == nil || s.grown > max(s.size, snapshotFloor) {
-		b.Patch, b.Values = nil, s.Values.JSON()
-		if next.Number == 0 && len(b.Pending) == 1 {
-			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
-		}
-		encoded = record.Encode(b)
-		s.base, s.size, s.grown = next.Number, int64(len(encoded)), 0
-	}
-	s.At, s.last, s.forked, s.body = next, next.Number, nil, b
-	return table.Put{Item: s.item(ref, encoded), If: table.Absent()}
-}
-
 func keyOf(ref Ref, number int64) table.Key {
 	return keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, number)
 }
 
-func (s *State) item(ref Ref, encoded []byte) table.Item {
-	s.sum = maphash.Bytes(sums, encoded)
+// item returns the item of the checkpoint.
+func (s State) item(ref Ref, encoded []byte) table.Item {
 	return table.Item{
 		Key:   keyOf(ref, s.At.Number),
 		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
 		Body:  encoded,
 	}
-}
-
-// Amend returns the write that stores the new data that an agent sends of its newest
-// checkpoint: the results of its tasks. It reports false if the state has gone on from this
-// checkpoint.
-func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
-	if !s.At.Own() || s.At.ID != c.ID || s.Forks() {
-		return put, false
-	}
-	s.At.Next, s.At.Tasks = c.Next, present(c.Tasks)
-	s.body.Next, s.body.Tasks = s.At.Next, s.At.Tasks
-	return table.Put{Item: s.item(ref, record.Encode(s.body))}, true
 }
 
 // numberDigits is how many digits at the end of an id that the server made are its checkpoint's
@@ -253,13 +164,13 @@ func numberOf(checkpointID string) (number int64, ok bool) {
 const Newest = math.MaxInt32
 
 // State returns the thread's newest stored state.
-func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
+func (s *Store) State(ctx context.Context, ref Ref) (State, error) {
 	return s.StateAt(ctx, ref, Newest)
 }
 
 // StateAt returns the state at a checkpoint. If there is no checkpoint with this number, it
 // returns the state at the newest checkpoint before it.
-func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, error) {
+func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, error) {
 	if number < 0 {
 		return Empty(), nil
 	}
@@ -267,19 +178,18 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, err
 	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
 	newest, err := c.look(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("query checkpoints: %w", err)
+		return Empty(), fmt.Errorf("query checkpoints: %w", err)
 	}
-	st, items := s.recent.find(ref, newest)
-	if st == nil {
+	st, items, found := s.recent.find(ref, newest)
+	if !found {
 		if items, err = c.rest(ctx); err != nil {
-			return nil, fmt.Errorf("query checkpoints: %w", err)
+			return st, fmt.Errorf("query checkpoints: %w", err)
 		}
-		st = Empty()
 	}
-	if err := st.replay(items); err != nil {
-		return nil, err
+	if st, err = st.replay(items); err != nil {
+		return st, err
 	}
-	s.Remember(ref, st)
+	s.recent.remember(ref, st)
 	return st, nil
 }
 
@@ -365,43 +275,44 @@ func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 	return append(page.Items, rest[1:]...), nil
 }
 
-// replay applies stored checkpoints that follow the state; they are given newest first. If the
-// state has no checkpoint yet, the first applied checkpoint must be a snapshot.
-func (s *State) replay(items []*table.Item) error {
+// replay returns the state after stored checkpoints that follow this state; they are given newest
+// first. If the state has no checkpoint yet, the first of them must be a snapshot.
+func (s State) replay(items []*table.Item) (State, error) {
 	for _, item := range slices.Backward(items) {
 		b, err := decodeCheckpoint(item)
 		if err != nil {
-			return err
+			return s, err
 		}
 		if s.At.Number < 0 && b.Values == nil {
-			return fmt.Errorf("checkpoint %v is no snapshot", item.Key)
+			return s, fmt.Errorf("checkpoint %v is no snapshot", item.Key)
 		}
-		if err := s.apply(item, b); err != nil {
-			return err
+		if s, err = s.next(item, b); err != nil {
+			return s, err
 		}
 	}
-	return nil
+	return s, nil
 }
 
-// apply changes the state to the state at the next stored checkpoint.
-func (s *State) apply(item *table.Item, b checkpointBody) (err error) {
+// next returns the state at the next stored checkpoint.
+func (s State) next(item *table.Item, b checkpointBody) (State, error) {
+	var err error
 	switch {
 	case b.Values != nil:
 		if s.Values, err = state.Read(b.Values); err != nil {
-			return fmt.Errorf("snapshot %v: %w", item.Key, err)
+			return s, fmt.Errorf("snapshot %v: %w", item.Key, err)
 		}
 		s.base, s.size, s.grown = item.Int(attrBase), int64(len(item.Body)), 0
 	case b.Patch != nil:
-		if err := s.Values.Apply(*b.Patch); err != nil {
-			return fmt.Errorf("checkpoint %v: %w", item.Key, err)
+		if s.Values, err = s.Values.Apply(*b.Patch); err != nil {
+			return s, fmt.Errorf("checkpoint %v: %w", item.Key, err)
 		}
 		s.grown += int64(len(item.Body))
 	default:
-		return fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
+		return s, fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
 	}
 	s.At, err = checkpoint(item, b)
-	s.last, s.body, s.sum = s.At.Number, b, maphash.Bytes(sums, item.Body)
-	return err
+	s.body, s.sum = b, maphash.Bytes(sums, item.Body)
+	return s, err
 }
 
 func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {

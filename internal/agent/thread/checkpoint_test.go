@@ -9,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -22,13 +20,13 @@ func TestStateAtEveryNumber(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, m := newStore(t)
-			ref, st := newRef(), thread.Empty()
+			ref, log := newLog()
 			var want []string
 			for i := range 50 {
-				advance(t, m, st, ref, fmt.Sprintf(`{"n":%d,"messages":["<%s>"]}`, i, strings.Repeat("x", 4000)))
-				want = append(want, string(st.Values.JSON()))
+				log = advance(t, m, log, fmt.Sprintf(`{"n":%d,"messages":["<%s>"]}`, i, strings.Repeat("x", 4000)))
+				want = append(want, string(log.Values.JSON()))
 				if handover {
-					st = stateAt(t, s, ref, int64(i))
+					log = thread.NewLog(ref, stateAt(t, s, ref, int64(i)))
 				}
 			}
 			parent := ""
@@ -49,7 +47,7 @@ func TestStateAtEveryNumber(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(st.At, newest.At); diff != "" {
+			if diff := cmp.Diff(log.At, newest.At); diff != "" {
 				t.Errorf("newest checkpoint (-written +read):\n%s", diff)
 			}
 		})
@@ -65,7 +63,7 @@ func TestAThreadWithoutCheckpointsHasAnEmptyState(t *testing.T) {
 			t.Errorf("StateAt(%d): got checkpoint %d, %s", number, got.At.Number, got.Values.JSON())
 		}
 	}
-	advance(t, m, thread.Empty(), ref, `{"a":1}`)
+	advance(t, m, thread.NewLog(ref, thread.Empty()), `{"a":1}`)
 	if got := stateAt(t, s, ref, -1); got.At.Number != -1 || string(got.Values.JSON()) != "{}" {
 		t.Errorf("before the first checkpoint: got checkpoint %d, %s", got.At.Number, got.Values.JSON())
 	}
@@ -78,16 +76,13 @@ func TestAThreadWithoutCheckpointsHasAnEmptyState(t *testing.T) {
 func TestStorageGrowsLinearly(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	ref, st := newRef(), thread.Empty()
-	message := json.RawMessage(`{"messages":["` + strings.Repeat("x", 300) + `"]}`)
+	ref, log := newLog()
+	message := `{"messages":["` + strings.Repeat("x", 300) + `"]}`
 	steps := func() { // 50 steps in a transaction, to save time
 		var writes []table.Write
 		for range 50 {
-			patch, err := st.Values.Reduce(message, func() string { return id.New(clock.System()) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			writes = append(writes, st.Advance(ref, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: patch}))
+			next, step := reduce(t, log, message)
+			log, writes = next, append(writes, step...)
 		}
 		if err := m.Transact(t.Context(), writes...); err != nil {
 			t.Fatal(err)
@@ -100,7 +95,7 @@ func TestStorageGrowsLinearly(t *testing.T) {
 	for range 20 {
 		steps()
 	}
-	all, size := m.writtenBytes.Load(), int64(len(st.Values.JSON()))
+	all, size := m.writtenBytes.Load(), int64(len(log.Values.JSON()))
 	t.Logf("2,000 steps store %d bytes for a state of %d", all, size)
 	if all > 3*half {
 		t.Errorf("the first 1,000 steps stored %d bytes, the second %d", half, all-half)
@@ -137,12 +132,12 @@ func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, m := newStore(t)
-			ref, st := newRef(), thread.Empty()
+			ref, log := newLog()
 			for i := range test.steps {
-				advance(t, m, st, ref, fmt.Sprintf(`{"document":"%d%s"}`, i, strings.Repeat("x", test.bytes)))
-				st = stateAt(t, s, ref, i)
+				log = advance(t, m, log, fmt.Sprintf(`{"document":"%d%s"}`, i, strings.Repeat("x", test.bytes)))
+				log = thread.NewLog(ref, stateAt(t, s, ref, i))
 			}
-			size := int64(len(st.Values.JSON()))
+			size := int64(len(log.Values.JSON()))
 			for number := range test.steps {
 				m.reset()
 				if got := stateAt(t, s, ref, number); got.At.Number != number {
@@ -161,19 +156,22 @@ func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 func TestValuesOfAnAgentCostTheirDifference(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	ref, st := newRef(), thread.Empty()
+	ref, log := newLog()
 	const steps = 80
 	var messages []string
 	for i := range steps {
 		messages = append(messages, fmt.Sprintf(`{"type": "ai", "id": "m%d", "content": "<b>%s</b>"}`, i, strings.Repeat("x", 300)))
-		patch, err := st.Values.Replace(json.RawMessage(`{"messages": [` + strings.Join(messages, ", ") + `]}`))
+		values, patch, err := log.Values.Replace(json.RawMessage(`{"messages": [` + strings.Join(messages, ", ") + `]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		store(t, m, st, ref, patch)
-		st = stateAt(t, s, ref, int64(i))
+		_, writes := apply(t, log, thread.Change{Values: values, Patch: patch})
+		if err := m.Transact(t.Context(), writes...); err != nil {
+			t.Fatal(err)
+		}
+		log = thread.NewLog(ref, stateAt(t, s, ref, int64(i)))
 	}
-	if got, size := m.writtenBytes.Load(), int64(len(st.Values.JSON())); got > 4*size {
+	if got, size := m.writtenBytes.Load(), int64(len(log.Values.JSON())); got > 4*size {
 		t.Errorf("%d steps stored %d bytes for a state of %d", steps, got, size)
 	}
 }

@@ -14,6 +14,9 @@
 // step costs only its change, the log grows linearly, and the state is read with at most two
 // queries, from the newest checkpoint back to its snapshot.
 //
+// A writer holds the end of the log as a value (Log). Log.Apply returns the next Log and the
+// writes that store the change. A change that is refused, or whose writes fail, changes nothing.
+//
 // A branch is a checkpoint whose parent is not the checkpoint before it. It is stored as a
 // snapshot, behind everything else, so that every branch stays readable and the newest number
 // is always the thread's state. A checkpoint id that the server made ends with the number. A
@@ -23,7 +26,7 @@
 //
 // A checkpoint is the server's own (an input, an update, the shown output of an interrupted
 // run) or the agent's. The agent's checkpoints have a Mark: the data from which the agent goes
-// on (Frame) is stored beside the log. Its opaque data is stored as deltas, now and then as a
+// on (its frame) is stored beside the log. Its opaque data is stored as deltas, now and then as a
 // whole, like the state. The server's own checkpoints since the agent's newest checkpoint lie
 // in one piece of the log. Their updates are the updates that the agent has to make before it
 // goes on (Pending). Once the agent has made a checkpoint that follows them, the history shows

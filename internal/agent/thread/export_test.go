@@ -2,6 +2,3 @@ package thread
 
 // SetMost sets how many threads a search looks at.
 func (s *Store) SetMost(most int) { s.most = most }
-
-// NewFrame is newFrame for tests.
-var NewFrame = newFrame

@@ -16,20 +16,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Frame is the data from which an agent that keeps checkpoints goes on: its own data of its
+// frame is the data from which an agent that keeps checkpoints goes on: its own data of its
 // newest checkpoint, the data that it stored since, and the earlier checkpoints of lasting
 // subgraphs. The server does not know the format of this data. It stores each checkpoint as a
-// delta of the previous one, and now and then a whole checkpoint. A Frame belongs to one
-// goroutine.
-type Frame struct {
-	ref Ref
+// delta of the previous one, and now and then a whole checkpoint. A frame never changes.
+type frame struct {
+	// read says that the frame was read from the table, or that there is nothing to read.
+	read bool
 	// at is the number of the agent's checkpoint, -1 before its first checkpoint.
 	at   int64
-	root *chain
+	root chain
 	// kept are the lasting subgraphs at the time of the checkpoint, since the newest
 	// checkpoint of each subgraph after it.
-	kept  map[string]*chain
-	since map[string]*subgraph
+	kept  map[string]chain
+	since map[string]subgraph
 	// writes are the results of tasks since the checkpoint, in the order in which they came.
 	writes []graph.Writes
 	// items is the number of items since the checkpoint.
@@ -47,12 +47,13 @@ type chain struct {
 	number, base, size, grown int64
 }
 
-// subgraph is a checkpoint of a subgraph, with its values as clients see them; values is nil
+// subgraph is a checkpoint of a subgraph, with its values as clients see them. They are not known
 // if the checkpoint was read.
 type subgraph struct {
 	graph.Checkpoint
 
-	values *state.Values
+	values state.Values
+	known  bool
 }
 
 // Bounds of the data that an agent may send for a checkpoint.
@@ -89,15 +90,12 @@ const (
 	fromSelf = "self" // the previous checkpoint of the same namespace
 )
 
-// newFrame returns the frame of an agent that has no checkpoint on the thread yet.
-func newFrame(ref Ref) *Frame {
-	return &Frame{ref: ref, at: -1, root: newChain(), kept: map[string]*chain{}, since: map[string]*subgraph{}}
-}
+// noFrame is the frame of an agent that has no checkpoint on the thread yet.
+var noFrame = frame{read: true, at: -1, root: noChain}
 
-func newChain() *chain { return &chain{number: -1} }
+var noChain = chain{number: -1}
 
-// Checkpoints returns the checkpoints for the agent, nil before its first checkpoint.
-func (f *Frame) Checkpoints() *graph.Checkpoints {
+func (f frame) checkpoints() *graph.Checkpoints {
 	if f.at < 0 {
 		return nil
 	}
@@ -118,19 +116,6 @@ func (f *Frame) Checkpoints() *graph.Checkpoints {
 	return all
 }
 
-// End returns the number of the agent's checkpoint, -1 if it has none, and the number of items
-// that were stored since.
-func (f *Frame) End() (checkpoint, items int64) { return f.at, f.items }
-
-// Tasks returns the tasks whose results are stored.
-func (f *Frame) Tasks() map[string]bool {
-	tasks := map[string]bool{}
-	for _, w := range f.writes {
-		tasks[w.TaskID] = true
-	}
-	return tasks
-}
-
 // checkNames returns an error if one of the checkpoint's names cannot be stored.
 func checkNames(c graph.Checkpoint) error {
 	if c.ID == "" {
@@ -142,42 +127,6 @@ func checkNames(c graph.Checkpoint) error {
 	return nil
 }
 
-// Follow records a checkpoint of the root graph as the thread's next checkpoint and returns
-// the writes that store it, under the same rule as State.Advance. Patch is the change that the
-// checkpoint's values made to s.Values.
-func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoint) ([]table.Write, error) {
-	if err := checkNames(c); err != nil {
-		return nil, err
-	}
-	branch, number := s.branches(), s.last+1
-	next := Checkpoint{
-		ID: c.ID, ParentID: c.ParentID, Number: number, Run: change.Run, Graph: change.Graph, Source: change.Source, Created: now,
-		Next: c.Next, Tasks: present(c.Tasks), Metadata: present(c.Metadata), First: number,
-	}
-	if next.Next == nil {
-		next.Next = []string{}
-	}
-	if !s.At.Own() && !s.Forks() && s.At.Number >= 0 {
-		next.First = s.At.First // the agent has the updates that the server kept for it
-	}
-	var said struct{ Step *int64 }
-	if json.Unmarshal(state.OrNull(c.Metadata), &said) == nil && said.Step != nil {
-		next.Step = *said.Step
-	} else {
-		next.Step = s.At.Step + 1
-	}
-	writes, keep, err := f.advance(number, now, branch, c)
-	if err != nil {
-		return nil, err
-	}
-	next.Agent = &Mark{Number: number, ID: c.ID, Keep: keep}
-	named := table.Put{Item: table.Item{
-		Key:   keys.CheckpointName(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, c.ID),
-		Attrs: record.Attrs(nameKind, now, table.Attrs{attrNumber: number}),
-	}}
-	return append(writes, named, s.store(f.ref, next, next.body(change.Patch))), nil
-}
-
 func present(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
@@ -185,17 +134,18 @@ func present(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// advance makes the checkpoint with the number the newest checkpoint of the frame. On a new
-// branch everything is stored whole.
-func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkpoint) ([]table.Write, []Kept, error) {
-	if branch {
-		f.root = newChain()
+// advance returns the frame at the agent's checkpoint with a number, the writes that store it, and
+// the places of the lasting subgraphs. On a new branch everything is stored whole.
+func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c graph.Checkpoint) (frame, []table.Write, []Kept, error) {
+	if !f.read {
+		return f, nil, nil, errNoFrame
 	}
-	writes := []table.Write{f.root.put(keys.Frame(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, number), number, now, c)}
+	next := frame{read: true, at: number, root: f.root, kept: maps.Clone(f.kept)}
 	lasting := map[string]graph.Checkpoint{}
-	for ns, before := range f.kept {
-		if branch { // its chain goes on where the other branch may have put a checkpoint
-			lasting[ns], f.kept[ns] = before.Checkpoint, newChain()
+	if branch { // the chains go on where the other branch may have put checkpoints
+		next.root = noChain
+		for ns, before := range f.kept {
+			lasting[ns], next.kept[ns] = before.Checkpoint, noChain
 		}
 	}
 	for ns, sub := range f.since {
@@ -203,25 +153,32 @@ func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkp
 			lasting[ns] = sub.Checkpoint
 		}
 	}
+	var put table.Put
+	next.root, put = next.root.put(keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, number), number, now, c)
+	writes := []table.Write{put}
 	for _, ns := range slices.Sorted(maps.Keys(lasting)) {
-		if f.kept[ns] == nil {
-			f.kept[ns] = newChain()
+		before, known := next.kept[ns]
+		if !known {
+			before = noChain
 		}
-		writes = append(writes, f.kept[ns].put(keys.KeptFrame(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, ns, number), number, now, lasting[ns]))
+		if next.kept == nil {
+			next.kept = map[string]chain{}
+		}
+		next.kept[ns], put = before.put(keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, ns, number), number, now, lasting[ns])
+		writes = append(writes, put)
 	}
-	if len(f.kept) > maxKept {
-		return nil, nil, fmt.Errorf("checkpoint %.40s has %d lasting subgraphs: the limit is %d", c.ID, len(f.kept), maxKept)
+	if len(next.kept) > maxKept {
+		return f, nil, nil, fmt.Errorf("checkpoint %.40s has %d lasting subgraphs: the limit is %d", c.ID, len(next.kept), maxKept)
 	}
 	var keep []Kept
-	for _, ns := range slices.Sorted(maps.Keys(f.kept)) {
-		keep = append(keep, Kept{NS: ns, Number: f.kept[ns].number})
+	for _, ns := range slices.Sorted(maps.Keys(next.kept)) {
+		keep = append(keep, Kept{NS: ns, Number: next.kept[ns].number})
 	}
-	f.at, f.since, f.writes, f.items = number, map[string]*subgraph{}, nil, 0
-	return writes, keep, nil
+	return next, writes, keep, nil
 }
 
-// put stores the next checkpoint of a chain.
-func (c *chain) put(key table.Key, number int64, now time.Time, next graph.Checkpoint) table.Put {
+// put returns the chain with the next checkpoint, and the write that stores it.
+func (c chain) put(key table.Key, number int64, now time.Time, next graph.Checkpoint) (chain, table.Put) {
 	var body []byte
 	from := fromSelf
 	if c.number >= 0 {
@@ -235,7 +192,7 @@ func (c *chain) put(key table.Key, number int64, now time.Time, next graph.Check
 	c.number, c.Checkpoint = number, bare(next)
 	attrs := named(c.Checkpoint)
 	attrs[attrBase], attrs[attrFrom] = c.base, from
-	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(frameKind, now, attrs), Body: body}, If: table.Absent()}
+	return c, table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(frameKind, now, attrs), Body: body}, If: table.Absent()}
 }
 
 // bare returns a checkpoint as the agent gets it back.
@@ -282,82 +239,105 @@ func decodeSince(item *table.Item) (sinceBody, error) {
 	return b, r.Err()
 }
 
-// Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the
-// root graph itself has no checkpoint. At is the thread's state.
-func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Write, error) {
-	if err := checkNames(c); err != nil {
-		return nil, err
+// subgraph returns the frame with a subgraph's checkpoint, and the write that stores it. At is the
+// thread's state.
+func (f frame) subgraph(ref Ref, now time.Time, at State, c graph.Checkpoint) (frame, []table.Write, error) {
+	if !f.read {
+		return f, nil, errNoFrame
 	}
 	if f.at < 0 {
-		return nil, nil
+		return f, nil, nil
 	}
-	next := &subgraph{Checkpoint: bare(c)}
+	next := subgraph{Checkpoint: bare(c), known: true}
 	show := shown{Next: c.Next, Tasks: present(c.Tasks), Metadata: present(c.Metadata)}
 	from, data := fromRoot, f.root.Data
-	if kept := f.kept[c.NS]; kept != nil {
+	if kept, ok := f.kept[c.NS]; ok {
 		from, data = fromKept, kept.Data
 	}
-	if before := f.since[c.NS]; before != nil {
-		from, data, next.values = fromSelf, before.Data, before.values
+	if before, ok := f.since[c.NS]; ok {
+		from, data = fromSelf, before.Data
+		next.values, show.Self = before.values, before.known
 	}
-	if show.Self = next.values != nil; !show.Self {
-		next.values = new(state.Values)
-		if show.Root = at.At.Own() && at.At.Number == f.at; show.Root {
-			next.values = at.Values.Clone()
-		}
+	if show.Root = !show.Self && at.At.Own() && at.At.Number == f.at; show.Root {
+		next.values = at.Values
 	}
 	var err error
-	if show.Patch, err = next.values.Replace(state.OrNull(c.Values)); err != nil {
-		return nil, err
+	if next.values, show.Patch, err = next.values.Replace(state.OrNull(c.Values)); err != nil {
+		return f, nil, err
 	}
 	attrs := named(c)
 	attrs[attrFrom] = from
-	f.since[c.NS] = next
-	return f.put(now, attrs, sinceBody{Shown: &show, Data: state.Delta(data, c.Data)}), nil
+	delta := state.Delta(data, c.Data)
+	f = f.with(next)
+	f, put := f.put(ref, now, attrs, sinceBody{Shown: &show, Data: delta})
+	return f, []table.Write{put}, nil
 }
 
-// Writes records the results of a task and returns the write that stores them, nil while the
-// root graph has no checkpoint.
-func (f *Frame) Writes(now time.Time, w graph.Writes) (table.Write, error) {
+// with returns the frame with a subgraph's checkpoint in place of the earlier one.
+func (f frame) with(sub subgraph) frame {
+	since := make(map[string]subgraph, len(f.since)+1)
+	maps.Copy(since, f.since)
+	since[sub.NS] = sub
+	f.since = since
+	return f
+}
+
+// results returns the frame with the results of a task, and the write that stores them.
+func (f frame) results(ref Ref, now time.Time, w graph.Writes) (frame, []table.Write, error) {
 	if max(len(w.CheckpointID), len(w.NS), len(w.TaskID)) > maxName {
-		return nil, fmt.Errorf("a name of the writes of task %.40s is longer than %d bytes", w.TaskID, maxName)
+		return f, nil, fmt.Errorf("a name of the writes of task %.40s is longer than %d bytes", w.TaskID, maxName)
+	}
+	if !f.read {
+		return f, nil, errNoFrame
 	}
 	if f.at < 0 {
-		return nil, nil
+		return f, nil, nil
 	}
-	f.take(w)
-	return f.put(now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data}), nil
+	f, put := f.take(w).put(ref, now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data})
+	return f, []table.Write{put}, nil
 }
 
-// take adds a task's results in place of the earlier results of this task.
-func (f *Frame) take(w graph.Writes) {
-	same := func(other graph.Writes) bool {
-		return other.CheckpointID == w.CheckpointID && other.NS == w.NS && other.TaskID == w.TaskID
+// take returns the frame with a task's results in place of the earlier results of this task.
+func (f frame) take(w graph.Writes) frame {
+	writes := make([]graph.Writes, 0, len(f.writes)+1)
+	for _, other := range f.writes {
+		if other.CheckpointID != w.CheckpointID || other.NS != w.NS || other.TaskID != w.TaskID {
+			writes = append(writes, other)
+		}
 	}
-	f.writes = append(slices.DeleteFunc(f.writes, same), w)
+	f.writes = append(writes, w)
+	return f
 }
 
-func (f *Frame) put(now time.Time, attrs table.Attrs, body sinceBody) table.Write {
+// put returns the frame with one more item since the checkpoint, and the write that stores it.
+func (f frame) put(ref Ref, now time.Time, attrs table.Attrs, body sinceBody) (frame, table.Put) {
 	f.items++
-	return table.Put{Item: table.Item{
-		Key:   keys.FrameSince(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.at, f.items),
+	return f, table.Put{Item: table.Item{
+		Key:   keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, f.at, f.items),
 		Attrs: record.Attrs(sinceKind, now, attrs),
 		Body:  record.Encode(body),
 	}, If: table.Absent()}
 }
 
-// Frame reads the data from which the agent goes on at its checkpoint; a nil mark means that
-// there is no checkpoint.
-func (s *Store) Frame(ctx context.Context, ref Ref, mark *Mark) (*Frame, error) {
-	f := newFrame(ref)
+// ReadFrame returns the log with the data from which the agent goes on, so that the agent can
+// write to the log.
+func (s *Store) ReadFrame(ctx context.Context, l Log) (Log, error) {
+	var err error
+	l.frame, err = s.frame(ctx, l.ref, l.At.Agent)
+	return l, err
+}
+
+// frame reads the data of an agent's checkpoint; a nil mark means that there is no checkpoint.
+func (s *Store) frame(ctx context.Context, ref Ref, mark *Mark) (frame, error) {
+	f := noFrame
 	if mark == nil {
 		return f, nil
 	}
-	f.at = mark.Number
+	f.at, f.kept = mark.Number, map[string]chain{}
 	var err error
 	root := func(number int64) table.Key { return keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, number) }
 	if f.root, err = s.readChain(ctx, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, mark.Number), root, mark.Number); err != nil {
-		return nil, err
+		return f, err
 	}
 	for _, kept := range mark.Keep {
 		key := func(number int64) table.Key {
@@ -365,16 +345,16 @@ func (s *Store) Frame(ctx context.Context, ref Ref, mark *Mark) (*Frame, error) 
 		}
 		query := keys.KeptFrames(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number)
 		if f.kept[kept.NS], err = s.readChain(ctx, query, key, kept.Number); err != nil {
-			return nil, err
+			return f, err
 		}
 	}
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 	if err != nil {
-		return nil, fmt.Errorf("query what the agent kept: %w", err)
+		return f, fmt.Errorf("query what the agent kept: %w", err)
 	}
 	for _, item := range items {
-		if err := f.read(item); err != nil {
-			return nil, err
+		if f, err = f.next(item); err != nil {
+			return f, err
 		}
 	}
 	return f, nil
@@ -395,7 +375,7 @@ func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]
 	return tasks, nil
 }
 
-func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (*chain, error) {
+func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (chain, error) {
 	chained := chained{Store: s, query: query, sortKey: func(base int64) string { return key(base).SK }}
 	_, err := chained.look(ctx)
 	var items []*table.Item
@@ -403,20 +383,20 @@ func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64
 		items, err = chained.rest(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("query the agent's checkpoint: %w", err)
+		return noChain, fmt.Errorf("query the agent's checkpoint: %w", err)
 	}
 	if len(items) == 0 || items[0].Key != key(number) || items[len(items)-1].Text(attrFrom) != "" {
-		return nil, fmt.Errorf("the agent's checkpoint %v is not whole", key(number))
+		return noChain, fmt.Errorf("the agent's checkpoint %v is not whole", key(number))
 	}
 	first := items[len(items)-1]
-	c := &chain{Checkpoint: unnamed(items[0]), number: number, base: items[0].Int(attrBase), size: int64(len(first.Body))}
+	c := chain{Checkpoint: unnamed(items[0]), number: number, base: items[0].Int(attrBase), size: int64(len(first.Body))}
 	text := state.NewText(first.Body)
 	for _, item := range slices.Backward(items[:len(items)-1]) {
 		if err := record.Check(item, frameKind); err != nil {
-			return nil, err
+			return c, err
 		}
 		if err := text.Apply(item.Body); err != nil {
-			return nil, fmt.Errorf("item %v: %w", item.Key, err)
+			return c, fmt.Errorf("item %v: %w", item.Key, err)
 		}
 		c.grown += int64(len(item.Body))
 	}
@@ -424,16 +404,15 @@ func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64
 	return c, nil
 }
 
-// read takes an item that was stored since the checkpoint.
-func (f *Frame) read(item *table.Item) error {
+// next returns the frame with an item that was stored since the checkpoint.
+func (f frame) next(item *table.Item) (frame, error) {
 	b, err := decodeSince(item)
 	if err != nil {
-		return err
+		return f, err
 	}
 	f.items++
 	if task := item.Text(attrTask); b.Shown == nil {
-		f.take(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data})
-		return nil
+		return f.take(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data}), nil
 	}
 	c := unnamed(item)
 	before := f.root.Data
@@ -445,9 +424,8 @@ func (f *Frame) read(item *table.Item) error {
 	}
 	text := state.NewText(before)
 	if err := text.Apply(b.Data); err != nil {
-		return fmt.Errorf("item %v: %w", item.Key, err)
+		return f, fmt.Errorf("item %v: %w", item.Key, err)
 	}
 	c.Data = text.Bytes()
-	f.since[c.NS] = &subgraph{Checkpoint: c}
-	return nil
+	return f.with(subgraph{Checkpoint: c}), nil
 }

@@ -16,23 +16,20 @@ import (
 func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	ref := newRef()
-	st, frame := thread.Empty(), thread.NewFrame(ref)
+	ref, log := agentLog(t, s)
 	data := make([]byte, 32<<10)
 	for i := range 120 {
 		for at := range data[:4<<10] {
 			data[at] = byte(rand.Uint32())
 		}
 		c := graph.Checkpoint{ID: fmt.Sprint("c", i), Values: json.RawMessage(`{}`), Data: bytes.Clone(data)}
-		writes, err := st.Follow(frame, start, thread.Change{Run: "run", Source: thread.SourceLoop}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next, writes := apply(t, log, thread.Change{Agent: &c})
+		log = next
 		if err := m.Transact(t.Context(), writes...); err != nil {
 			t.Fatal(err)
 		}
 		m.reset()
-		read, err := s.Frame(t.Context(), ref, st.At.Agent)
+		read, err := s.ReadFrame(t.Context(), thread.NewLog(ref, log.State))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,16 +47,18 @@ func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 
 func TestNamesThatCannotBeStoredAreRefused(t *testing.T) {
 	t.Parallel()
+	s, _ := newStore(t)
+	_, log := agentLog(t, s)
 	long := string(bytes.Repeat([]byte("x"), 600))
 	for name, c := range map[string]graph.Checkpoint{"no id": {}, "a long id": {ID: long}, "a long parent": {ID: "a", ParentID: long}} {
-		if _, err := thread.Empty().Follow(thread.NewFrame(newRef()), start, thread.Change{}, c); err == nil {
+		if _, _, err := log.Apply(start, thread.Change{Agent: &c}); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}
-	if _, err := thread.NewFrame(newRef()).Subgraph(start, thread.Empty(), graph.Checkpoint{ID: "a", NS: long}); err == nil {
+	if _, _, err := log.Subgraph(start, graph.Checkpoint{ID: "a", NS: long}); err == nil {
 		t.Error("a long namespace: got no error")
 	}
-	if _, err := thread.NewFrame(newRef()).Writes(start, graph.Writes{TaskID: long}); err == nil {
+	if _, _, err := log.Writes(start, graph.Writes{TaskID: long}); err == nil {
 		t.Error("a long task: got no error")
 	}
 }

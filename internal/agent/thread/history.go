@@ -21,7 +21,7 @@ type Snapshot struct {
 }
 
 // Snapshot shows the state as it is now.
-func (s *State) Snapshot() Snapshot {
+func (s State) Snapshot() Snapshot {
 	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
 }
 
@@ -178,7 +178,7 @@ func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wan
 	for _, item := range slices.Backward(within) {
 		b, err := decodeCheckpoint(item)
 		if err == nil {
-			err = at.apply(item, b)
+			at, err = at.next(item, b)
 		}
 		if err != nil {
 			return nil, err

@@ -13,11 +13,11 @@ import (
 func TestAHistoryOfLargeStates(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	ref, st := newRef(), thread.Empty()
+	ref, log := newLog()
 	const size, all, room = 9 << 20, 12, 64 << 20
-	advance(t, m, st, ref, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", size)))
+	log = advance(t, m, log, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", size)))
 	for i := range all - 1 {
-		advance(t, m, st, ref, fmt.Sprintf(`{"n":%d}`, i))
+		log = advance(t, m, log, fmt.Sprintf(`{"n":%d}`, i))
 	}
 	next, before := int64(all-1), int64(thread.Newest)
 	for parts := 0; next >= 0; parts++ {

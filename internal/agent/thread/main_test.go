@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -86,24 +85,55 @@ func newRef() thread.Ref {
 	return thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
 }
 
-// advance makes the change of an update and stores it.
-func advance(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, update string) {
+// newLog returns the log of a new thread.
+func newLog() (thread.Ref, thread.Log) {
+	ref := newRef()
+	return ref, thread.NewLog(ref, thread.Empty())
+}
+
+// agentLog returns the log of a new thread to which an agent can write.
+func agentLog(t testing.TB, s *thread.Store) (thread.Ref, thread.Log) {
 	t.Helper()
-	patch, err := st.Values.Reduce(json.RawMessage(update), func() string { return id.New(clock.System()) })
+	ref, log := newLog()
+	log, err := s.ReadFrame(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store(t, m, st, ref, patch)
+	return ref, log
 }
 
-func store(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, patch state.Patch) {
+// advance makes the change of an update and stores it.
+func advance(t testing.TB, m table.Table, log thread.Log, update string) thread.Log {
 	t.Helper()
-	if err := m.Transact(t.Context(), st.Advance(ref, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: patch})); err != nil {
+	next, writes := reduce(t, log, update)
+	if err := m.Transact(t.Context(), writes...); err != nil {
 		t.Fatal(err)
 	}
+	return next
 }
 
-func stateAt(t testing.TB, s *thread.Store, ref thread.Ref, number int64) *thread.State {
+// reduce makes the change of an update.
+func reduce(t testing.TB, log thread.Log, update string) (thread.Log, []table.Write) {
+	t.Helper()
+	values, patch, err := log.Values.Reduce(json.RawMessage(update), func() string { return id.New(clock.System()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apply(t, log, thread.Change{Values: values, Patch: patch})
+}
+
+// apply makes a step of a run.
+func apply(t testing.TB, log thread.Log, change thread.Change) (thread.Log, []table.Write) {
+	t.Helper()
+	change.Run, change.Source = "run", thread.SourceLoop
+	next, writes, err := log.Apply(start, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next, writes
+}
+
+func stateAt(t testing.TB, s *thread.Store, ref thread.Ref, number int64) thread.State {
 	t.Helper()
 	st, err := s.StateAt(t.Context(), ref, number)
 	if err != nil {

@@ -19,10 +19,10 @@ type recent struct{ *lru.Cache[Ref, remembered] }
 
 func newRecent() recent { return recent{lru.New[Ref, remembered](recentBytes)} }
 
-// remembered is a state with its checkpoint's key. The state is never changed.
+// remembered is a state with its checkpoint's key.
 type remembered struct {
 	key   table.Key
-	state *State
+	state State
 }
 
 // sums seeds the hash of stored items. The seed is random per process, so collisions cannot be
@@ -30,8 +30,8 @@ type remembered struct {
 var sums = maphash.MakeSeed()
 
 // remember keeps the state, unless a newer state of the thread is remembered.
-func (r recent) remember(ref Ref, key table.Key, s *State) {
-	if s.At.Number < 0 || s.Forks() {
+func (r recent) remember(ref Ref, s State) {
+	if s.At.Number < 0 {
 		return
 	}
 	if known, ok := r.Get(ref); ok {
@@ -39,37 +39,34 @@ func (r recent) remember(ref Ref, key table.Key, s *State) {
 			return
 		}
 	}
-	r.Put(ref, remembered{key, s.clone()}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as parts and as a whole
+	r.Put(ref, remembered{keyOf(ref, s.At.Number), s}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as parts and as a whole
 }
 
 // find returns the remembered state of a thread at one of the given checkpoints, and the
-// checkpoints that follow it. The checkpoints are given newest first. The state is nil if no state
-// at these checkpoints is remembered.
-func (r recent) find(ref Ref, items []*table.Item) (*State, []*table.Item) {
+// checkpoints that follow it. The checkpoints are given newest first. ok is false if no state at
+// these checkpoints is remembered.
+func (r recent) find(ref Ref, items []*table.Item) (st State, following []*table.Item, ok bool) {
 	found, ok := r.Get(ref)
 	if !ok {
-		return nil, nil
+		return Empty(), nil, false
 	}
 	for i, item := range items {
 		if item.Key != found.key {
 			continue
 		}
 		if item.Text(record.Created) == clock.Format(found.state.At.Created) && maphash.Bytes(sums, item.Body) == found.state.sum {
-			return found.state.clone(), items[:i]
+			return found.state, items[:i], true
 		}
 		r.Drop(ref) // the checkpoint was rolled back, or replaced by another one
 		break
 	}
-	return nil, nil
+	return Empty(), nil, false
 }
 
-// clone returns an independent copy.
-func (s *State) clone() *State {
-	copied := *s
-	copied.Values = s.Values.Clone()
-	return &copied
-}
-
-// Remember notes that a state was stored, so that the next reader in this process does not read the
+// Remember notes that a log was stored, so that the next reader in this process does not read the
 // whole log.
-func (s *Store) Remember(ref Ref, st *State) { s.recent.remember(ref, keyOf(ref, st.At.Number), st) }
+func (s *Store) Remember(l Log) {
+	if !l.Forks() {
+		s.recent.remember(l.ref, l.State)
+	}
+}

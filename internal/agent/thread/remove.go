@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -71,14 +70,6 @@ func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, 
 		found[i] = item.Key
 	}
 	return found, nil
-}
-
-// Original returns the write that keeps the newest checkpoint under another key, as it is stored.
-func (s *State) Original(ref Ref, key table.Key) table.Put {
-	item := s.item(ref, record.Encode(s.body))
-	item.Key = key
-	item.Attrs[attrNumber] = s.At.Number
-	return table.Put{Item: item}
 }
 
 // RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns

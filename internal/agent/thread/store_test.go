@@ -199,9 +199,9 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	st := thread.Empty()
+	log := thread.NewLog(refs[0], thread.Empty())
 	for i := range 150 { // more items than a transaction can delete
-		advance(t, m, st, refs[0], `{"n":`+strconv.Itoa(i)+`}`)
+		log = advance(t, m, log, `{"n":`+strconv.Itoa(i)+`}`)
 	}
 	other := thread.Ref{Workspace: "w", Deployment: "other", Thread: refs[0].Thread}
 	if _, err := s.Create(t.Context(), other, nil, false); err != nil {
@@ -228,13 +228,13 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "table.db")
 	first := openTable(t, path)
-	ref, st := newRef(), thread.Empty()
+	ref, log := newLog()
 	created, err := thread.NewStore(first, ticking()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		advance(t, first, st, ref, `{"messages":["`+strconv.Itoa(i)+`"]}`)
+		log = advance(t, first, log, `{"messages":["`+strconv.Itoa(i)+`"]}`)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	if diff := cmp.Diff(created, got); diff != "" {
 		t.Errorf("thread (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(string(st.Values.JSON()), string(stateAt(t, s, ref, 1000).Values.JSON())); diff != "" {
+	if diff := cmp.Diff(string(log.Values.JSON()), string(stateAt(t, s, ref, 1000).Values.JSON())); diff != "" {
 		t.Errorf("state (-before +after):\n%s", diff)
 	}
 }

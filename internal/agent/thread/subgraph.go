@@ -46,7 +46,7 @@ func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, v
 	if err != nil {
 		return err
 	}
-	values := map[string]*state.Values{}
+	values := map[string]state.Values{}
 	for _, item := range items {
 		if ns != nil && item.Text(attrNS) != *ns {
 			continue
@@ -59,18 +59,19 @@ func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, v
 			continue
 		}
 		c := Subgraph{Checkpoint: unnamed(item), Created: item.Text(record.Created), Root: number, RootID: root.At.ID}
-		before := new(state.Values)
+		var before state.Values
 		switch {
 		case b.Shown.Self:
 			before = values[c.NS]
 		case b.Shown.Root:
-			before = root.Values.Clone()
+			before = root.Values
 		}
-		if err := before.Apply(b.Shown.Patch); err != nil {
+		after, err := before.Apply(b.Shown.Patch)
+		if err != nil {
 			return fmt.Errorf("item %v: %w", item.Key, err)
 		}
-		values[c.NS] = before
-		c.Values, c.Next, c.Tasks, c.Metadata = before.JSON(), b.Shown.Next, b.Shown.Tasks, b.Shown.Metadata
+		values[c.NS] = after
+		c.Values, c.Next, c.Tasks, c.Metadata = after.JSON(), b.Shown.Next, b.Shown.Tasks, b.Shown.Metadata
 		if err := visit(c); err != nil {
 			return err
 		}

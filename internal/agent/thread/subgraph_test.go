@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -18,16 +17,12 @@ func TestASubgraphIsLookedForInParts(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
 	m.committed = func([]table.Write) {}
-	ref := newRef()
-	st, frame := thread.Empty(), thread.NewFrame(ref)
+	ref, log := agentLog(t, s)
 	const roots, size, page = 20, 1 << 20, 8 << 20
 	data := make([]byte, size)
 	for i := range roots {
-		writes, err := st.Follow(frame, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: state.Patch{}},
-			graph.Checkpoint{ID: fmt.Sprint("root", i), Values: json.RawMessage(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next, writes := apply(t, log, thread.Change{Agent: &graph.Checkpoint{ID: fmt.Sprint("root", i), Values: json.RawMessage(`{}`)}})
+		log = next
 		namespaces := []string{"lasting", "other"}
 		if i == 0 {
 			namespaces = append(namespaces, "once")
@@ -40,11 +35,11 @@ func TestASubgraphIsLookedForInParts(t *testing.T) {
 			if ns == "other" {
 				c.Data = data
 			}
-			write, err := frame.Subgraph(start, st, c)
+			next, more, err := log.Subgraph(start, c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			writes = append(writes, write)
+			log, writes = next, append(writes, more...)
 		}
 		if err := m.Transact(t.Context(), writes...); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -23,9 +24,8 @@ import (
 type Edit struct {
 	store  *Store
 	thread Thread
-	// State is the state with all changes so far.
-	State *State
-	frame *Frame
+	// Log is the log with all changes so far.
+	Log Log
 	// Within is the newest subgraph checkpoint that the agent made, if it made one.
 	Within graph.Checkpoint
 	writes []table.Write
@@ -42,16 +42,17 @@ func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error)
 	if number == Newest {
 		number = t.Lock.Checkpoint
 	}
-	var err error
-	if e.State, err = s.StateAt(ctx, t.Ref, number); err != nil {
+	at, err := s.StateAt(ctx, t.Ref, number)
+	if err != nil {
 		return nil, err
 	}
+	e.Log = NewLog(t.Ref, at)
 	if number != t.Lock.Checkpoint {
-		pending, err := s.Pending(ctx, t.Ref, e.State.At, "")
+		pending, err := s.Pending(ctx, t.Ref, at.At, "")
 		if err != nil {
 			return nil, err
 		}
-		e.State.Fork(t.Lock.Checkpoint, pending)
+		e.Log = e.Log.Fork(t.Lock.Checkpoint, pending)
 	}
 	return e, nil
 }
@@ -60,11 +61,11 @@ func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error)
 // and the updates that it does not have yet.
 func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpdate, error) {
 	var err error
-	if e.frame, err = e.store.Frame(ctx, e.thread.Ref, e.State.At.Agent); err != nil {
+	if e.Log, err = e.store.ReadFrame(ctx, e.Log); err != nil {
 		return nil, nil, err
 	}
-	pending, err := e.store.Pending(ctx, e.thread.Ref, e.State.At, "")
-	return e.frame.Checkpoints(), pending, err
+	pending, err := e.store.Pending(ctx, e.thread.Ref, e.Log.At, "")
+	return e.Log.Checkpoints(), pending, err
 }
 
 // Thread is the id of the thread that is changed.
@@ -75,13 +76,13 @@ func (e *Edit) Thread() string { return e.thread.Thread }
 func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	now := e.store.now()
 	newID := func() string { return id.New(now) }
-	before := e.State.Values.Clone()
+	after := e.Log.Values
 	var pending []graph.StateUpdate
 	for _, update := range updates {
 		for _, values := range oneOrMany(update) {
 			values, err := state.Coerce(values, newID)
 			if err == nil {
-				_, err = e.State.Values.Reduce(values, newID)
+				after, _, err = after.Reduce(values, newID)
 			}
 			if err != nil {
 				return fault.New(fault.Invalid, "The values cannot be applied: %v.", err)
@@ -89,13 +90,16 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 			pending = append(pending, graph.StateUpdate{Values: values, AsNode: update.AsNode})
 		}
 	}
-	patch, err := before.Replace(e.State.Values.JSON())
-	if err != nil {
-		return err
+	change := Change{Graph: graphID, Source: SourceUpdate, Values: after, Patch: after.Since(e.Log.Values), Pending: pending}
+	return e.apply(e.Log.Apply(now, change))
+}
+
+// apply takes the result of a change of the log.
+func (e *Edit) apply(next Log, writes []table.Write, err error) error {
+	if err == nil {
+		e.Log, e.writes = next, append(e.writes, writes...)
 	}
-	change := Change{Graph: graphID, Source: SourceUpdate, Patch: patch, Pending: pending}
-	e.writes = append(e.writes, e.State.Advance(e.thread.Ref, now, change))
-	return nil
+	return err
 }
 
 // oneOrMany returns the values of an update. A list has several values. The values of a
@@ -124,31 +128,27 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 	now := e.store.now()
 	if c.NS != "" {
 		e.Within = bare(c)
-		write, err := e.frame.Subgraph(now, e.State, c)
-		if write != nil {
-			e.writes = append(e.writes, write)
-		}
-		return err
+		return e.apply(e.Log.Subgraph(now, c))
 	}
-	if put, same := e.State.Amend(e.thread.Ref, c); same {
-		e.writes = Replace(e.writes, put)
+	if next, put, same := e.Log.Amend(c); same {
+		e.Log, e.writes = next, Replace(e.writes, put)
 		return nil
 	}
-	patch, err := e.State.Values.Replace(state.OrNull(c.Values))
+	values, patch, err := e.Log.Values.Replace(state.OrNull(c.Values))
 	if err != nil {
 		return err
 	}
-	writes, err := e.State.Follow(e.frame, now, Change{Graph: graphID, Source: SourceUpdate, Patch: patch}, c)
-	e.writes = append(e.writes, writes...)
-	return err
+	change := Change{Graph: graphID, Source: SourceUpdate, Values: values, Patch: patch, Agent: &c}
+	return e.apply(e.Log.Apply(now, change))
 }
 
-// Replace puts a write in the place of the waiting write with the same key, or appends it if
-// there is no such write.
+// Replace returns the writes with one write in the place of the waiting write with the same key,
+// or behind the others if there is no such write. It does not change writes.
 func Replace(writes []table.Write, put table.Put) []table.Write {
 	for i, write := range writes {
 		if waiting, ok := write.(table.Put); ok && waiting.Item.Key == put.Item.Key {
 			put.If = waiting.If
+			writes = slices.Clone(writes)
 			writes[i] = put
 			return writes
 		}
@@ -212,15 +212,15 @@ func newestOf(writes []table.Write, newest int64) int64 {
 // settle updates the thread's status and questions from the agent's own checkpoint: they show
 // whether the checkpoint waits for anything.
 func (e *Edit) settle(lock *table.Update) {
-	if !e.State.At.Own() {
+	if !e.Log.At.Own() {
 		return
 	}
 	status := StatusIdle
-	if len(e.State.At.Next) > 0 {
+	if len(e.Log.At.Next) > 0 {
 		status = StatusInterrupted
 	}
 	lock.Set[attrStatus] = string(status)
-	e.thread.Ask(lock, InterruptsOf(e.State.At))
+	e.thread.Ask(lock, InterruptsOf(e.Log.At))
 }
 
 // copyBatch is how many items are copied in one transaction, copyBytes how many bytes these

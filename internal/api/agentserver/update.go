@@ -64,10 +64,10 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	if err != nil {
 		return nil, err
 	}
-	c := *checkpoint(t.Thread, "", made.State.At.ID)
+	c := *checkpoint(t.Thread, "", made.Log.At.ID)
 	if at.NS != "" {
 		c = *checkpoint(t.Thread, at.NS, made.Within.ID)
-		c.CheckpointMap = record.Encode(map[string]string{"": made.State.At.ID, at.NS: made.Within.ID})
+		c.CheckpointMap = record.Encode(map[string]string{"": made.Log.At.ID, at.NS: made.Within.ID})
 	}
 	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
 }
@@ -108,11 +108,11 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 	if err != nil {
 		return nil, err
 	}
-	graphID, err := s.graphOfThread(ctx, edit.State.At.Graph, t.Metadata)
+	graphID, err := s.graphOfThread(ctx, edit.Log.At.Graph, t.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	keeps, err := s.keepsCheckpoints(ctx, edit.State.At, graphID)
+	keeps, err := s.keepsCheckpoints(ctx, edit.Log.At, graphID)
 	switch {
 	case err != nil:
 	case keeps:
@@ -158,20 +158,20 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	asked := graph.Invocation{
 		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
 		AssistantID: last.AssistantID, Metadata: last.Metadata,
-		State: graph.State{Values: edit.State.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
+		State: graph.State{Values: edit.Log.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
 	}
 	if caller := callerOf(ctx); caller != nil {
 		asked.Caller = *caller
 	}
 	d := served(ctx)
-	before := edit.State.At.ID
+	before := edit.Log.At.ID
 	err = s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
 		if err := edit.Follow(graphID, c); err != nil {
 			return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
 		}
 		return nil
 	})
-	if err == nil && edit.State.At.ID == before && edit.Within.ID == "" {
+	if err == nil && edit.Log.At.ID == before && edit.Within.ID == "" {
 		return fault.New(fault.Unavailable, "The agent did not answer with a checkpoint.")
 	}
 	return err

@@ -41,7 +41,7 @@ type holder struct {
 // sent are the values that were sent with an invocation.
 type sent struct {
 	base    graph.Base
-	carried *state.Values
+	carried state.Values
 }
 
 // ask invokes the agent with all data that it needs for an attempt. It sends the values as a
@@ -54,11 +54,11 @@ func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.
 	by := holder{release.Revision, endpoint.URL, attempt.Run.Ref.Ref}
 	before, known := r.values.Get(by)
 	r.values.Drop(by)
-	if attempt.State.Values.Size() < minAgentValues {
-		asked.State.Values = attempt.State.Values.JSON()
+	if attempt.Log.Values.Size() < minAgentValues {
+		asked.State.Values = attempt.Log.Values.JSON()
 		return r.Graph.Invoke(ctx, endpoint, asked)
 	}
-	now := sent{graph.Base{RunID: asked.RunID, Attempt: asked.Attempt}, attempt.State.Values.Snapshot()} // the attempt goes on with its own
+	now := sent{graph.Base{RunID: asked.RunID, Attempt: asked.Attempt}, attempt.Log.Values}
 	var stream *graph.Stream
 	err := errNotHeld
 	if known {

@@ -34,7 +34,7 @@ type Holder struct {
 
 type heldValues struct {
 	base   graph.Base
-	values *state.Values
+	values state.Values
 }
 
 // StartHolder serves an agent that holds values for the time of the test.
@@ -82,19 +82,18 @@ func (h *Holder) hold(w http.ResponseWriter, body []byte, invocation *graph.Invo
 	if h.Mute.Load() {
 		return true, nil
 	}
-	var values *state.Values
+	var values state.Values
 	if base := invocation.State.Base; base != nil {
-		held := h.of[invocation.ThreadID]
-		if held.values == nil || held.base != *base {
+		held, known := h.of[invocation.ThreadID]
+		if !known || held.base != *base {
 			return false, nil
 		}
 		var patch state.Patch
 		if err := json.Unmarshal(invocation.State.Patch, &patch); err != nil {
 			return false, fmt.Errorf("decode patch: %w", err)
 		}
-		values = held.values
-		delete(h.of, invocation.ThreadID) // because Apply may leave them half changed
-		if err := values.Apply(patch); err != nil {
+		var err error
+		if values, err = held.values.Apply(patch); err != nil {
 			return false, err
 		}
 		h.patched++

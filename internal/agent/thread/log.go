@@ -1,0 +1,217 @@
+package thread
+
+import (
+	"encoding/json"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Log is the end of a thread's log: the state, and everything else on which the next checkpoint
+// builds. It never changes. Apply and the other changes return the next Log and the writes that
+// store the change. If these writes are not made, the Log as it was is still right.
+//
+// The writes must be part of a transaction that also proves the right to write (the run's fence,
+// or the lock's epoch).
+type Log struct {
+	State
+
+	ref Ref
+	// last is the number of the thread's newest checkpoint. It is the number of At, unless the
+	// next checkpoint begins a branch.
+	last int64
+	// forked are the updates that the agent's checkpoint lacks at the beginning of the branch.
+	forked []graph.StateUpdate
+	// frame is the data from which the agent goes on.
+	frame frame
+}
+
+// NewLog returns the log that goes on from a thread's newest state. Agents cannot write to it
+// before Store.ReadFrame.
+func NewLog(ref Ref, st State) Log { return Log{State: st, ref: ref, last: st.At.Number} }
+
+// Fork makes the next checkpoint follow At, although the thread's newest checkpoint has the
+// number last. Pending are the updates that Store.Pending returns for At.
+func (l Log) Fork(last int64, pending []graph.StateUpdate) Log {
+	l.last, l.forked = last, pending
+	return l
+}
+
+// Forks reports whether the next checkpoint begins a branch.
+func (l Log) Forks() bool { return l.last != l.At.Number }
+
+// branches reports whether the agent's next checkpoint follows a checkpoint behind which other
+// checkpoints lie.
+func (l Log) branches() bool {
+	return l.Forks() || (l.At.Agent != nil && !l.At.Own() && l.At.First != l.At.Agent.Number+1)
+}
+
+// Change is the change that a checkpoint records.
+type Change struct {
+	Run, Graph string
+	Source     Source
+	// Values are the values after the change, Patch is their difference to the values before.
+	Values state.Values
+	Patch  state.Patch
+	// Pending are the updates that the agent has to make itself, if it keeps checkpoints.
+	Pending []graph.StateUpdate
+	// Agent is the checkpoint of the root graph with which the agent made the change, nil for a
+	// change of the server's own.
+	Agent *graph.Checkpoint
+}
+
+// Apply records a change as the next checkpoint.
+func (l Log) Apply(now time.Time, change Change) (Log, []table.Write, error) {
+	if change.Agent != nil {
+		return l.follow(now, change, *change.Agent)
+	}
+	next := Checkpoint{
+		ID: numbered(now, l.last+1), ParentID: l.At.ID, Number: l.last + 1, Step: l.At.Step + 1, Run: change.Run, Graph: change.Graph,
+		Source: change.Source, Created: now, Agent: l.At.Agent, First: l.At.First, Folded: l.At.Folded || change.Source == SourceLoop,
+	}
+	if l.At.Own() || l.Forks() {
+		next.First = next.Number
+	}
+	b := next.body(change.Patch)
+	if next.Agent != nil || !next.Folded {
+		b.Pending = append(slices.Clip(l.forked), change.Pending...)
+	}
+	l.Values = change.Values
+	l, put := l.store(next, b)
+	return l, []table.Write{put}, nil
+}
+
+// follow records a checkpoint of the agent's root graph as the next checkpoint.
+func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []table.Write, error) {
+	if err := checkNames(c); err != nil {
+		return l, nil, err
+	}
+	number := l.last + 1
+	next := Checkpoint{
+		ID: c.ID, ParentID: c.ParentID, Number: number, Run: change.Run, Graph: change.Graph, Source: change.Source, Created: now,
+		Next: c.Next, Tasks: present(c.Tasks), Metadata: present(c.Metadata), First: number,
+	}
+	if next.Next == nil {
+		next.Next = []string{}
+	}
+	if !l.At.Own() && !l.Forks() && l.At.Number >= 0 {
+		next.First = l.At.First // the agent has the updates that the server kept for it
+	}
+	var said struct{ Step *int64 }
+	if json.Unmarshal(state.OrNull(c.Metadata), &said) == nil && said.Step != nil {
+		next.Step = *said.Step
+	} else {
+		next.Step = l.At.Step + 1
+	}
+	frame, writes, keep, err := l.frame.advance(l.ref, number, now, l.branches(), c)
+	if err != nil {
+		return l, nil, err
+	}
+	next.Agent = &Mark{Number: number, ID: c.ID, Keep: keep}
+	named := table.Put{Item: table.Item{
+		Key:   keys.CheckpointName(l.ref.Workspace, l.ref.Deployment, l.ref.Thread, c.ID),
+		Attrs: record.Attrs(nameKind, now, table.Attrs{attrNumber: number}),
+	}}
+	l.Values, l.frame = change.Values, frame
+	l, put := l.store(next, next.body(change.Patch))
+	return l, append(writes, named, put), nil
+}
+
+// body returns the stored body of a checkpoint that changed the state by a patch.
+func (c Checkpoint) body(patch state.Patch) checkpointBody {
+	return checkpointBody{
+		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
+		Metadata: c.Metadata, Agent: c.Agent, First: c.First, Folded: c.Folded,
+	}
+}
+
+// store writes the next checkpoint as a change. It writes a snapshot if there is no state
+// before it in the log to which the change applies, or if a snapshot is due.
+func (l Log) store(next Checkpoint, b checkpointBody) (Log, table.Put) {
+	var encoded []byte
+	if !l.Forks() && next.Number > 0 {
+		encoded = record.Encode(b)
+		l.grown += int64(len(encoded))
+	}
+	if encoded == nil || l.grown > max(l.size, snapshotFloor) {
+		b.Patch, b.Values = nil, l.Values.JSON()
+		if next.Number == 0 && len(b.Pending) == 1 {
+			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
+		}
+		encoded = record.Encode(b)
+		l.base, l.size, l.grown = next.Number, int64(len(encoded)), 0
+	}
+	l.At, l.last, l.forked = next, next.Number, nil
+	l.body, l.sum = b, maphash.Bytes(sums, encoded)
+	return l, table.Put{Item: l.item(l.ref, encoded), If: table.Absent()}
+}
+
+// Amend records the new data that an agent sends of its newest checkpoint: the results of its
+// tasks. It reports false if the log has gone on from this checkpoint.
+func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool) {
+	if !l.At.Own() || l.At.ID != c.ID || l.Forks() {
+		return l, put, false
+	}
+	l.At.Next, l.At.Tasks = c.Next, present(c.Tasks)
+	l.body.Next, l.body.Tasks = l.At.Next, l.At.Tasks
+	encoded := record.Encode(l.body)
+	l.sum = maphash.Bytes(sums, encoded)
+	return l, table.Put{Item: l.item(l.ref, encoded)}, true
+}
+
+// Original returns the write that keeps the newest checkpoint under another key, as it is stored.
+func (l Log) Original(key table.Key) table.Put {
+	item := l.item(l.ref, record.Encode(l.body))
+	item.Key = key
+	item.Attrs[attrNumber] = l.At.Number
+	return table.Put{Item: item}
+}
+
+var errNoFrame = errors.New("the agent's data was not read before the agent wrote")
+
+// Checkpoints returns the checkpoints from which the agent goes on, nil before its first
+// checkpoint.
+func (l Log) Checkpoints() *graph.Checkpoints { return l.frame.checkpoints() }
+
+// AgentEnd returns the number of the agent's checkpoint, -1 if it has none, and the number of
+// items that were stored since.
+func (l Log) AgentEnd() (checkpoint, items int64) { return l.frame.at, l.frame.items }
+
+// TaskResults returns the tasks whose results the agent has stored since its checkpoint. It
+// reports false if the agent's data was not read.
+func (l Log) TaskResults() (tasks map[string]bool, read bool) {
+	tasks = map[string]bool{}
+	for _, w := range l.frame.writes {
+		tasks[w.TaskID] = true
+	}
+	return tasks, l.frame.read
+}
+
+// Subgraph records a checkpoint of a subgraph. It needs no write while the root graph itself has
+// no checkpoint.
+func (l Log) Subgraph(now time.Time, c graph.Checkpoint) (Log, []table.Write, error) {
+	if err := checkNames(c); err != nil {
+		return l, nil, err
+	}
+	frame, writes, err := l.frame.subgraph(l.ref, now, l.State, c)
+	if err == nil {
+		l.frame = frame
+	}
+	return l, writes, err
+}
+
+// Writes records the results of a task. It needs no write while the root graph has no checkpoint.
+func (l Log) Writes(now time.Time, w graph.Writes) (Log, []table.Write, error) {
+	frame, writes, err := l.frame.results(l.ref, now, w)
+	if err == nil {
+		l.frame = frame
+	}
+	return l, writes, err
+}
