@@ -276,9 +276,9 @@ func (s *subscription) WriteHeader(status int) {
 	s.of.mu.Lock()
 	s.of.subscriptions[s.id] = s
 	s.of.mu.Unlock()
-	// The stream does not separate older events from new events, so no event counts as
-	// replayed.
-	result := map[string]any{"subscription_id": s.id, "replayed_events": 0}
+	// The protocol's replayed_events, which is optional and which no client reads, is left out: the
+	// stream does not separate older events from new events.
+	result := map[string]any{"subscription_id": s.id}
 	if err := s.of.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: s.command, Result: result}); err != nil {
 		s.of.end(err)
 	}
