@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium), network and deploy (SAM, Python).
+# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -127,9 +127,11 @@ test-sam: functions ## run their buffered part against `sam local start-api`; ne
 	go test -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
 	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
 
-test-browser: ## have users give their consent, use the console and the chat page in a real browser; needs Node and Chromium
+test-browser: functions ## have users give their consent, use the console and the chat page in a real browser, the chat page on the functions, too; needs Node, Chromium, Java 17 and Maven
 	sh internal/test/e2e/testdata/browser/setup.sh
+	sh internal/test/emulator/dynamodb/setup.sh
 	go test -tags browser -run Browser ./internal/test/e2e
+	go test -tags 'browser lambda' -run 'TestBrowserChat$$' ./internal/test/e2e -server lambda
 
 pictures: ## make the README's pictures anew, in infra/pictures; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh

@@ -1,8 +1,10 @@
 // Is a person in the example page of the newest hooks: talks to an agent, interrupts it, reloads the page in the middle of an answer, edits what they have said,
 // and approves one of two tools. Arguments: the page's address, the agents' URLs (the weather's, and that of one that follows scripts), and an API key.
-const { tell } = require("./story.cjs");
+const { isDeepStrictEqual } = require("node:util");
+const { client, tell } = require("./story.cjs");
 
 const [pageURL, weather, scripted, key] = process.argv.slice(2);
+const api = client(weather, key);
 const updates = (...messages) => ({ event: "updates", data: { model: { messages } } });
 const tools = ["delete", "send"];
 const pauses = [
@@ -34,6 +36,18 @@ tell(async (browser) => {
   };
   const idle = (page) => page.locator('section[aria-busy="false"]').waitFor();
   const articles = (page) => page.getByRole("article").evaluateAll((all) => all.map((one) => [one.className, one.firstChild?.nodeType === 3 ? one.firstChild.data : ""]));
+  /** finished returns the articles when the page shows what its thread keeps: the hook hears that a run has ended on another connection than the last words. */
+  const finished = async (page) => {
+    const thread = `/threads/${new URL(page.url()).hash.slice(1)}`;
+    for (;;) {
+      await idle(page);
+      const { status } = await api("GET", thread);
+      const { values } = await api("GET", `${thread}/state`);
+      const shown = await articles(page);
+      if (status === "idle" && isDeepStrictEqual(shown, values.messages.map(({ type, content }) => [type, content]))) return shown;
+      await page.waitForTimeout(50);
+    }
+  };
   const answers = (page) => page.locator("article.ai").filter({ hasText: "I have looked it up" });
   /** writing returns when a part of an answer is shown, and what is. */
   const writing = async (page, n) => {
@@ -48,18 +62,16 @@ tell(async (browser) => {
   await writing(page, 1);
   await page.reload(); // in the middle of the answer
   await writing(page, 1);
-  await idle(page);
   seen.thread = new URL(page.url()).hash.slice(1);
-  seen.talked = await articles(page);
+  seen.talked = await finished(page);
   // Another thing is said in the place of the second question.
   await page.locator("article.human").nth(1).getByRole("button", { name: "Edit" }).click();
   await page.getByLabel("Edited message").fill("and in rome?");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Rome:").first().waitFor();
-  await idle(page);
+  await finished(page);
   await page.reload();
-  await page.locator("article.ai").nth(3).waitFor();
-  seen.forked = await articles(page);
+  seen.forked = await finished(page);
 
   const asked = await opened(scripted, { script: pauses });
   await say(asked, "go");
