@@ -287,3 +287,12 @@ func token(id, text string) step {
 func update(node, members string) step {
 	return step{run.EventUpdates, fmt.Sprintf(`{%q:{%s}}`, node, members)}
 }
+
+// input returns a run's input.
+func input(raw string) run.Input {
+	input, err := run.NewInput(json.RawMessage(raw))
+	if err != nil {
+		panic(err)
+	}
+	return input
+}

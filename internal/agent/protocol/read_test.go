@@ -408,7 +408,7 @@ func TestAnswersAreShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.does(run.Request{Input: []byte(`{"n":1}`)})
+			f.does(run.Request{Input: input(`{"n":1}`)})
 			f.asks("q1", "q2")
 			request := run.Request{Command: []byte(c.command)}
 			if c.fork {

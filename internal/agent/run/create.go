@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -68,8 +67,7 @@ func NewStore(c Config) *Store {
 
 // Create creates a run on a thread according to the run's strategy. It starts the run's
 // workflow if the run is the active run now. A busy thread with Reject is a fault.Conflict, an
-// unknown thread a fault.NotFound. Input that cannot be folded into a state is a
-// fault.Invalid, because every accepted input must be folded later.
+// unknown thread a fault.NotFound.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -80,9 +78,6 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 
 // CreateOn is Create for a thread that was just read or created.
 func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) (Run, error) {
-	if err := state.CheckInput(request.Input); err != nil {
-		return Run{}, fault.New(fault.Invalid, "The input cannot be applied: %v.", err)
-	}
 	if request.Fork != nil {
 		number, err := s.threads.Find(ctx, t.Ref, request.Fork.ID)
 		if err != nil {

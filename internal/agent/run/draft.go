@@ -60,7 +60,7 @@ func (d *draft) agentHasCheckpoints() bool { return d.Log.At.Agent != nil }
 // foldInput adds the run's input, or the update of its command, to the state. An agent that keeps
 // checkpoints applies a command's update itself.
 func (d *draft) foldInput() error {
-	input := d.Run.Input
+	input := d.Run.Input.JSON()
 	if !state.IsObject(input) && !d.agentHasCheckpoints() {
 		input = commandUpdate(d.Run.Command)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -163,8 +162,8 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) {
-			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input, thread.SourceInput, nodeInput) })
+		if a.Run.Attempt == 0 && a.Run.Input.isObject() {
+			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput) })
 			if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
 				return struct{}{}, err
 			}

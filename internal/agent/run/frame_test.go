@@ -114,10 +114,10 @@ func (k *keeper) begin(strategy run.Strategy, fork bool) {
 		k.ok(k.attempt.Flush(k.fixture.t.Context()))
 	}
 	request := run.Request{Graph: "agent", Strategy: strategy}
-	input := ""
+	given := ""
 	if rapid.Bool().Draw(k.t, "input") {
-		input = k.next("input")
-		request.Input = json.RawMessage(fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":"x"}]}`, input))
+		given = k.next("input")
+		request.Input = input(fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":"x"}]}`, given))
 	}
 	if k.attempt != nil && k.partial != "" {
 		k.add("model", k.id)
@@ -137,8 +137,8 @@ func (k *keeper) begin(strategy run.Strategy, fork bool) {
 		k.ok(json.Unmarshal(to.Values, &k.values))
 	}
 	k.take()
-	if input != "" {
-		k.add("__input__", input)
+	if given != "" {
+		k.add("__input__", given)
 	}
 }
 
@@ -191,7 +191,7 @@ func (k *keeper) take() {
 // ownInput reports whether a pending update is the input of the run itself.
 func (k *keeper) ownInput(pending string) bool {
 	id, ok := strings.CutPrefix(pending, "__input__ ")
-	return ok && strings.Contains(string(k.run.Input), fmt.Sprintf("%q", id))
+	return ok && strings.Contains(string(k.run.Input.JSON()), fmt.Sprintf("%q", id))
 }
 
 // expected returns the checkpoints that the agent gets when it continues from s.

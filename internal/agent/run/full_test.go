@@ -49,7 +49,7 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	f := newFixture(t)
 	f.fill()
 	before := f.create("kept", run.Enqueue)
-	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Input: json.RawMessage(`{"more":"` + large + `x"}`)})
+	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Input: input(`{"more":"` + large + `x"}`)})
 	f.must(err)
 	f.create("next", run.Interrupt)
 	f.wantLost(full, run.Interrupted)

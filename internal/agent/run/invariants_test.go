@@ -58,7 +58,7 @@ func (m *model) checkInputs() {
 
 func inputOf(r run.Run) string {
 	var input struct{ Messages []struct{ ID string } }
-	if err := json.Unmarshal(r.Input, &input); err != nil {
+	if err := json.Unmarshal(r.Input.JSON(), &input); err != nil {
 		panic(err)
 	}
 	return input.Messages[0].ID

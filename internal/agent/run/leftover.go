@@ -17,8 +17,8 @@ import (
 // since the agent's own newest checkpoint, and messages that were not finished.
 type leftover struct {
 	// input is the run's own input if the agent has taken it and has made no step with the
-	// input in its values; nil otherwise.
-	input    json.RawMessage
+	// input in its values.
+	input    Input
 	partials state.Partials
 	updates  []state.Member
 }
@@ -86,8 +86,8 @@ type leftoverFold struct {
 // fold returns the change that puts the leftovers into the state.
 func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 	before := k.values
-	if state.IsObject(l.input) {
-		if err := k.take(state.Member{Name: nodeInput, Value: l.input}, true, true); err != nil {
+	if l.input.isObject() {
+		if err := k.take(state.Member{Name: nodeInput, Value: l.input.JSON()}, true, true); err != nil {
 			return thread.Change{}, err
 		}
 	}

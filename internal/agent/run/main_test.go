@@ -245,8 +245,8 @@ func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 // say returns a run's request whose input is one message of a person. The message's text is
 // also its id.
 func say(text string, strategy run.Strategy) run.Request {
-	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
-	return run.Request{Graph: "agent", Strategy: strategy, Input: json.RawMessage(input)}
+	message := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
+	return run.Request{Graph: "agent", Strategy: strategy, Input: input(message)}
 }
 
 func (f *fixture) create(text string, strategy run.Strategy) run.Run {
@@ -427,4 +427,13 @@ func (f *fixture) wantFenced(err error) {
 	if !errors.Is(err, run.ErrFenced) {
 		f.t.Errorf("got %v, want ErrFenced", err)
 	}
+}
+
+// input returns a run's input.
+func input(raw string) run.Input {
+	input, err := run.NewInput(json.RawMessage(raw))
+	if err != nil {
+		panic(err)
+	}
+	return input
 }

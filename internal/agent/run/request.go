@@ -21,7 +21,7 @@ const requestKind = "run_request"
 
 // bulk is the part of a request whose size is up to the client.
 type bulk struct {
-	Input           json.RawMessage `json:"input,omitempty"`
+	Input           Input           `json:"input,omitzero"`
 	Command         json.RawMessage `json:"command,omitempty"`
 	Config          json.RawMessage `json:"config,omitempty"`
 	Context         json.RawMessage `json:"context,omitempty"`
@@ -33,7 +33,7 @@ type bulk struct {
 
 // size returns approximately how many bytes storing the request takes.
 func (r *Request) size() int {
-	return len(r.Input) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
+	return len(r.Input.JSON()) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
 }
 
 // bulk returns the large part of the request.

@@ -48,12 +48,12 @@ func TestALargeInputIsWrittenOnce(t *testing.T) {
 	if written > 0 {
 		t.Errorf("the request was written %d times more", written)
 	}
-	if diff := cmp.Diff([]json.RawMessage{first.Config, first.Config, first.Input}, []json.RawMessage{a.Run.Config, f.get(first).Config, f.get(first).Input}); diff != "" {
+	if diff := cmp.Diff([]json.RawMessage{first.Config, first.Config, first.Input.JSON()}, []json.RawMessage{a.Run.Config, f.get(first).Config, f.get(first).Input.JSON()}); diff != "" {
 		t.Errorf("the request (-as created +as read):\n%s", diff)
 	}
 	listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
 	f.must(err)
-	if len(listed) != 2 || !slices.Equal(listed[0].Input, second.Input) || !slices.Equal(listed[1].Config, first.Config) {
+	if len(listed) != 2 || !slices.Equal(listed[0].Input.JSON(), second.Input.JSON()) || !slices.Equal(listed[1].Config, first.Config) {
 		t.Errorf("the runs are listed as %+v", listed)
 	}
 	f.create("three", run.Interrupt)

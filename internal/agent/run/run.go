@@ -28,7 +28,7 @@ type Request struct {
 	// StreamModes are the kinds of events for readers that do not ask for other kinds.
 	StreamModes []string `json:"stream_mode"`
 	// The other fields are JSON as the client sent it; nil when absent.
-	Input           json.RawMessage `json:"input,omitempty"`
+	Input           Input           `json:"input,omitzero"`
 	Command         json.RawMessage `json:"command,omitempty"`
 	Config          json.RawMessage `json:"config,omitempty"`
 	Context         json.RawMessage `json:"context,omitempty"`

@@ -223,11 +223,11 @@ func (b *sealPlan) fold(ctx context.Context, run Run) error {
 
 // addInput adds the input of a run that never started.
 func (b *sealPlan) addInput(run Run) error {
-	if !state.IsObject(run.Input) {
+	if !run.Input.isObject() {
 		return nil
 	}
 	newID := func() string { return id.New(b.now) }
-	input, err := state.Coerce(run.Input, newID)
+	input, err := state.Coerce(run.Input.JSON(), newID)
 	if err != nil {
 		return err
 	}

@@ -145,8 +145,8 @@ func TestInputsAreKeptOfInterruptsOnly(t *testing.T) {
 func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for _, input := range []string{`"text"`, `null`, `[1]`, ``} {
-		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Interrupt, Input: json.RawMessage(input)}); err != nil {
+	for _, raw := range []string{`"text"`, `null`, `[1]`, ``} {
+		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Interrupt, Input: input(raw)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	f := newFixture(t)
 	_, a := f.started("1")
 	f.finish(a)
-	remove := run.Request{Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[{"type":"remove","id":"1"}]}`)}
+	remove := run.Request{Strategy: run.Enqueue, Input: input(`{"messages":[{"type":"remove","id":"1"}]}`)}
 	for range 2 {
 		if _, err := f.runs.Create(t.Context(), f.ref, remove); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestAnInterruptWhileSealing(t *testing.T) {
 func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	large := json.RawMessage(`{"document":"` + strings.Repeat("x", 1<<20) + `"}`)
+	large := input(`{"document":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for _, strategy := range []run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt} {
 		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: strategy, Input: large}); err != nil {
 			t.Fatal(err)

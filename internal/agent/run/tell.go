@@ -83,7 +83,7 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 func short(body map[string]any, run Run) []byte {
 	encoded := record.Encode(body)
 	if len(encoded) > maxTold {
-		run.Input = nil
+		run.Input = Input{}
 		body["values"], body["kwargs"] = nil, run.Kwargs()
 		encoded = record.Encode(body)
 	}

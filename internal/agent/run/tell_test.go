@@ -67,7 +67,7 @@ func TestTheEndOfALargeRunIsTold(t *testing.T) {
 		change         func(*run.Request)
 		kwargs, values bool
 	}{
-		"input":  {func(r *run.Request) { r.Input = object("text") }, true, false},
+		"input":  {func(r *run.Request) { r.Input = input(string(object("text"))) }, true, false},
 		"config": {func(r *run.Request) { r.Config, r.Metadata = object("text"), object("text") }, false, false},
 		"small":  {func(*run.Request) {}, true, true},
 	} {

@@ -82,16 +82,6 @@ func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error
 	return json.Marshal(object)
 }
 
-// CheckInput reports why a run's input cannot be folded into a state. Input that is not an object
-// is the graph's own matter.
-func CheckInput(input json.RawMessage) error {
-	if !IsObject(input) {
-		return nil
-	}
-	_, _, err := Values{}.Reduce(input, func() string { return "" })
-	return err
-}
-
 // IsObject reports whether the JSON is an object.
 func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
 const complete = `"additional_kwargs":{},"content":"hi","id":"new-1","response_metadata":{},"type":`
@@ -132,24 +130,6 @@ func TestReduceThatFailsChangesNothing(t *testing.T) {
 				t.Errorf("state after the next update (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestCheckInputAcceptsWhatEveryStateCanTake(t *testing.T) {
-	t.Parallel()
-	tests := map[string]bool{
-		``:    true,
-		`1`:   true,
-		`"x"`: true,
-		`{"messages":[{"type":"remove","id":"of the state"}]}`: true,
-		`{"messages":["a","b"],"x":1}`:                         true,
-		`{"messages":7}`:                                       false,
-		`{"messages":[{"content":"x"}]}`:                       false,
-	}
-	for input, want := range tests {
-		if err := state.CheckInput(json.RawMessage(input)); (err == nil) != want {
-			t.Errorf("CheckInput(%s): got %v, want accepted %v", input, err, want)
-		}
 	}
 }
 

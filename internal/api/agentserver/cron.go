@@ -79,8 +79,9 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 type cronChange CronPatch
 
 func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error {
-	if err := state.CheckInput(p.Input); err != nil {
-		return fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	input, err := runInput(p.Input)
+	if err != nil {
+		return err
 	}
 	c.Schedule = orElse(p.Schedule, c.Schedule)
 	c.Timezone = orElse(p.Timezone, c.Timezone)
@@ -96,8 +97,11 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 		c.Keep = *p.OnRunCompleted == OnRunCompletedKeep
 	}
 	request := &c.Request
+	if input.JSON() != nil {
+		request.Input = input
+	}
 	for from, to := range map[*json.RawMessage]*json.RawMessage{
-		&p.Input: &request.Input, &p.Config: &request.Config, &p.Context: &request.Context, &p.Metadata: &c.Metadata,
+		&p.Config: &request.Config, &p.Context: &request.Context, &p.Metadata: &c.Metadata,
 		&p.InterruptBefore: &request.InterruptBefore, &p.InterruptAfter: &request.InterruptAfter,
 	} {
 		if given := present(*from); given != nil {
@@ -117,7 +121,6 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	if text(p.Webhook) == "" {
 		return nil
 	}
-	var err error
 	request.Webhook, err = s.webhookOf(ctx, p.Webhook)
 	return err
 }
@@ -215,7 +218,7 @@ func showCron(c cron.Cron) Cron {
 		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: orEmpty(c.Metadata),
 		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
-			"assistant_id": c.AssistantID, "input": state.OrNull(c.Request.Input), "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
+			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
 			"webhook": optional(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
 			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
 			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),

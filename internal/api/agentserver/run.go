@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -127,8 +126,9 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	if err != nil {
 		return run.Request{}, err
 	}
-	if err := state.CheckInput(body.Input); err != nil {
-		return run.Request{}, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	input, err := runInput(body.Input)
+	if err != nil {
+		return run.Request{}, err
 	}
 	fork, err := forkOf(body)
 	if err != nil {
@@ -144,12 +144,21 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	}
 	return run.Request{
 		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
-		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
+		Input: input, Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		StrictResume: isTrue(body.StrictResume),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
+}
+
+// runInput checks the input in a request.
+func runInput(raw json.RawMessage) (run.Input, error) {
+	input, err := run.NewInput(raw)
+	if err != nil {
+		return input, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	}
+	return input, nil
 }
 
 // webhookOf checks the address to which a run is to report its end; "" if there is no address.

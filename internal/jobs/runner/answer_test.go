@@ -66,7 +66,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	}), nil)
 	ref := f.newThread()
 	r, err := f.runs.Create(t.Context(), ref, run.Request{
-		Graph: "weather", Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
+		Graph: "weather", Strategy: run.Enqueue, Input: input(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
 		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":1}`),
 		StreamModes: []string{"values", "messages-tuple", "messages", "custom", "updates"}, InterruptBefore: json.RawMessage(`"*"`),
 		StreamSubgraphs: true, Durability: "exit",

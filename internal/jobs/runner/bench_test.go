@@ -1,7 +1,6 @@
 package runner_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -44,7 +43,7 @@ func (f *fixture) serve(next <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		r, err := f.runs.Create(f.t.Context(), t.Ref, run.Request{Graph: "agent", Input: json.RawMessage(`{"messages":["hi"]}`)})
+		r, err := f.runs.Create(f.t.Context(), t.Ref, run.Request{Graph: "agent", Input: input(`{"messages":["hi"]}`)})
 		if err != nil {
 			return err
 		}

@@ -63,9 +63,9 @@ func (l *audience) answer(ctx context.Context, invocation graph.Invocation, emit
 }
 
 // give makes a run with an input.
-func (f *fixture) give(ref thread.Ref, input string) run.Run {
+func (f *fixture) give(ref thread.Ref, raw string) run.Run {
 	f.t.Helper()
-	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: json.RawMessage(input)})
+	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input(raw)})
 	f.must(err)
 	return created
 }

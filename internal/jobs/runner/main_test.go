@@ -246,9 +246,9 @@ func (f *fixture) newThread() thread.Ref {
 // create creates a run with a message on a thread.
 func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run.Run {
 	f.t.Helper()
-	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
+	message := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
 	created, err := f.runs.Create(f.t.Context(), ref, run.Request{
-		Graph: "agent", Strategy: strategy, Input: json.RawMessage(input), StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
+		Graph: "agent", Strategy: strategy, Input: input(message), StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
 	})
 	f.must(err)
 	return created
@@ -311,4 +311,13 @@ func chunk(id, text string) any {
 // update returns the data of an event with which a node adds a message.
 func update(id, text string) any {
 	return map[string]any{"agent": map[string]any{"messages": []any{map[string]any{"type": "ai", "id": id, "content": cmp.Or(text, id)}}}}
+}
+
+// input returns a run's input.
+func input(raw string) run.Input {
+	input, err := run.NewInput(json.RawMessage(raw))
+	if err != nil {
+		panic(err)
+	}
+	return input
 }

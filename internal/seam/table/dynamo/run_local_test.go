@@ -41,7 +41,9 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 	want := ""
 	for i := range 2 {
 		asked, answered := message(fmt.Sprint("asked-", i)), message(fmt.Sprint("answered-", i))
-		r, err := runs.Create(t.Context(), t1.Ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[` + asked + `]}`)})
+		input, err := run.NewInput(json.RawMessage(`{"messages":[` + asked + `]}`))
+		wantError(t, err, nil)
+		r, err := runs.Create(t.Context(), t1.Ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input})
 		wantError(t, err, nil)
 		attempt, err := runs.Claim(t.Context(), r.Ref, 0)
 		wantError(t, err, nil)
