@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests the Node runtime with the framework's current and previous minor version, which it installs into .tools/runtime-node. Needs Node 20 or newer.
+# Tests the Node runtime with the framework's current and previous minor version and with some of its early releases, which it installs into .tools/runtime-node.
+# Needs Node 20 or newer.
 # Arguments go to `node --test`, as in: sh infra/runtimes/node/test.sh --test-name-pattern fork
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,11 +33,21 @@ for project in current previous; do
   done
 done
 
+mkdir -p "$tools/early"
+cp -R "$here/test/projects/early/." "$tools/early/"
+install "$tools/early" --install-strategy=nested
+
 cd "$here"
 export RUNTIME_DIR="$tools/runtime"
 for project in current previous; do
   echo "# $project: @langchain/langgraph $(node -p "require('$tools/$project/node_modules/@langchain/langgraph/package.json').version")"
   PROJECT_DIR="$tools/$project" node --test --test-concurrency=2 "$@" test/*.test.mjs
+done
+for project in "$tools"/early/0.*; do
+  echo "# early: @langchain/langgraph $(basename "$project")"
+  rm -rf "$project/graphs"
+  cp -R "$here/test/graphs-early" "$project/graphs"
+  PROJECT_DIR="$project" node --test "$@" test/early.spec.mjs
 done
 cp "$here/test/conformance.spec.mjs" "$tools/current/"
 cd "$tools/current"

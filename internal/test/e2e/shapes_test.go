@@ -104,7 +104,10 @@ var otherReleases = []release{
 	{"python", "1.1", map[string]string{"langgraph": "==1.1.10", "langchain": ">=1,<2"}, []string{"deep"}},
 	{"node", "1.7", map[string]string{"@langchain/langgraph": "1.7.3", "@langchain/core": "^1.2.0", "zod": "^4.1.0"}, []string{"deep"}},
 	{"node", "1.0", map[string]string{"@langchain/langgraph": "~1.0.0", "@langchain/core": "^1.0.0", "zod": "^3.25.0"}, []string{"deep"}},
-	{"node", "0.2", map[string]string{"@langchain/langgraph": "~0.2.20", "@langchain/core": "^0.3.70", "zod": "^3.25.0"}, []string{"deep", "parallel"}},
+	{"node", "0.2.5", map[string]string{"@langchain/langgraph": "0.2.5", "@langchain/langgraph-checkpoint": "0.0.6", "@langchain/core": "0.3.3", "zod": "3.23.8"}, []string{"deep", "functional", "bound", "bound_async"}},
+	{"node", "0.2.11", map[string]string{"@langchain/langgraph": "0.2.11", "@langchain/langgraph-checkpoint": "0.0.9", "@langchain/core": "0.3.7", "zod": "3.23.8"}, []string{"deep", "functional"}},
+	{"node", "0.2.44", map[string]string{"@langchain/langgraph": "0.2.44", "@langchain/langgraph-checkpoint": "0.0.15", "@langchain/core": "0.3.37", "zod": "3.23.8"}, []string{"deep"}},
+	{"node", "0.2", map[string]string{"@langchain/langgraph": "~0.2.20", "@langchain/core": "^0.3.70", "zod": "^3.25.0"}, []string{"deep"}},
 	{"node", "0.3", map[string]string{"@langchain/langgraph": "~0.3.0", "@langchain/core": "^0.3.70", "zod": "^3.25.0"}, []string{"deep"}},
 }
 

@@ -40,11 +40,15 @@ const classes = new WeakMap();
  * @param {import("./framework.mjs").Framework} framework
  */
 export function checkpointerOf(framework) {
-  if (!classes.has(framework)) classes.set(framework, define(framework.checkpoints));
+  if (!classes.has(framework)) classes.set(framework, define(framework.checkpoints, framework.abilities));
   return classes.get(framework);
 }
 
-function define({ BaseCheckpointSaver, WRITES_IDX_MAP, TASKS, maxChannelVersion, compareWritesSortKeys }) {
+/** What the framework writes for itself about a task has a place of its own. Early releases have no table of these places. */
+const PLACES = { __error__: -1, __scheduled__: -2, __interrupt__: -3, __resume__: -4 };
+
+function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChannelVersion, compareWritesSortKeys, emptyCheckpoint }, abilities) {
+  const keepsSends = "pending_sends" in emptyCheckpoint(); // as a member of checkpoints, in releases before 0.4
   const inOrder = (writes) => {
     const all = [...writes.values()];
     return compareWritesSortKeys ? all.sort((a, b) => compareWritesSortKeys([a.path, a.taskID, a.index], [b.path, b.taskID, b.index])) : all;
@@ -113,6 +117,12 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP, TASKS, maxChannelVersion,
       return [...this.#of(this.#thread, ns).values()].at(-1);
     }
 
+    /** What a task has written at the newest checkpoint. @returns {Promise<[channel: string, value: unknown][]>} */
+    writesOf(ns, taskID) {
+      const writes = [...(this.newest(ns)?.writes.values() ?? [])].filter((write) => write.taskID === taskID && write.index >= 0);
+      return Promise.all(writes.map(async ({ channel, value }) => [channel, await this.serde.loadsTyped(...value)]));
+    }
+
     /** Forgets what a task has written at the newest checkpoint. */
     forget(ns, taskID) {
       const writes = this.newest(ns)?.writes ?? new Map();
@@ -156,10 +166,11 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP, TASKS, maxChannelVersion,
       const parent = parentID === undefined ? undefined : checkpoints.get(parentID);
       const { channel_values: values, ...bare } = checkpoint;
       const own = thread === this.#thread;
+      const isQuiet = metadata.source === "update" && !abilities.ends; // early releases merge what tasks have returned without a new version
       // All is serialised before anything is awaited, as the graph goes on.
       const pairs = Object.keys(values ?? {}).map((name) => {
         const version = checkpoint.channel_versions?.[name];
-        const known = name in newVersions ? undefined : parent?.channels.get(name);
+        const known = isQuiet || name in newVersions ? undefined : parent?.channels.get(name);
         return { name, version, value: known && known.version === version ? known.value : this.serde.dumpsTyped(values[name]) };
       });
       const [typed, said] = [this.serde.dumpsTyped(bare), this.serde.dumpsTyped({ ...(own ? this.extraMetadata : {}), ...metadata })];
@@ -224,7 +235,7 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP, TASKS, maxChannelVersion,
       const pendingWrites = [];
       for (const { taskID, channel, value } of inOrder(saved.writes)) pendingWrites.push([taskID, channel, await load(value)]);
       const checkpoint = { ...(await load(saved.checkpoint)), channel_values: values };
-      if (checkpoint.v < 4) await this.#migrate(checkpoint, this.#of(thread, ns).get(saved.parentID));
+      if (checkpoint.v < 4 && !keepsSends) await this.#migrate(checkpoint, this.#of(thread, ns).get(saved.parentID));
       return {
         config: at(saved.id),
         checkpoint,

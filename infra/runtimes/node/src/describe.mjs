@@ -1,3 +1,4 @@
+import { drawingOf, subgraphsOf } from "./early.mjs";
 import { UserError } from "./errors.mjs";
 
 /**
@@ -11,7 +12,7 @@ export async function describeAll(sources, { strict = false } = {}) {
   for (const [id, source] of sources) {
     try {
       const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, () => ({ accessContext: "assistants.read", user: null, store: null, executionRuntime: null }));
-      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), graph: await draw(graph), ...(await within(graph, framework)) };
+      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), graph: await drawingOf(graph), ...(await within(graph, framework)) };
     } catch (error) {
       if (strict && (error instanceof UserError || !source.isFactory)) throw error instanceof UserError ? error : new UserError(`graph "${id}": ${error.message}`);
       console.warn(`graph "${id}" cannot be described: ${error?.message ?? error}`);
@@ -23,12 +24,8 @@ export async function describeAll(sources, { strict = false } = {}) {
 
 async function within(graph, framework) {
   const subgraphs = {};
-  for await (const [ns, inner] of graph.getSubgraphsAsync(undefined, true)) subgraphs[ns] = schemasOf(inner, framework);
+  for await (const [ns, inner] of subgraphsOf(graph)) subgraphs[ns] = schemasOf(inner, framework);
   return Object.keys(subgraphs).length > 0 ? { subgraphs } : {};
-}
-
-async function draw(graph) {
-  return (await graph.getGraphAsync({})).toJSON();
 }
 
 function schemasOf(graph, { schemas }) {

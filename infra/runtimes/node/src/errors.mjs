@@ -21,6 +21,11 @@ export class DataError extends Error {
   name = "DataError";
 }
 
+/** A command that the repository's release of the framework does not know, as one sentence. */
+export class CommandError extends Error {
+  name = "CommandError";
+}
+
 /**
  * The form of an error event.
  * @param {unknown} error

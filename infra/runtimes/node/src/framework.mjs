@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { abilitiesOf } from "./early.mjs";
 import { UserError } from "./errors.mjs";
 
 const GRAPHS = "@langchain/langgraph";
@@ -13,7 +14,7 @@ const CHECKPOINTS = "@langchain/langgraph-checkpoint";
  * @property {any} graphs the package of graphs
  * @property {any} checkpoints the package of checkpointers and stores
  * @property {any} schemas its functions for JSON schemas; null where there are none
- * @property {string} version
+ * @property {ReturnType<typeof abilitiesOf>} abilities of the release
  */
 
 /** @type {Map<string, Promise<Framework>>} */
@@ -59,13 +60,14 @@ async function load(manifest, condition) {
     return import(pathToFileURL(path.join(owner.directory, typeof target === "string" ? target : target.default)).href);
   };
   const graphs = await readManifest(manifest);
+  if (/^0\.[01]\./.test(graphs.version)) throw new UserError(`release ${graphs.version} of the framework is too old: graphs of 0.2.0 and newer are hosted`);
   const checkpoints = await readManifest(require.resolve(`${CHECKPOINTS}/package.json`));
   return {
     graphs: await get(graphs, "."),
     checkpoints: await get(checkpoints, "."),
     schemas: graphs.exports["./zod/schema"] ? await get(graphs, "./zod/schema").catch(() => null) : null,
     pregel: await get(graphs, "./pregel"),
-    version: graphs.version,
+    abilities: abilitiesOf(graphs.version),
   };
 }
 

@@ -64,10 +64,6 @@ async function loadGraph(directory, id, place) {
 }
 
 async function attach(id, place, value) {
-  if (isEarly(value)) {
-    const { version } = await frameworkOf(place.file);
-    throw new UserError(`graph "${id}": release ${version} of the framework is too old: graphs of 0.2.20 and newer are hosted`);
-  }
   const graph = asGraph(id, value);
   return { graph, framework: await frameworkOf(place.file, graph) };
 }
@@ -116,12 +112,9 @@ function asGraph(id, value) {
 }
 
 function isGraph(value) {
-  return value != null && value.lg_is_pregel === true && typeof value.stream === "function" && typeof value.nodes === "object";
-}
-
-/** Graphs of early releases have only their namespace, and lack much of what a graph must be able to do here. */
-function isEarly(value) {
-  return value?.lc_namespace?.[0] === "langgraph" && typeof value.updateState === "function" && value.lg_is_pregel !== true;
+  // Graphs of releases before 0.2.19 are known only by their namespace.
+  const isMarked = value?.lg_is_pregel === true || (value?.lc_namespace?.[0] === "langgraph" && typeof value.updateState === "function");
+  return isMarked && typeof value.stream === "function" && typeof value.nodes === "object";
 }
 
 function kindOf(value) {

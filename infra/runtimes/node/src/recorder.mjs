@@ -1,4 +1,5 @@
 import { checkpointerOf } from "./checkpointer.mjs";
+import { subgraphsOf } from "./early.mjs";
 import { encode } from "./encode.mjs";
 
 /**
@@ -47,6 +48,7 @@ export class Recorder {
   onCheckpoint(ns, saved) {
     this.#stopped.delete(ns);
     this.#queue.push({ ns, saved });
+    if (ns !== "" && !this.#framework.abilities.subgraphs) this.#track(this.#look(ns, saved.id).then(() => this.#drain())); // nobody will describe it
     this.#drain();
   }
 
@@ -167,7 +169,7 @@ export class Recorder {
   /** Whether the framework finds the graph of a namespace: not that of one that a node's code calls. */
   async #isKnown(ns) {
     const name = ns.split("|").filter((part) => !/^\d+$/.test(part)).map((part) => part.split(":")[0]).join("|");
-    for await (const [known] of this.#graph.getSubgraphsAsync(undefined, true)) if (known === name) return true;
+    for await (const [known] of subgraphsOf(this.#graph)) if (known === name) return true;
     return false;
   }
 }
@@ -204,7 +206,7 @@ export function placeIn(config) {
 /** Names of channels of which checkpoints do not hold the whole value, in the graph and those within it. */
 function deltaChannels(graph) {
   const names = new Set();
-  const graphs = [graph, ...[...graph.getSubgraphs(undefined, true)].map(([, inner]) => inner)];
+  const graphs = [graph, ...[...(graph.getSubgraphs?.(undefined, true) ?? [])].map(([, inner]) => inner)];
   for (const { channels } of graphs) {
     for (const [name, channel] of Object.entries(channels ?? {})) if (channel?.lc_graph_name === "DeltaChannel") names.add(name);
   }

@@ -1,5 +1,6 @@
+import { changeState, keepOptions, keepResults, Messages } from "./early.mjs";
 import { encode } from "./encode.mjs";
-import { DataError, describeError } from "./errors.mjs";
+import { CommandError, DataError, describeError } from "./errors.mjs";
 import { reaching } from "./loopback.mjs";
 import { asTask, placeIn, Recorder } from "./recorder.mjs";
 import { Unfinished } from "./unfinished.mjs";
@@ -7,7 +8,6 @@ import { Unfinished } from "./unfinished.mjs";
 const INTERRUPTED = "__interrupt__";
 const INPUT = "__input__";
 const START = "__start__";
-const END = "__end__";
 /** Writes of this task are those of a command. */
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** Modes that the framework streams by itself; events come from its callbacks. */
@@ -80,6 +80,7 @@ export class Run {
     }
     const store = this.makeStore(framework);
     if (store) graph.store = store;
+    graph.configKeys = undefined; // with these, releases before 0.2.9 would hide the thread from the graph
     return { graph, recorder };
   }
 
@@ -103,10 +104,12 @@ export class Run {
     if (invocation.streamModes.has("messages")) {
       this.unfinished = new Unfinished(graph, framework, this.outlet.emit);
       config.callbacks = [this.unfinished.callbacks];
+      if (!framework.abilities.messages) config.callbacks.push(new Messages((ns, payload) => this.#show(ns, "messages", payload, recorder)));
     }
     let failure;
     try {
-      for await (const [ns, mode, payload] of await this.#chunks(graph, given, config, framework)) {
+      for await (const chunk of await this.#chunks(graph, given, config, framework)) {
+        const [ns, mode, payload] = chunk.length === 2 ? [[], ...chunk] : chunk; // releases before 0.2.9 name no namespace
         this.#show(ns ?? [], mode, payload, recorder);
         const full = this.outlet.drain();
         if (full) await full;
@@ -117,7 +120,14 @@ export class Run {
     if (this.signal.aborted) return;
     await recorder.finish();
     if (failure) throw failure.error;
+    if (!framework.abilities.pauses) await this.#tellPause(graph);
     if (this.paused === "inside") this.outlet.emit("interrupt", "[]");
+  }
+
+  /** Tells of a pause that the release does not stream. */
+  async #tellPause(graph) {
+    const { next, tasks } = await graph.getState({ configurable: { thread_id: this.invocation.threadID, checkpoint_ns: "" } });
+    if (next.length > 0) this.outlet.emit("interrupt", encode(tasks.flatMap(({ interrupts }) => interrupts ?? [])));
   }
 
   #chunks(graph, given, config, framework) {
@@ -125,12 +135,14 @@ export class Run {
     let modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
     if (!modes.includes("updates")) modes.push("updates"); // tells of pauses
     if (this.unfinished && !modes.includes("tasks")) modes.push("tasks"); // tells when a step has finished
-    this.onlyDebug = framework.version.startsWith("0.2.");
-    if (this.onlyDebug) modes = [...modes.filter((mode) => !DEBUG.includes(mode)), "debug"];
+    this.abilities = framework.abilities;
+    if (!this.abilities.tasks) modes = [...modes.filter((mode) => !DEBUG.includes(mode)), "debug"];
+    modes = modes.filter((mode) => this.abilities[mode] ?? true);
     const options = defined({
       ...config, streamMode: modes, subgraphs: true, durability: invocation.durability, signal: this.signal, context: invocation.context,
       interruptBefore: invocation.interruptBefore, interruptAfter: invocation.interruptAfter,
     });
+    if (!this.abilities.options) keepOptions(graph, options);
     return invocation.streamModes.has("events") ? this.#events(graph, given, options) : graph.stream(given, options);
   }
 
@@ -152,7 +164,7 @@ export class Run {
       if (!invocation.streamModes.has(mode)) return;
       data = asCheckpoint(payload);
     } else if (mode === "debug") {
-      if (this.onlyDebug) this.#show(ns, payload.type === "checkpoint" ? "checkpoints" : "tasks", payload.payload, recorder);
+      if (!this.abilities.tasks) this.#show(ns, payload.type === "checkpoint" ? "checkpoints" : "tasks", payload.payload, recorder);
       data = { ...payload, payload: payload.type === "checkpoint" ? asCheckpoint(payload.payload) : payload.payload };
     } else if (mode === "updates" && payload?.[INTERRUPTED] !== undefined) {
       if (ns.length === 0) {
@@ -162,7 +174,7 @@ export class Run {
       }
       this.paused ||= payload[INTERRUPTED].length === 0 && "inside"; // a breakpoint in a subgraph, which the graph itself does not tell of
     }
-    if (mode === "tasks") this.unfinished?.task(ns, payload);
+    if (mode === "tasks" && this.abilities.subgraphs) this.unfinished?.task(ns, payload); // else its ids are not those of the tasks
     if (mode === "messages") this.unfinished?.show(ns, payload);
     this.#emit(ns, mode, data);
     if (mode === "updates") this.unfinished?.update(ns, payload);
@@ -203,9 +215,10 @@ export class Run {
   /** Brings into the state what tasks have returned beside one that waits or was stopped. The framework drops it with new input, and with a change of the state. */
   async #keepResults(graph, recorder, framework) {
     const newest = recorder.checkpointer.newest("");
-    if (newest === undefined || tasksOf(newest).returned.size === 0) return;
+    const returned = newest === undefined ? new Set() : tasksOf(newest).returned;
+    if (returned.size === 0) return;
     recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
-    await updateState(graph, framework, this.invocation.stateConfig(), [[{ values: null, asNode: END }]]);
+    await keepResults(graph, framework, this.invocation.stateConfig(), returned, (taskID) => recorder.checkpointer.writesOf("", taskID));
     await recorder.finish();
   }
 
@@ -244,9 +257,8 @@ export class Run {
 }
 
 async function updateState(graph, framework, config, supersteps) {
-  await graph.bulkUpdateState(config, supersteps.map((updates) => ({
-    updates: updates.map(({ values, command, asNode }) => ({ values: command ? commandOf(framework, command) : values, asNode })),
-  })));
+  await changeState(graph, config, supersteps.map((updates) =>
+    updates.map(({ values, command, asNode }) => ({ values: command ? commandOf(framework, command) : values, asNode }))));
 }
 
 /**
@@ -258,7 +270,12 @@ function withEarlierMessages(given, earlier) {
   return { ...given, messages: [...earlier.map(({ values }) => values?.messages), given.messages].flatMap((messages) => (Array.isArray(messages) ? messages : [])) };
 }
 
+/** Releases before 0.2.23 have no commands. They only go on, to which an answer is all that can be said. */
 function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
+  if (Command === undefined) {
+    if (update === undefined && goto === undefined) return null;
+    throw new CommandError("the repository's release of the framework has no commands: its graphs can only be resumed");
+  }
   const targets = goto?.map((target) => (typeof target === "string" ? target : new Send(target.node, target.input)));
   return new Command(defined({ update, resume, goto: targets }));
 }

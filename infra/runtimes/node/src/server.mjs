@@ -129,8 +129,10 @@ class Agent {
     if (!source) throw new Refusal(404, "NotFound", `there is no graph "${invocation.graph}"`);
     const controller = this.#begin(response, true);
     try {
-      const makeStore = (framework) =>
-        invocation.serverURL ? new (storeOf(framework))(invocation.serverURL, this.#token, controller.signal) : undefined;
+      const makeStore = (framework) => {
+        const Store = invocation.serverURL ? storeOf(framework) : undefined;
+        return Store && new Store(invocation.serverURL, this.#token, controller.signal);
+      };
       await new Run(source, invocation, makeStore, new Outlet(response), controller.signal).execute();
       if (!response.destroyed) {
         await new Promise((resolve) => {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { json } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { eventsOf, named, project, run, Runtime, Thread, token, until } from "./runtime.mjs";
+import { eventsOf, named, project, run, Runtime, Thread, token, until, write } from "./runtime.mjs";
 
 const graphs = "graphs/framework.json";
 let runtime;
@@ -29,7 +29,6 @@ const failures = {
   "./nowhere.ts:graph": /^there is no file "\.\/nowhere\.ts"$/,
   "./other.ts:graph": /^\.\/other\.ts has no export "graph"; it has /,
   "./other.ts:other": /^a graph, or a function that returns one, was expected, not a plain object$/,
-  "./other.ts:early": /^release \d\S+ of the framework is too old: graphs of 0\.2\.20 and newer are hosted$/,
   "./other.ts:dangling": /^the graph cannot be compiled: /,
   "./throws.ts:graph": /^throws\.ts, line 3: TypeError: Cannot read properties of undefined/,
   "./package.ts:graph": /Cannot find package 'no-such-package'/,
@@ -46,6 +45,16 @@ test("each graph that cannot be had is a line", async () => {
     assert.equal(said.length, 1, stderr);
     assert.match(said[0].slice(`graph "${place}": `.length), want);
   }
+});
+
+test("releases before 0.2.0 are refused by name", async () => {
+  const config = write({
+    "framework.json": { graphs: { agent: "./agent.mjs:graph" } },
+    "agent.mjs": 'export const graph = { lc_namespace: ["langgraph", "pregel"], updateState() {}, stream() {}, nodes: {} };',
+    "node_modules/@langchain/langgraph/package.json": { name: "@langchain/langgraph", version: "0.1.9", exports: { "./package.json": "./package.json" } },
+  });
+  const { code, stderr } = await run(["--config", path.join(project, config), "--check"]);
+  assert.deepEqual([code, stderr.trim()], [1, "release 0.1.9 of the framework is too old: graphs of 0.2.0 and newer are hosted"]);
 });
 
 test("a place that names no variable", async () => {

@@ -4,7 +4,8 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, AIMessageChunk, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { tool } from "@langchain/core/tools";
-import { Annotation, entrypoint, getPreviousState, MessagesAnnotation, messagesStateReducer, START, StateGraph } from "@langchain/langgraph";
+import * as framework from "@langchain/langgraph";
+import { Annotation, MessagesAnnotation, messagesStateReducer, START, StateGraph } from "@langchain/langgraph";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import { z } from "zod";
 
@@ -60,8 +61,9 @@ export const factory = () => alone().compile();
 export const bound = (config: any) => alone().compile().withConfig(config);
 export const bound_async = async (config: any) => bound(config);
 
-export const functional = entrypoint("functional", async (inputs: any, config: any): Promise<any> => {
-  const previous: any = getPreviousState();
+// Early releases have no functional API.
+export const functional = framework.entrypoint?.("functional", async (inputs: any, config: any): Promise<any> => {
+  const previous: any = framework.getPreviousState();
   const messages = messagesStateReducer(previous?.messages ?? [], inputs.messages);
   return { messages: messagesStateReducer(messages, [await say("talk", messages, config)]) };
 });
