@@ -1464,7 +1464,7 @@ type DeleteAssistantParams struct {
 
 // GetAssistantGraphParams defines parameters for GetAssistantGraph.
 type GetAssistantGraphParams struct {
-	// Xray `true`, or a depth, asks for the insides of subgraphs. They are shown if the agent describes them.
+	// Xray A depth, or `true` for all depths, asks for the insides of subgraphs. They are shown if the agent describes them.
 	Xray *string `form:"xray,omitempty" json:"xray,omitempty"`
 }
 

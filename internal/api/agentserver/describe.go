@@ -3,7 +3,9 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,12 +94,34 @@ func (s server) describe(ctx context.Context) (graph.Description, error) {
 		return graph.Description{}, nil
 	}
 	return s.described.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
-		described, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment)
+		described, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
 		if err == nil && len(d.Graphs) == 0 && len(described.Graphs) > 0 {
 			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(described.Graphs)))
 		}
 		return described, err
 	})
+}
+
+// describeTyped does the same as describe, and has the agent make the schemas that it lacks of
+// the graphs' types, once for each revision. If the agent cannot do this in time, the schemas are
+// left out, and the next request asks again.
+func (s server) describeTyped(ctx context.Context) (graph.Description, error) {
+	described, err := s.describe(ctx)
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), isUntyped) {
+		return described, err
+	}
+	d := served(ctx)
+	typed, err := s.described.of(ctx, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
+	})
+	if _, isFault := errors.AsType[*fault.Error](err); isFault {
+		return described, nil
+	}
+	return typed, err
+}
+
+func isUntyped(g graph.GraphDescription) bool {
+	return present(g.InputSchema) == nil && present(g.Graph) != nil
 }
 
 // graphs returns the graphs of the deployment. The graphs of an image are known only to its
@@ -110,19 +134,20 @@ func (s server) graphs(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(described.Graphs)), err
 }
 
-// describedGraph returns the name of an assistant's graph, and the agent's description of it.
-func (s server) describedGraph(ctx context.Context, assistantID string) (string, graph.GraphDescription, error) {
+// describedGraph returns the name of an assistant's graph, and the agent's description of it, as
+// describe gives it.
+func (s server) describedGraph(ctx context.Context, assistantID string, describe func(context.Context) (graph.Description, error)) (string, graph.GraphDescription, error) {
 	_, found, err := s.named(ctx, assistantID)
 	if err != nil {
 		return "", graph.GraphDescription{}, err
 	}
-	described, err := s.describe(ctx)
+	described, err := describe(ctx)
 	return found.Graph, described.Graphs[found.Graph], err
 }
 
 // GetAssistantSchemas shows the schemas of an assistant's graph.
 func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error) {
-	name, g, err := s.describedGraph(ctx, request.AssistantID)
+	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped)
 	return GetAssistantSchemas200JSONResponse{
 		GraphID: name, InputSchema: known(g.InputSchema), OutputSchema: known(g.OutputSchema), StateSchema: known(g.StateSchema),
 		ConfigSchema: known(g.ConfigSchema), ContextSchema: known(g.ContextSchema),
@@ -137,21 +162,42 @@ func known(schema json.RawMessage) *json.RawMessage {
 	return &schema
 }
 
-// GetAssistantGraph shows the nodes and edges of an assistant's graph. An agent describes one
-// drawing, so xray is checked and changes nothing.
-func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error) {
-	if xray := text(request.Params.Xray); xray != "" {
-		_, isBool := strconv.ParseBool(xray)
-		if depth, err := strconv.Atoi(xray); isBool != nil && (err != nil || depth < 0) {
-			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "xray"}, Msg: "Input should be a boolean or a depth", Type: "bool_parsing"})
-		}
+// levels returns the number of levels of subgraphs that xray asks for: a number, or a boolean for
+// all levels or none.
+func levels(xray string) (int, error) {
+	if xray == "" {
+		return 0, nil
 	}
-	name, g, err := s.describedGraph(ctx, request.AssistantID)
+	if depth, err := strconv.Atoi(xray); err == nil && depth >= 0 {
+		return depth, nil
+	}
+	all, err := strconv.ParseBool(xray)
+	if err != nil {
+		return 0, fault.Shape(fault.Detail{Loc: []any{"query", "xray"}, Msg: "Input should be a boolean or a depth", Type: "bool_parsing"})
+	}
+	if all {
+		return math.MaxInt, nil
+	}
+	return 0, nil
+}
+
+// GetAssistantGraph shows the nodes and edges of an assistant's graph, with xray also those of
+// its subgraphs.
+func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error) {
+	depth, err := levels(text(request.Params.Xray))
 	if err != nil {
 		return nil, err
 	}
+	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
+	if err != nil {
+		return nil, err
+	}
+	drawing := g.Graph
+	if depth = min(depth, len(g.Xray)); depth > 0 {
+		drawing = g.Xray[depth-1]
+	}
 	var drawn struct{ Nodes, Edges json.RawMessage }
-	if present(g.Graph) == nil || json.Unmarshal(g.Graph, &drawn) != nil || present(drawn.Nodes) == nil {
+	if present(drawing) == nil || json.Unmarshal(drawing, &drawn) != nil || present(drawn.Nodes) == nil {
 		return nil, fault.New(fault.NotFound, "The agent does not describe the graph %.100q.", name)
 	}
 	if present(drawn.Edges) == nil {
@@ -162,14 +208,14 @@ func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraph
 
 // ListAssistantSubgraphs shows the schemas of the subgraphs of an assistant's graph.
 func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistantSubgraphsRequestObject) (ListAssistantSubgraphsResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID)
+	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
 	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
 }
 
 // GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, and of the
 // subgraphs within it if the request asks for them.
 func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID)
+	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
 	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
 }
 

@@ -73,7 +73,11 @@ func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Se
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.describe(ctx)
+	describe := s.describe
+	if asked.Method == "tools/list" {
+		describe = s.describeTyped // a call needs no schemas
+	}
+	described, err := describe(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ import (
 
 // Agents asks a deployment's agent for operations that belong to no run.
 type Agents interface {
-	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
+	// Describe asks for the graphs, with typed also for the schemas of their types.
+	Describe(ctx context.Context, workspace, deployment string, typed bool) (graph.Description, error)
 	// Rule asks the own authentication of the deployment's repository.
 	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
 	// Embed embeds texts for the store, as the configuration file of the deployment's

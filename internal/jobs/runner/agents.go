@@ -27,21 +27,28 @@ type Agents struct {
 	Wait time.Duration
 }
 
-// describeLimit is how long an agent may take to describe itself. The next request asks an
-// agent that hangs again.
-const describeLimit = 30 * time.Second
+// describeLimit is how long an agent may take to describe itself, and typeLimit how long it may
+// take if it makes schemas of types. The next request asks an agent that hangs again.
+const (
+	describeLimit = 30 * time.Second
+	typeLimit     = 60 * time.Second
+)
 
-// Describe asks a deployment's agent for its graphs. If the agent does not answer, the error
-// is a fault.Unavailable.
-func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
+// Describe asks a deployment's agent for its graphs, with typed also for the schemas of their
+// types. If the agent does not answer, the error is a fault.Unavailable.
+func (a *Agents) Describe(ctx context.Context, workspace, deployment string, typed bool) (graph.Description, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return graph.Description{}, err
 	}
 	defer done()
-	ctx, cancel := context.WithTimeout(ctx, describeLimit)
+	limit := describeLimit
+	if typed {
+		limit = typeLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	description, err := a.Graph.Describe(ctx, endpoint)
+	description, err := a.Graph.Describe(ctx, endpoint, typed)
 	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
 		return graph.Description{}, nil // the agent does not describe itself
 	}

@@ -102,10 +102,11 @@ func (c *Client) invoke(ctx context.Context, endpoint compute.Endpoint, invocati
 	return stream, nil
 }
 
-// Describe asks the agent for its graphs. The errors are the same as for Invoke.
-func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint) (Description, error) {
+// Describe asks the agent for its graphs, with typed also for the schemas of their types. The
+// errors are the same as for Invoke.
+func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed bool) (Description, error) {
 	var description Description
-	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe})
+	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe, Typed: typed})
 	if err == nil {
 		err = decode(ctx, response, &description)
 	}

@@ -102,6 +102,9 @@ type Invocation struct {
 	// Request is for OperationAuthenticate, Access for OperationAuthorize.
 	Request *Request `json:"request,omitempty"`
 	Access  *Access  `json:"access,omitempty"`
+	// Typed, for OperationDescribe, asks also for the schemas that the agent has to make of its
+	// graphs' types, which may take a minute.
+	Typed bool `json:"typed,omitempty"`
 	// Embed is for OperationEmbed.
 	Embed *Texts `json:"embed,omitempty"`
 	// ServerURL is the base URL of the deployment's own agent server, "" if the agent cannot
@@ -352,6 +355,9 @@ type GraphDescription struct {
 	ContextSchema json.RawMessage `json:"context_schema"`
 	// Graph is {nodes: [{id, ...}], edges: [{source, target, ...}]}.
 	Graph json.RawMessage `json:"graph"`
+	// Xray has the same with the nodes of the subgraphs, down to one level, two levels, and so
+	// on; the last drawing has all levels. An agent without subgraphs leaves it out.
+	Xray []json.RawMessage `json:"xray,omitempty"`
 	// Checkpoints says that the graph keeps checkpoints of its own, and takes
 	// OperationUpdateState. Before the graph has sent the first checkpoint of a thread, no
 	// other sign says so.

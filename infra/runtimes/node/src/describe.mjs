@@ -1,25 +1,54 @@
 import { drawingOf, subgraphsOf } from "./early.mjs";
 import { UserError } from "./errors.mjs";
+import { schemasOfTypes } from "./types.mjs";
+
+/** To how many levels graphs within are drawn. */
+const MAX_DEPTH = 10;
 
 /**
  * Describes all graphs: JSON schemas under the names of the agent server's interface, the drawable graph, and the graphs within. What is not
- * known is left out; JavaScript keeps no types, so only schemas that exist when the program runs are known. All graphs keep checkpoints.
+ * known is left out. All graphs keep checkpoints.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{strict?: boolean}} [options] strict makes a factory that fails without a run's configuration an error
+ * @param {{strict?: boolean, typed?: boolean}} [options] strict makes a factory that fails without a run's configuration an error; typed has the
+ *   compiler make the schemas that do not exist when the program runs
  */
-export async function describeAll(sources, { strict = false } = {}) {
+export async function describeAll(sources, { strict = false, typed = false } = {}) {
   const graphs = {};
   for (const [id, source] of sources) {
     try {
       const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, () => ({ accessContext: "assistants.read", user: null, store: null, executionRuntime: null }));
-      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), graph: await drawingOf(graph), ...(await within(graph, framework)) };
+      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), ...(await drawn(graph)), ...(await within(graph, framework)) };
     } catch (error) {
       if (strict && (error instanceof UserError || !source.isFactory)) throw error instanceof UserError ? error : new UserError(`graph "${id}": ${error.message}`);
       console.warn(`graph "${id}" cannot be described: ${error?.message ?? error}`);
       graphs[id] = { checkpoints: true };
     }
   }
+  if (typed) await addTypes(graphs, sources);
   return { graphs };
+}
+
+async function addTypes(graphs, sources) {
+  const unknown = [...sources.values()].filter(({ id }) => graphs[id].input_schema === undefined);
+  if (unknown.length === 0) return;
+  const known = await schemasOfTypes(Object.fromEntries(unknown.map(({ id, place }) => [id, { file: place.file, variable: place.variable }])));
+  for (const [id, schemas] of Object.entries(known)) graphs[id] = { ...schemas, ...graphs[id] };
+}
+
+/** The graph as it is drawn, and with the graphs within, level by level. */
+async function drawn(graph) {
+  const drawings = [await drawingOf(graph, false)];
+  try {
+    while (drawings.length <= MAX_DEPTH) {
+      const deeper = await drawingOf(graph, drawings.length);
+      if (JSON.stringify(deeper) === JSON.stringify(drawings.at(-1))) break;
+      drawings.push(deeper);
+    }
+  } catch (error) {
+    console.warn(`a graph cannot be drawn with those within: ${error.message}`);
+  }
+  const [first, ...xray] = drawings;
+  return { graph: first, ...(xray.length > 0 ? { xray } : {}) };
 }
 
 async function within(graph, framework) {

@@ -62,6 +62,7 @@ export class Invocation {
     this.durability = optional(fields, "durability", "string") || "async";
     if (!DURABILITIES.includes(this.durability)) throw new InvalidInvocation(`durability: must be one of ${DURABILITIES.join(", ")}`);
     this.supersteps = list(fields, "supersteps").map((step) => list(step, "updates").map(readUpdate));
+    this.typed = fields.typed === true;
     this.serverURL = optional(fields, "server_url", "string") ?? "";
   }
 

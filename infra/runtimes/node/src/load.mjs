@@ -11,6 +11,7 @@ import { frameworkOf } from "./framework.mjs";
  * What a graph id stands for: a graph, or a factory that is called for each invocation.
  * @typedef {object} Source
  * @property {string} id
+ * @property {import("./config.mjs").Place} place
  * @property {boolean} isFactory
  * @property {(config: object, runtimeFor: (framework?: import("./framework.mjs").Framework) => object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>} open
  */
@@ -51,6 +52,7 @@ async function loadGraph(directory, id, place) {
   if (typeof value === "function" && !isGraph(value)) {
     return {
       id,
+      place,
       isFactory: true,
       open: async (config, runtimeFor) => attach(id, place, await value(config, runtimeFor(await frameworkOf(place.file).catch(() => undefined)))),
     };
@@ -60,7 +62,7 @@ async function loadGraph(directory, id, place) {
   if (checkpointer !== undefined && checkpointer !== null && typeof checkpointer !== "boolean") {
     console.warn(`graph "${id}": its own checkpointer is replaced by the platform's`);
   }
-  return { id, isFactory: false, open: async () => graph };
+  return { id, place, isFactory: false, open: async () => graph };
 }
 
 async function attach(id, place, value) {

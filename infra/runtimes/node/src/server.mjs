@@ -122,7 +122,7 @@ class Agent {
     }
     const invocation = new Invocation(body);
     if (invocation.operation === "describe") {
-      answer(response, 200, encode({ ...(await describeAll(this.#sources)), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
+      answer(response, 200, encode({ ...(await describeAll(this.#sources, { typed: invocation.typed })), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
       return;
     }
     const source = this.#sources.get(invocation.graph);

@@ -14,6 +14,8 @@ from .config import UserError
 from .framework import ReadRuntime
 from .loader import Source
 
+# To how many levels graphs within are drawn.
+MAX_DEPTH = 10
 log = logging.getLogger("slipway_runtime")
 
 
@@ -30,7 +32,7 @@ async def describe(source: Source) -> dict[str, Any]:
 
 
 def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
-    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json()} if drawn else {}
+    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json(), "xray": lambda: _xray(graph)} if drawn else {}
     if isinstance(graph, Pregel):
         parts |= {
             "input_schema": graph.get_input_jsonschema,
@@ -53,6 +55,14 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
         if value:
             found[name] = value
     return found
+
+
+def _xray(graph: PregelProtocol) -> list[dict[str, Any]]:
+    """The graph as it is drawn with the graphs within, level by level, until there are no more."""
+    drawings = [graph.get_graph().to_json()]
+    while len(drawings) <= MAX_DEPTH and (deeper := graph.get_graph(xray=len(drawings)).to_json()) != drawings[-1]:
+        drawings.append(deeper)
+    return drawings[1:]
 
 
 @contextlib.contextmanager

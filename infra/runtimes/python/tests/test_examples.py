@@ -1,5 +1,6 @@
 """The framework's documentation examples, each through HTTP on a started runtime, with the state carried by nothing but its events."""
 
+import json
 from typing import Any
 
 import pytest
@@ -79,6 +80,15 @@ def test_subgraph(example: Any, durability: str) -> None:
     assert seen[0][0] == "updates" and set(modes(seen)) == {"updates"}
     assert [list(data) for _, data in seen] == [["book"], ["summarize"]]
     assert thread.values["summary"] == "3 nights at the Grand Hotel Oslo"
+
+
+def test_a_subgraph_is_drawn_when_it_is_asked_for(example: Any) -> None:
+    described = json.loads(example("subgraph").post({"operation": "describe"}).read())["graphs"]["agent"]
+    names = [[node["id"] for node in drawing["nodes"]] for drawing in (described["graph"], *described["xray"])]
+    assert names == [
+        ["__start__", "choose_city", "book", "summarize", "__end__"],
+        ["__start__", "choose_city", "summarize", "__end__", "book:find_hotel", "book:ask_nights"],
+    ]
 
 
 def test_a_paused_subgraph_is_changed(example: Any) -> None:

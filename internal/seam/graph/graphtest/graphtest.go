@@ -47,6 +47,10 @@ type Agent struct {
 	// of the answer. Nil means that the repository embeds no texts.
 	Embed func(graph.Texts) (graph.Embeddings, error)
 
+	// Describe returns the description of the graph agent, or false if the agent cannot answer
+	// now. Nil means that the agent gives a fixed description.
+	Describe func(typed bool) (graph.GraphDescription, bool)
+
 	// App is the repository's own HTTP application, with Routes in the place of the agent
 	// server's routes. Nil means that the repository has no application.
 	App    http.Handler
@@ -106,6 +110,20 @@ func (a *Agent) visit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (a *Agent) describe(w http.ResponseWriter, typed bool) {
+	schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
+	inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
+	described, ok := graph.GraphDescription{Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner}, true
+	if a.Describe != nil {
+		described, ok = a.Describe(typed)
+	}
+	if !ok {
+		http.Error(w, "not now", http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, graph.Description{Routes: a.Routes, Graphs: map[string]graph.GraphDescription{"agent": described}})
+}
+
 func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 	if a.token != "" && r.Header.Get("Authorization") != "Bearer "+a.token {
 		http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
@@ -121,11 +139,7 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if invocation.Operation == graph.OperationDescribe {
-		schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
-		inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
-		writeJSON(w, graph.Description{Routes: a.Routes, Graphs: map[string]graph.GraphDescription{
-			"agent": {Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner},
-		}})
+		a.describe(w, invocation.Typed)
 		return
 	}
 	if invocation.Operation == graph.OperationAuthenticate || invocation.Operation == graph.OperationAuthorize {

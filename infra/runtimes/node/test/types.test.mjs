@@ -1,0 +1,72 @@
+// Schemas of graphs whose types are all there is, and drawings of graphs with those within.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Runtime, write } from "./runtime.mjs";
+
+const imports = 'import { Annotation, END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";\n';
+const annotated = `${imports}
+interface Page { title: string; tags: ("old" | "new")[] }
+const State = Annotation.Root({
+  ...MessagesAnnotation.spec,
+  /** What is to be written about. */
+  topic: Annotation<string>,
+  page: Annotation<Page>,
+  count: Annotation<number>({ reducer: (a: number, b: number) => a + b, default: () => 0 }),
+});
+const Input = Annotation.Root({ topic: Annotation<string> });
+const Config = Annotation.Root({ model: Annotation<"small" | "large">, depth: Annotation<number> });
+const builder = new StateGraph({ stateSchema: State, input: Input, output: State }, Config).addNode("write", () => ({ count: 1 })).addEdge(START, "write").addEdge("write", END);
+export const compiled = builder.compile();
+export { builder };
+export const factory = async () => builder.compile();
+export const wrong: number = "a type error ends nothing";
+`;
+const plain = `${imports}
+const State = Annotation.Root({ topic: Annotation({ reducer: (a, b) => a + b, default: () => "" }) });
+export default new StateGraph(State).addNode("write", () => ({ topic: "t" })).addEdge(START, "write").compile();
+`;
+const nested = `${imports}
+const graph = (node: any) => new StateGraph(MessagesAnnotation).addNode("node", node).addNode("next", () => ({})).addEdge(START, "node").addEdge("node", "next").addEdge("next", END).compile();
+export const outer = graph(graph(graph(() => ({}))));
+export const untyped: any = graph(() => ({}));
+`;
+
+/** Starts the graphs, and returns a function that asks for their description. */
+async function start(t, files, graphs) {
+  const runtime = await Runtime.start(t, write({ ...files, "framework.json": { graphs } }));
+  return async (typed) => (await (await runtime.post({ operation: "describe", typed })).json()).graphs;
+}
+
+test("schemas are made of the types of a graph, of its builder and of what makes it", async (t) => {
+  const graphs = { compiled: "./agent.ts:compiled", builder: "./agent.ts:builder", factory: "./agent.ts:factory", plain: "./plain.mjs:default" };
+  const describe = await start(t, { "agent.ts": annotated, "plain.mjs": plain }, graphs);
+  assert.deepEqual(Object.values(await describe(false)).map((graph) => graph.input_schema), [undefined, undefined, undefined, undefined]);
+  const { plain: untyped, ...typed } = await describe(true);
+  for (const { input_schema: input, output_schema: output, state_schema: state, config_schema: config, context_schema: context, graph } of Object.values(typed)) {
+    assert.deepEqual([Object.keys(input.properties), input.required], [["topic"], undefined]);
+    assert.deepEqual(Object.keys(output.properties).sort(), ["count", "messages", "page", "topic"]);
+    assert.deepEqual(output.properties.topic, { description: "What is to be written about.", type: "string" });
+    assert.deepEqual(output.properties.messages, { type: "array", items: { $ref: "#/definitions/BaseMessage" } });
+    const [, page] = Object.entries(output.definitions).find(([name]) => output.properties.page.$ref === `#/definitions/${encodeURIComponent(name)}`);
+    assert.deepEqual(page.properties, { title: { type: "string" }, tags: { type: "array", items: { enum: ["new", "old"], type: "string" } } });
+    assert.deepEqual(output.definitions.BaseMessage.required, ["content", "type"]);
+    assert.equal(state.properties.count.type, "number");
+    assert.deepEqual(config.properties, { model: { enum: ["large", "small"], type: "string" }, depth: { type: "number" } });
+    assert.deepEqual(context, config);
+    assert.equal(graph.nodes.length, 3);
+  }
+  assert.deepEqual(untyped.output_schema.properties, { topic: { type: "string" } });
+  assert.equal(untyped.config_schema, undefined);
+});
+
+test("a schema that the types do not give is left out", async (t) => {
+  const describe = await start(t, { "agent.ts": nested }, { untyped: "./agent.ts:untyped" });
+  assert.deepEqual(Object.keys((await describe(true)).untyped).sort(), ["checkpoints", "graph"]);
+});
+
+test("a graph is drawn with those within, level by level", async (t) => {
+  const describe = await start(t, { "agent.ts": nested }, { outer: "./agent.ts:outer" });
+  const { graph, xray } = (await describe(false)).outer;
+  const names = ({ nodes }) => nodes.map(({ id }) => id).filter((id) => !id.endsWith("__")).sort();
+  assert.deepEqual([graph, ...xray].map(names), [["next", "node"], ["next", "node:next", "node:node"], ["next", "node:next", "node:node:next", "node:node:node"]]);
+});

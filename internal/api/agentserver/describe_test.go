@@ -1,0 +1,81 @@
+package agentserver_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// setUpDescribed deploys an agent that describes its graph with a function.
+func setUpDescribed(t *testing.T, describe func(typed bool) (graph.GraphDescription, bool)) *fixture {
+	t.Helper()
+	agent := graphtest.NewAgent(nil, graphtest.Token)
+	agent.Describe = describe
+	server := httptest.NewServer(agent)
+	t.Cleanup(server.Close)
+	f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+	f.deploy(t, "agent")
+	return f
+}
+
+func drawingOf(node string) json.RawMessage {
+	return json.RawMessage(`{"nodes":[{"id":"` + node + `"}],"edges":[]}`)
+}
+
+// TestAGraphIsDrawnToTheDepthAskedFor also asks for depths that the graph does not have, and for
+// no depth.
+func TestAGraphIsDrawnToTheDepthAskedFor(t *testing.T) {
+	t.Parallel()
+	f := setUpDescribed(t, func(bool) (graph.GraphDescription, bool) {
+		return graph.GraphDescription{InputSchema: json.RawMessage(`{}`), Graph: drawingOf("outer"), Xray: []json.RawMessage{drawingOf("one"), drawingOf("two")}}, true
+	})
+	for xray, want := range map[string]string{
+		"": "outer", "?xray=false": "outer", "?xray=0": "outer", "?xray=1": "one", "?xray=2": "two", "?xray=9": "two", "?xray=true": "two",
+	} {
+		drawn := f.call(t, "GET", "/assistants/agent/graph"+xray, nil)
+		wantStatus(t, drawn, http.StatusOK)
+		if got := drawn.member("nodes").([]any)[0].(object)["id"]; got != want {
+			t.Errorf("%q draws %v, want %s", xray, got, want)
+		}
+	}
+	wantStatus(t, f.call(t, "GET", "/assistants/agent/graph?xray=deep", nil), http.StatusUnprocessableEntity)
+	wantStatus(t, f.call(t, "GET", "/assistants/agent/graph?xray=-1", nil), http.StatusUnprocessableEntity)
+}
+
+// TestSchemasOfTypesAreMadeOnceWhenTheyAreAskedFor has an agent that has no time for its types at
+// first.
+func TestSchemasOfTypesAreMadeOnceWhenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	var untyped, typed atomic.Int32
+	f := setUpDescribed(t, func(isTyped bool) (graph.GraphDescription, bool) {
+		described := graph.GraphDescription{Graph: drawingOf("agent")}
+		if !isTyped {
+			untyped.Add(1)
+			return described, true
+		}
+		described.InputSchema = json.RawMessage(`{"type":"object","title":"Typed"}`)
+		return described, typed.Add(1) > 1
+	})
+	wantStatus(t, f.call(t, "GET", "/assistants/agent/graph", nil), http.StatusOK)
+	if got := typed.Load(); got != 0 {
+		t.Errorf("the drawing asked %d times for types", got)
+	}
+	for _, want := range []any{nil, object{"type": "object", "title": "Typed"}, object{"type": "object", "title": "Typed"}} {
+		found := f.call(t, "GET", "/assistants/agent/schemas", nil)
+		wantStatus(t, found, http.StatusOK)
+		if diff := cmp.Diff(want, found.member("input_schema")); diff != "" {
+			t.Errorf("the input schema (-want +got):\n%s", diff)
+		}
+	}
+	if untyped.Load() != 1 || typed.Load() != 2 {
+		t.Errorf("the agent was asked %d times, and %d times for types, want 1 and 2", untyped.Load(), typed.Load())
+	}
+}
