@@ -122,13 +122,17 @@ export class Messages {
     this.#open.set(runID, { path, metadata: { tags, name, ...metadata } });
   }
 
-  handleLLMNewToken(_token, _index, runID, _parentID, _tags, fields) {
+  handleLLMNewToken(token, _index, runID, _parentID, _tags, fields) {
     const model = this.#open.get(runID);
-    const message = fields?.chunk?.message;
-    if (model === undefined || message === undefined) return;
+    if (model === undefined) return;
+    // Early packages of models tell only the text of a chunk.
+    const message = fields?.chunk?.message ?? { type: "ai", content: token, additional_kwargs: {}, response_metadata: {} };
     // Some models name only the first of an answer's chunks; the others are named for the run.
     model.id ??= message.id ?? `run-${runID}`;
-    if (message.id !== model.id) message.id = message.lc_kwargs.id = model.id;
+    if (message.id !== model.id) {
+      message.id = model.id;
+      if (message.lc_kwargs) message.lc_kwargs.id = model.id;
+    }
     this.#emit(model, message);
   }
 
@@ -136,7 +140,11 @@ export class Messages {
     const model = this.#open.get(runID);
     this.#open.delete(runID);
     const message = output?.generations?.[0]?.[0]?.message;
-    if (model === undefined || model.id !== undefined || message === undefined) return;
+    if (model === undefined || message === undefined) return;
+    if (model.id !== undefined) {
+      this.#seen.add(message.id); // it has been shown, perhaps under the run's name
+      return;
+    }
     message.id ??= message.lc_kwargs.id = `run-${runID}`;
     this.#emit(model, message);
   }

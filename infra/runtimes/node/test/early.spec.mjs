@@ -38,6 +38,14 @@ test("a run streams, keeps its checkpoints, and the next one goes on", async () 
   assert.deepEqual(texts(thread.state.values.messages), ["hi", "word0 word1 ", "again", "word0 word1 "]);
 });
 
+test("the text of chunks is streamed where a model tells no more, and once", async () => {
+  const thread = new Thread(runtime);
+  const chunks = named(await thread.invoke({ input: human("bare"), stream_mode: ["messages-tuple"] }), "messages").map(([message]) => message);
+  assert.deepEqual(texts(chunks), ["word0 ", "word1 "]);
+  assert.equal(new Set(chunks.map(({ id }) => id)).size, 1);
+  assert.deepEqual(await stopped(thread, { input: human("bare and slow") }, 3), [{ node: "talk", content: "word0 word1 word2 " }]);
+});
+
 test("the events of callbacks", async () => {
   const events = await new Thread(runtime).invoke({ input: human("hi"), stream_mode: ["events", "values"] });
   assert.deepEqual(named(events, "error"), []);

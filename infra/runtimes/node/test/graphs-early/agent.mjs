@@ -9,7 +9,7 @@ import * as framework from "@langchain/langgraph";
 
 const { Annotation, END, messagesStateReducer, NodeInterrupt, Send, START, StateGraph } = framework;
 
-/** "slow" in the last message makes it go on until it is stopped, "fail" makes it fail in the middle. */
+/** "slow" in the last message makes it go on until it is stopped, and with "bare" its handlers are told only the text of a chunk, as by early packages of models. */
 class Model extends BaseChatModel {
   _llmType() {
     return "words";
@@ -20,10 +20,9 @@ class Model extends BaseChatModel {
     for (let i = 0; i < (asked.includes("slow") ? 100_000 : 2); i++) {
       const chunk = new ChatGenerationChunk({ text: `word${i} `, message: new AIMessageChunk({ content: `word${i} ` }) });
       yield chunk;
-      await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
+      await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, asked.includes("bare") ? undefined : { chunk });
       if (asked.includes("slow")) await sleep(20, undefined, { signal: options.signal });
     }
-    if (asked.includes("fail")) throw new TypeError("the model fails");
   }
 
   async _generate(messages, options, manager) {
