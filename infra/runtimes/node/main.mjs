@@ -7,6 +7,7 @@ import { loadApplication } from "./src/app.mjs";
 import { loadAuth } from "./src/auth.mjs";
 import { readConfig } from "./src/config.mjs";
 import { describeAll } from "./src/describe.mjs";
+import { loadEmbeddings } from "./src/embeddings.mjs";
 import { UserError } from "./src/errors.mjs";
 import { loadGraphs } from "./src/load.mjs";
 import { installLogger } from "./src/logger.mjs";
@@ -19,7 +20,7 @@ async function main() {
   installLogger();
   installLoopback(process.env);
   const graphs = await loadGraphs(config);
-  const own = { auth: await loadAuth(config), app: await loadApplication(config) };
+  const own = { auth: await loadAuth(config), app: await loadApplication(config), embeddings: await loadEmbeddings(config) };
   if (config.check) {
     process.stdout.write(`${JSON.stringify(await describeAll(graphs, { strict: true }))}\n`);
     process.exit(0); // whatever the graphs' modules have left running

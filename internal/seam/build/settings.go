@@ -58,7 +58,7 @@ type ItemTTL struct {
 // Index says how items of the store are embedded, so that a search can rank them by
 // similarity. The agent embeds them, with the repository's own packages.
 type Index struct {
-	// Embed is a function or an object of the repository, "path/to/file.py:variable", or the
+	// Embed is a function or an object of the repository, "path/to/file:variable", or the
 	// name of a provider's model, "provider:model".
 	Embed string `json:"embed"`
 	// Dims is the number of dimensions of each vector.

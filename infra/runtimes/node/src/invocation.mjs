@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { InvalidInvocation } from "./errors.mjs";
 
-const OPERATIONS = ["run", "update_state", "describe"];
+const OPERATIONS = ["run", "update_state", "describe", "embed"];
 const DURABILITIES = ["sync", "async", "exit"];
 // Clients send the names on the left.
 const CONFIG_FIELDS = { tags: "tags", recursion_limit: "recursionLimit", max_concurrency: "maxConcurrency", run_name: "runName" };
@@ -62,6 +62,8 @@ export class Invocation {
     this.durability = optional(fields, "durability", "string") || "async";
     if (!DURABILITIES.includes(this.durability)) throw new InvalidInvocation(`durability: must be one of ${DURABILITIES.join(", ")}`);
     this.supersteps = list(fields, "supersteps").map((step) => list(step, "updates").map(readUpdate));
+    /** The texts of the operation embed. */
+    this.embed = optional(fields, "embed", "object") ?? {};
     this.typed = fields.typed === true;
     this.serverURL = optional(fields, "server_url", "string") ?? "";
   }

@@ -25,7 +25,7 @@ const STOP_MS = 2_000;
  * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish, but not for longer
  * than DRAIN_MS and STOP_MS.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application}} own what the repository has beside its graphs
+ * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application, embeddings?: import("./embeddings.mjs").Embeddings}} own what the repository has beside its graphs
  * @param {NodeJS.ProcessEnv} env
  */
 export async function serve(sources, own, env) {
@@ -125,6 +125,10 @@ class Agent {
       answer(response, 200, encode({ ...(await describeAll(this.#sources, { typed: invocation.typed })), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
       return;
     }
+    if (invocation.operation === "embed") {
+      await this.#embed(invocation.embed, response);
+      return;
+    }
     const source = this.#sources.get(invocation.graph);
     if (!source) throw new Refusal(404, "NotFound", `there is no graph "${invocation.graph}"`);
     const controller = this.#begin(response, true);
@@ -140,6 +144,17 @@ class Agent {
           response.end(resolve); // who stops the process waits until all is on its way
         });
       }
+    } finally {
+      this.#end(controller);
+    }
+  }
+
+  /** Has the repository embed texts for the store. */
+  async #embed(texts, response) {
+    if (!this.#own.embeddings) throw new Refusal(404, "NotFound", "the repository has no index of the store");
+    const controller = this.#begin(response, false);
+    try {
+      answer(response, 200, JSON.stringify(await this.#own.embeddings.embed(texts)));
     } finally {
       this.#end(controller);
     }

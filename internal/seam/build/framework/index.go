@@ -2,6 +2,7 @@ package framework
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ const maxDims = 16_000
 
 var indexKeys = map[string]string{"dims": "", "embed": "", "fields": ""}
 
-// index reads how items of the store are embedded. Only the Python runtime embeds them. The
-// runtime reads the fields itself; here they are only checked.
+// index reads how items of the store are embedded. The runtime reads the fields itself; here they
+// are only checked.
 func (p *parser) index(store map[string]json.RawMessage) *build.Index {
 	const path = "store.index"
 	fields := p.objectIn(store, "index", path, `{"embed": "openai:text-embedding-3-small", "dims": 1536, "fields": ["$"]}`, indexKeys)
@@ -35,25 +36,21 @@ func (p *parser) index(store map[string]json.RawMessage) *build.Index {
 	if slices.Contains(texts, "") {
 		p.problem("%s.fields: a field must not be empty", path)
 	}
-	switch p.config.Language {
-	case Python:
-	case "":
+	if p.config.Language == "" {
 		p.problem("%s: only the platform's runtimes embed items; a program with a start command has no such thing", path)
-	default:
-		p.problem("%s: the %s runtime does not embed items yet", path, p.config.Language)
 	}
 	p.embed(asked.Embed)
 	return asked
 }
 
-// embed checks that the name is a provider's model, or a variable in a Python file of the
-// repository.
+// embed checks that the name is a provider's model, or a variable in a file of the graphs'
+// language in the repository.
 func (p *parser) embed(name string) {
 	at := strings.LastIndexByte(name, ':')
 	switch file := name[:max(at, 0)]; {
 	case file == "" || at == len(name)-1:
-		p.problem(`store.index.embed: must be "path/to/file.py:function", or a provider and its model, as "openai:text-embedding-3-small"`)
-	case strings.HasSuffix(file, ".py") && p.leaves(file):
+		p.problem(`store.index.embed: must be "path/to/file:function", or a provider and its model, as "openai:text-embedding-3-small"`)
+	case suffixes[path.Ext(file)] == p.config.Language && p.leaves(file):
 		p.problem("store.index.embed: the path %q leaves the repository", file)
 	}
 }

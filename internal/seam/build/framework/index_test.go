@@ -52,6 +52,28 @@ func TestAnIndexOfTheStore(t *testing.T) {
 	}
 }
 
+// TestAnIndexOfJavaScriptGraphs checks that a function in a file of the graphs' language, or a
+// provider's model, embeds their items.
+func TestAnIndexOfJavaScriptGraphs(t *testing.T) {
+	t.Parallel()
+	read := func(embed string) (framework.Config, error) {
+		file := fmt.Sprintf(`{"graphs": {"a": "a.ts:a"}, "store": {"index": {"dims": 3, "embed": %q}}}`, embed)
+		return framework.Read(tree(t, map[string]string{"framework.json": file, "a.ts": "", "package.json": "{}"}), "", framework.OfferTTL)
+	}
+	for _, embed := range []string{"./embed.ts:embed", "./embed.mjs:embed", "openai:text-embedding-3-small"} {
+		config, err := read(embed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&build.Index{Dims: 3, Embed: embed}, config.Settings.Index); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", embed, diff)
+		}
+	}
+	if _, err := read("../embed.ts:embed"); err == nil || !strings.Contains(err.Error(), "leaves the repository") {
+		t.Errorf("a file outside the repository: %v", err)
+	}
+}
+
 // TestVectorsOfOtherModelsAreOfOtherSpaces checks that a change of the fields keeps the space.
 func TestVectorsOfOtherModelsAreOfOtherSpaces(t *testing.T) {
 	t.Parallel()

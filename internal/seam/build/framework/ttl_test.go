@@ -26,7 +26,6 @@ func TestTimesToLive(t *testing.T) {
 		`"checkpointer": {"serde": {"x": 1}}`:                "- checkpointer.serde: ",
 		`"checkpointer": {"ttl": {"strategy": "archive"}}`:   "- checkpointer.ttl.strategy: must be",
 		`"checkpointer": {"ttl": {"default_ttl": 0}}`:        "- checkpointer.ttl.default_ttl: must be more than 0",
-		`"store": {"index": {"dims": 3, "embed": "x:y"}}`:    "- store.index: the node runtime does not embed items yet",
 		`"store": {"ttl": {"default_ttl": "soon"}}`:          "- store.ttl.default_ttl: must be a number",
 		`"store": {"ttl": {"default_ttl": 1, "other": 1}}`:   "- store.ttl.other: is not a key of store.ttl",
 		`"store": {"ttl": {"refresh_on_read": "sometimes"}}`: "- store.ttl.refresh_on_read: must be true or false",
