@@ -890,7 +890,7 @@ type DeploymentRestart struct {
 // DeploymentStatus defines model for DeploymentStatus.
 type DeploymentStatus string
 
-// DeploymentType The types with `zero` may go down to no replica on servers where a request starts a replica; on other servers they keep one replica.
+// DeploymentType On one machine, an agent that is a process sleeps while nobody calls it, and the next request wakes it; agents of the type `prod` never sleep. On other servers all types keep a replica.
 type DeploymentType string
 
 // DeploymentsDeleted defines model for DeploymentsDeleted.

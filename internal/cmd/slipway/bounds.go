@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/docker/go-units"
 	"github.com/spf13/pflag"
@@ -14,10 +15,18 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
+// defaultSleepAfter lets no agent sleep during a conversation in which people think before they
+// answer. A wake takes seconds, so it costs at most half a percent of an agent's time.
+const defaultSleepAfter = 15 * time.Minute
+
 // addBounds adds the flags that limit the tenants' use of the machine.
 func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 	flags.Var((*keepFree)(&config.KeepFree), "keep-free",
 		"how much of the disk of the data directory is kept free, as 2GiB, 10% or 0: below that, what adds data is refused (default 5%, at most 512MiB)")
+	flags.DurationVar(&config.SleepAfter, "sleep-after", defaultSleepAfter,
+		"how long nobody must call an agent that is a process, so that its process is ended until the next request; 0 for never; agents of the type prod never sleep")
+	flags.Var((*count)(&config.AwakeAgents), "awake-agents",
+		"how many agents may be awake while nobody calls them: above that, the agent that was idle for the longest time sleeps at once; needs --sleep-after (default: no bound)")
 	flags.Var((*bytes)(&config.Memory), "memory",
 		"how much memory the bodies of requests and the events of agents may take together, as 192MiB (default 192MiB)")
 	flags.Var((*bytes)(&config.RunBytes), "run-bytes", "how many bytes of events a run may send, as 1GiB (default 1GiB)")

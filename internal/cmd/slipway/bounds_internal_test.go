@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -13,7 +14,10 @@ import (
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]standalone.Config{
-		"":                     {},
+		"":                     {SleepAfter: 15 * time.Minute},
+		"--sleep-after=2h":     {SleepAfter: 2 * time.Hour},
+		"--awake-agents=20":    {AwakeAgents: 20},
+		"--awake-agents=0":     {Listen: "refused"},
 		"--keep-free=2GiB":     {KeepFree: disk.Keep{Bytes: 2 << 30}},
 		"--keep-free=12.5%":    {KeepFree: disk.Keep{Percent: 12.5}},
 		"--keep-free=0":        {KeepFree: disk.Keep{Bytes: -1}},
@@ -40,7 +44,7 @@ func TestBounds(t *testing.T) {
 		if err := flags.Parse(args); err != nil {
 			config = standalone.Config{Listen: "refused"}
 		}
-		if config.KeepFree != want.KeepFree || config.Memory != want.Memory || config.RunBytes != want.RunBytes || config.RunEvents != want.RunEvents ||
+		if (want.SleepAfter != 0 && config.SleepAfter != want.SleepAfter) || config.AwakeAgents != want.AwakeAgents || config.KeepFree != want.KeepFree || config.Memory != want.Memory || config.RunBytes != want.RunBytes || config.RunEvents != want.RunEvents ||
 			config.Connections != want.Connections || config.Listen != want.Listen {
 			t.Errorf("%s: got %+v", text, config)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -49,6 +50,9 @@ func newServe() *cobra.Command {
 			}
 			if cmd.Flags().Changed("operator-ssh") {
 				config.OperatorSSH = &operatorSSH
+			}
+			if config.AwakeAgents > 0 && config.SleepAfter == 0 {
+				return exit.Usage(errors.New("--awake-agents needs --sleep-after, because agents that never sleep make no room"))
 			}
 			each := web.Rate{PerSecond: rate, Burst: int(2 * rate)}
 			config.Limits = web.Limits{Reads: each, Writes: each}

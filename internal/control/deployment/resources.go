@@ -21,11 +21,11 @@ const (
 func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
 
 // typeResources are the resources that each replica of an agent may use, and the number of
-// replicas, by the deployment's type. A type that may go down to zero replicas keeps a replica
-// where nothing would start replicas again; the compute.Target knows where this is so.
+// replicas, by the deployment's type. Only a compute.Sleeper goes down to zero replicas: a
+// person who wants an agent that never sleeps chooses prod.
 var typeResources = map[string]compute.Resources{
-	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
-	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 	prodType:     {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
 	zeroType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},

@@ -33,10 +33,10 @@ func TestResourcesOfAnImage(t *testing.T) {
 
 func TestResourcesOfATypedDeployment(t *testing.T) {
 	t.Parallel()
-	dev, zero := compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1}, compute.Resources{CPU: 1, MemoryMB: 1024, MaxScale: 1}
+	dev := compute.Resources{CPU: 1, MemoryMB: 1024, MaxScale: 1}
 	for kind, want := range map[string]compute.Resources{
 		"": dev, "dev_free": dev, "dev": dev, "prod": {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
-		"dev_zero": zero, "dev_free_zero": zero,
+		"dev_zero": dev, "dev_free_zero": dev,
 	} {
 		for _, source := range []revision.Source{revision.GitHub, revision.InternalSource, revision.InternalDocker} {
 			d := deployment.Deployment{Spec: deployment.Spec{Source: source}}

@@ -20,7 +20,10 @@ type Target struct {
 	rest compute.Target
 }
 
-var _ compute.Target = (*Target)(nil)
+var (
+	_ compute.Target  = (*Target)(nil)
+	_ compute.Sleeper = (*Target)(nil)
+)
 
 // Target returns the target of a store's listeners. rest, which may be nil, runs all releases
 // that are not placed at a listener, so that a caller that knows only the Ref of a release
@@ -155,6 +158,16 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 		return compute.Endpoint{}, nil, fmt.Errorf("token of release %s: %w", ref.Revision, err)
 	}
 	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Private: &t.private}, func() {}, nil
+}
+
+// Serves reports whether the release's listener has reported an endpoint. It wakes no release
+// that is elsewhere.
+func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
+	r, status, err := t.await(ctx, ref)
+	if err == nil && r == nil && status.State == compute.Absent && t.rest != nil {
+		return compute.Serves(ctx, t.rest, ref)
+	}
+	return status.State == compute.Healthy, err
 }
 
 // Remove orders the removal of the release. A release that was not delivered to a listener is

@@ -48,9 +48,7 @@ import (
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
-	computelocal "github.com/slipway-run/slipway/internal/seam/compute/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
-	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -109,6 +107,12 @@ type Config struct {
 	// DrainLimit is how long the runs of a replaced revision may go on; 0 stands for the
 	// target's own limit.
 	DrainLimit time.Duration
+	// SleepAfter is how long nobody must call an agent that runs as a process, so that its process
+	// is ended until the next request; 0 stands for never. Agents of the type prod do not sleep.
+	// AwakeAgents is the number of awake agents above which the agent that was idle for the longest
+	// time sleeps at once; 0 stands for no bound.
+	SleepAfter  time.Duration
+	AwakeAgents int64
 	// PrivateAddresses are the networks in which repositories, images, OAuth providers,
 	// webhooks and the agents of listeners may have addresses although these are not public.
 	PrivateAddresses outbound.Networks
@@ -265,17 +269,10 @@ func (s *Server) assemble() error {
 	try := func(ctx context.Context, name string, start func() error) error {
 		return s.engine.Try(ctx, name, start)
 	}
-	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
-	if s.processes, err = process.New(process.Config{Dir: s.path(agentsDir), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Limits: limits, Alarm: alarm, Try: try}); err != nil {
+	target, err := s.openTargets(key, alarm, try)
+	if err != nil {
 		return err
 	}
-	if err := s.openRegistry(key); err != nil {
-		return err
-	}
-	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm, Try: try, Login: s.login, CheckRegistry: s.checkRegistry}); err != nil {
-		return err
-	}
-	target := computelocal.New(s.processes, s.containers)
 	// The engine calls the functions and the functions' stores call the engine: the functions
 	// are filled in below, before any of them runs.
 	var work *runner.Runner

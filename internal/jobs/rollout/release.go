@@ -88,7 +88,7 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	}
 	release := compute.Release{
 		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Settings: namesOf(settings), Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
-		ReadyLimit: d.ReadyLimit(),
+		ReadyLimit: d.ReadyLimit(), Rested: rev.Revision == d.Active && d.Crashed.IsZero(),
 	}
 	if release.ResourceSpec, err = rev.Effective(); err != nil {
 		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)

@@ -96,6 +96,7 @@ func TestARestartStartsTheActiveReleaseAnew(t *testing.T) {
 	}
 	s.wantRestarted(t, restart.ID, d.Active)
 	s.wantTold(t, d, restart, event.DeploymentRestarted, "")
+	before.Rested = true // it serves by now
 	after, _ := s.target.release(d.Active)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("release (-applied +restarted):\n%s", diff)

@@ -177,7 +177,7 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 				"PLATFORM_FRAMEWORK_GIT_REPO": "https://git.test/team/agent", "PLATFORM_FRAMEWORK_GIT_REF": "main",
 				"PLATFORM_FRAMEWORK_GIT_REF_SHA": "commit-of-main", "FRAMEWORK_GIT_REPO_PATH": "framework.json",
 			},
-			Token: secret.InvokeToken(m.key, d.Active), Resources: compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+			Token: secret.InvokeToken(m.key, d.Active), Resources: compute.Resources{CPU: 1, MemoryMB: 1024, MaxScale: 1},
 		}
 		// Its log hides its secrets, and no word of its settings.
 		hidden := slices.DeleteFunc([]string{want.Token, "value of " + name, key}, func(value string) bool { return value == "" })

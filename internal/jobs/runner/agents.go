@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ type Agents struct {
 	Graph  *graph.Client
 	// ServerURL returns the URL of a deployment's agent server; nil if agents do not reach it.
 	ServerURL func(deployment string) string
-	// Wait is how long a request waits for an agent that is being restarted; default 10 s.
+	// Wait is how long a request waits for an agent that is being restarted; default 10 s. A
+	// request waits for an agent that slept until the agent has started, or cannot start.
 	Wait time.Duration
 }
 
@@ -139,18 +141,27 @@ func (a *Agents) Visit(ctx context.Context, workspace, deployment string, send f
 // servesLimit is how long a starting agent may take when a caller asks whether it serves.
 const servesLimit = time.Second
 
-// Serves reports whether a deployment's active release is available now.
+// Serves reports whether a deployment's active release is available now. A release that sleeps
+// is available, and is not woken.
 func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool, error) {
-	wait := *a
-	wait.Wait = servesLimit
-	_, _, done, err := wait.acquire(ctx, workspace, deployment, "")
-	if err == nil {
-		done()
-	}
+	release, err := a.Deployments.Serving(ctx, workspace, deployment, "")
 	if fault.Is(err, fault.Unavailable) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	target, err := a.Target(ctx)
+	if err != nil {
+		return false, fmt.Errorf("find agents: %w", err)
+	}
+	wait, cancel := context.WithTimeout(ctx, servesLimit)
+	defer cancel()
+	serves, err := compute.Serves(wait, target, release)
+	if err != nil && ctx.Err() == nil && wait.Err() != nil {
+		return false, nil
+	}
+	return serves, err
 }
 
 // UpdateState lets a deployment's agent change a state, and passes the checkpoints that the
@@ -222,17 +233,11 @@ func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread stri
 	if err != nil {
 		return release, endpoint, nil, fmt.Errorf("find agents: %w", err)
 	}
-	limit := a.Wait
-	if limit == 0 {
-		limit = 10 * time.Second
-	}
-	wait, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	endpoint, done, err = target.Acquire(wait, release)
+	endpoint, done, err = compute.AcquireWithin(ctx, target, release, cmp.Or(a.Wait, 10*time.Second))
 	switch {
 	case err == nil:
 		return release, endpoint, done, nil
-	case ctx.Err() != nil || (wait.Err() == nil && !isUnavailable(err)):
+	case ctx.Err() != nil || !isUnavailable(err):
 		return release, endpoint, nil, fmt.Errorf("acquire release: %w", err)
 	case onTrial(ctx, a.Deployments, release, thread):
 		return release, endpoint, nil, errCanary

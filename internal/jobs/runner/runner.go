@@ -311,11 +311,8 @@ func unserved(err error) error {
 // acquire returns the agent of a release. If the agent does not come before the slice's end,
 // it is unavailable: the machine asks for it again, but not endlessly.
 func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
-	wait, cancel := context.WithTimeout(slice, r.AgentWait)
-	defer cancel()
-	endpoint, done, err := r.Target.Acquire(wait, release)
-	var unavailable *compute.UnavailableError
-	if errors.As(err, &unavailable) || (err != nil && ctx.Err() == nil && wait.Err() != nil) {
+	endpoint, done, err := compute.AcquireWithin(slice, r.Target, release, r.AgentWait)
+	if isUnavailable(err) || (err != nil && ctx.Err() == nil && slice.Err() != nil) {
 		return compute.Endpoint{}, nil, &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: err.Error()}
 	}
 	if err != nil {

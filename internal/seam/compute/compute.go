@@ -9,6 +9,7 @@ package compute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ type Release struct {
 	// ReadyLimit is how long the release may take to become healthy, 0 for the target's own
 	// limit.
 	ReadyLimit time.Duration `json:",omitempty"`
+	// Rested says that the release serves already and has not crashed. A Sleeper that lost it
+	// with an earlier server may leave it asleep.
+	Rested bool `json:",omitempty"`
 	// Placement is where the release is to run if the target does not choose the place itself.
 	Placement Placement
 }
@@ -97,8 +101,7 @@ type Resources struct {
 	CPU      float64
 	MemoryMB int
 	// MinScale and MaxScale bound the number of replicas. A MinScale of 0 means one replica,
-	// because nothing would start a release that sleeps. A MaxScale below MinScale means
-	// MinScale.
+	// which a Sleeper may end while nobody calls it. A MaxScale below MinScale means MinScale.
 	MinScale, MaxScale int
 }
 
@@ -187,6 +190,27 @@ type Target interface {
 	Remove(ctx context.Context, ref Ref) error
 }
 
+// AcquireWithin acquires a release that is available within limit. A release that slept may take
+// its own start time in addition. If the limit ends, the error is an *UnavailableError.
+func AcquireWithin(ctx context.Context, target Target, ref Ref, limit time.Duration) (Endpoint, func(), error) {
+	for {
+		wait, cancel := context.WithTimeout(ctx, limit)
+		endpoint, done, err := target.Acquire(wait, ref)
+		late := wait.Err() != nil
+		cancel()
+		unavailable, ok := errors.AsType[*UnavailableError](err)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return endpoint, done, err
+		case ok && unavailable.Status.Reason == ReasonWaking:
+		case !ok && late:
+			return endpoint, nil, &UnavailableError{Ref: ref, Status: Status{State: Progressing, Message: err.Error()}}
+		default:
+			return endpoint, nil, err
+		}
+	}
+}
+
 // Minder is a Target that continues to watch its releases after they have been healthy.
 type Minder interface {
 	// AwaitRelapse returns, in a sentence, why a release that was healthy cannot be relied on:
@@ -215,6 +239,31 @@ type Restarter interface {
 	AwaitRestart(ctx context.Context, ref Ref, restartID string) (Status, error)
 }
 
+// Sleeper is a Target whose releases may sleep while nobody calls them: they stay Healthy
+// without a process, and Acquire wakes them.
+type Sleeper interface {
+	// Serves reports whether Acquire would have an endpoint, if need be after it has woken the
+	// release. Serves wakes no release, and does not keep it awake. While the release is
+	// Progressing, Serves waits until ctx ends.
+	Serves(ctx context.Context, ref Ref) (bool, error)
+}
+
+// Serves reports whether the target has an endpoint of the release. A target that is no Sleeper
+// counts the question as a caller.
+func Serves(ctx context.Context, target Target, ref Ref) (bool, error) {
+	if sleeper, ok := target.(Sleeper); ok {
+		return sleeper.Serves(ctx, ref)
+	}
+	_, done, err := target.Acquire(ctx, ref)
+	if _, unavailable := errors.AsType[*UnavailableError](err); unavailable {
+		return false, nil
+	}
+	if err == nil {
+		done()
+	}
+	return err == nil, err
+}
+
 // Alarm is called by a target for each end of an agent that was healthy, which the target
 // starts again, and for an agent that cannot be started at all. The status says why, and what
 // the agent printed last. The target calls Alarm in parallel to its other work, and Alarm
@@ -232,7 +281,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("revision %s is %s: %s", e.Ref.Revision, e.Status.State, e.Status.Message)
 }
 
-// Reasons of a Failed release.
+// Reasons of a Failed release, and of one that wakes.
 const (
 	// ReasonStartFailed: the agent's process could not be started, or ended at once.
 	ReasonStartFailed = "START_FAILED"
@@ -252,6 +301,9 @@ const (
 	ReasonNoContainerEngine = "NO_CONTAINER_ENGINE"
 	// ReasonNoCapacity: there was no room to run the agent on.
 	ReasonNoCapacity = "NO_CAPACITY"
+	// ReasonWaking: the agent slept, and is starting. It is the reason of a release that is
+	// Progressing for its callers.
+	ReasonWaking = "WAKING"
 	// ReasonInternal: a fault of the platform, which its log explains.
 	ReasonInternal = "INTERNAL_ERROR"
 )

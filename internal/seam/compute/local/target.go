@@ -14,6 +14,7 @@ type MachineTarget interface {
 	compute.Target
 	compute.Minder
 	compute.Restarter
+	compute.Sleeper
 }
 
 // Target implements compute.Target with two others.
@@ -66,6 +67,11 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 // AwaitRelapse returns why a release cannot be relied on.
 func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	return t.of(ref).AwaitRelapse(ctx, ref)
+}
+
+// Serves reports whether the release is healthy. It wakes no release.
+func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
+	return t.of(ref).Serves(ctx, ref)
 }
 
 // Acquire returns where to invoke the release.

@@ -40,6 +40,12 @@ func TestMain(m *testing.M) {
 			<-time.After(time.Hour)
 		}
 		computetest.RunAgent()
+	case "second-fails":
+		if computetest.Mark("started") && !computetest.Mark("failed") {
+			fmt.Println("no model answers", os.Getenv("SECRET"))
+			os.Exit(3)
+		}
+		computetest.RunAgent()
 	case "hog":
 		hog()
 	case "mute":

@@ -43,16 +43,22 @@ func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 	}
 }
 
-// TestARestartOnAFixedPort: the successor waits for the agent that has the port, and callers
-// wait for the successor.
-func TestARestartOnAFixedPort(t *testing.T) {
-	t.Parallel()
+// freePort returns a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	must(t, err)
 	must(t, listener.Close())
-	m, r := newMachine(t), computetest.NewRelease(computetest.Serve, "PORT="+port, "VALUE=old")
+	return port
+}
+
+// TestARestartOnAFixedPort: the successor waits for the agent that has the port, and callers
+// wait for the successor.
+func TestARestartOnAFixedPort(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve, "PORT="+freePort(t), "VALUE=old")
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
 	_, done := m.acquire(t, r)

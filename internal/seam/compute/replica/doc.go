@@ -10,6 +10,9 @@
 // callers for a while, it takes a replica away, when that replica's callers have left. Other
 // goroutines read everything that they need from the state that the release publishes.
 //
+// A release that may go down to no replica sleeps while nobody calls it, and its next caller
+// wakes it.
+//
 // A restart makes a second release of the revision, the successor, which takes the place of
 // the first when it is healthy. The files that both share are erased when the last of them has
 // ended.

@@ -39,15 +39,16 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 }
 
 // noteEnd counts an end of the slot's replica that the release did not ask for, and raises the
-// alarm. Only a slot whose replica was healthy once counts: that one more replica cannot be
-// started says nothing against the healthy replicas.
+// alarm. Only a slot whose replica was healthy once counts, or was started to wake the release:
+// that one more replica cannot be started says nothing against the healthy replicas.
 func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.life == nil || failure == &stopping {
+	if (s.life == nil && !s.wakes) || failure == &stopping {
 		return
 	}
+	r.awoke(failure)
 	r.target.raise(r.spec.Ref, *failure)
 	if r.relapse != "" {
 		return

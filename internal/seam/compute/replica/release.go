@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,11 @@ type release struct {
 	// callers is the number of callers at replicas. waiting is the number of callers that wait
 	// for a healthy replica with room.
 	callers, waiting int
+	// sleeps says that the release may sleep, and asleep that it does. waking says that callers
+	// have woken it at wokenAt, and that it has not been healthy since. idleSince is when its
+	// last caller left, or when it became healthy.
+	sleeps, asleep, waking bool
+	wokenAt, idleSince     time.Time
 	// ends counts how often replicas had to be started again since the release was first
 	// healthy. relapse says why the release cannot be relied on, "" while it can.
 	ends     int
@@ -77,13 +83,16 @@ func (r *release) run() {
 		return
 	}
 	r.prepared(host)
-	first := r.add()
-	running, failure := first.start()
-	if failure != nil {
-		r.fail(*failure)
-		return
+	if !r.target.beginAsleep(r) {
+		r.target.makeRoom()
+		first := r.add()
+		running, failure := first.start()
+		if failure != nil {
+			r.fail(*failure)
+			return
+		}
+		r.supervised.Go(r.guarded(func() { first.supervise(running) }))
 	}
-	r.supervised.Go(r.guarded(func() { first.supervise(running) }))
 	r.scale()
 	r.supervised.Wait()
 	r.publish(stopping)
@@ -125,13 +134,14 @@ func (r *release) prepared(host Prepared) {
 	r.host, r.spec = host, host.Release()
 	size := r.spec.Resources.OrDefaults()
 	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(r.spec)
+	r.sleeps = r.target.limits.SleepAfter > 0 && r.spec.Resources.MinScale == 0
 }
 
 // add makes room for one more replica.
 func (r *release) add() *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &slot{release: r, starting: true}
+	s := &slot{release: r, starting: true, wakes: r.waking}
 	s.ctx, s.stop = context.WithCancel(r.ctx)
 	r.slots = append(r.slots, s)
 	return s
@@ -161,12 +171,11 @@ func (r *release) publish(status compute.Status) {
 }
 
 // set is publish for a caller that holds r.mu. A release with a healthy replica is healthy,
-// whatever the status of another replica.
+// whatever the status of another replica. So is a release that sleeps or wakes.
 func (r *release) set(status compute.Status) {
-	for _, s := range r.slots {
-		if s.url != "" && !s.closing && status.State == compute.Progressing {
-			status = compute.Status{State: compute.Healthy}
-		}
+	serves := func(s *slot) bool { return s.url != "" && !s.closing }
+	if status.State == compute.Progressing && (r.asleep || r.waking || slices.ContainsFunc(r.slots, serves)) {
+		status = compute.Status{State: compute.Healthy}
 	}
 	if r.broken != nil {
 		status = *r.broken
@@ -211,7 +220,8 @@ type visitor struct {
 // enter counts a caller in at the healthy replica that has the fewest callers, in turn if
 // several replicas have equally few. leave is nil if no replica is healthy. For a patient
 // caller, leave is also nil if all replicas have as many callers as they are meant for and one
-// more replica is to come. A caller that gets no leave is in the queue.
+// more replica is to come. A caller that gets no leave is in the queue. A release that sleeps is
+// woken.
 func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +232,12 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 			chosen = s
 		}
 	}
-	if chosen == nil || r.status.State != compute.Healthy {
+	if r.status.State != compute.Healthy {
 		return compute.Endpoint{}, nil, r.status, r.queue(v)
+	}
+	if chosen == nil {
+		r.wake()
+		return compute.Endpoint{}, nil, waking, r.queue(v)
 	}
 	if v.patient && chosen.callers >= r.jobs && r.grows() {
 		return compute.Endpoint{}, nil, crowded, r.queue(v)
@@ -278,6 +292,7 @@ func (r *release) giveUp(v *visitor) {
 	defer r.mu.Unlock()
 	if v.queued {
 		r.unqueue(v)
+		r.idleSince = time.Now()
 		r.tellScaler()
 	}
 }

@@ -34,6 +34,7 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("restart release: revision %q is not an id", spec.Revision)
 	}
+	spec.Rested = false
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.awaitErased(ctx, spec.Revision); err != nil {

@@ -27,9 +27,13 @@ func jobsOf(spec compute.Release) int {
 	return defaultJobs
 }
 
-// scale keeps as many replicas as there is work for, until the release must stop.
+// scale keeps as many replicas as there is work for, until the release must stop. A release
+// that sleeps has none.
 func (r *release) scale() {
 	defer r.supervised.Wait()
+	if r.sleeps {
+		r.supervised.Go(r.guarded(r.nap))
+	}
 	// over runs while there are more replicas than there is work for.
 	over := time.NewTimer(r.target.limits.IdleLimit)
 	defer over.Stop()
@@ -47,7 +51,8 @@ func (r *release) scale() {
 		if idling {
 			idle = over.C
 		}
-		if r.lowest == r.highest {
+		r.target.makeRoom()
+		if r.lowest == r.highest && !r.sleeps {
 			changed = nil // the wanted number of replicas does not change
 		}
 		select {
@@ -70,6 +75,9 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 		if !s.closing {
 			present++
 		}
+	}
+	if r.asleep {
+		return present, 0, r.changed
 	}
 	wanted = (r.callers + r.waiting + r.jobs - 1) / r.jobs
 	return present, min(max(wanted, r.lowest), r.highest), r.changed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -28,6 +29,8 @@ type slot struct {
 	// starting says that the replica has been neither healthy nor found unable to start.
 	starting bool
 	callers  int
+	// wakes says that the replica was started to wake the release.
+	wakes bool
 	// closing lets no more callers in, because the replica is not needed any more.
 	closing bool
 }
@@ -158,17 +161,21 @@ func (s *slot) live(begun *life, url string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.url, s.life, s.starting = url, begun, false
+	r.idleSince = time.Now()
+	r.awoke(nil)
 	r.set(compute.Status{State: compute.Healthy})
 }
 
 // publish publishes that the replica answers nowhere, and the status of the release if it has
-// no other healthy replica.
+// no other healthy replica. The end of a replica that the release has let go is no news.
 func (s *slot) publish(status compute.Status) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.url, s.starting = "", false
-	r.set(status)
+	if slices.Contains(r.slots, s) {
+		r.set(status)
+	}
 }
 
 // follow returns why a healthy replica has ended: by itself, because it did not answer any
@@ -229,5 +236,6 @@ func (s *slot) leave() {
 	defer r.mu.Unlock()
 	s.callers--
 	r.callers--
+	r.idleSince = time.Now()
 	r.announce()
 }

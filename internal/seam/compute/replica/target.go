@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Limits are the time limits of a Target. A limit that is zero gets the default named at it.
+// Limits are the limits of a Target. A limit that is zero gets the default named at it.
 type Limits struct {
 	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says
 	// otherwise (300 s).
@@ -40,6 +40,12 @@ type Limits struct {
 	// IdleLimit is how long there must have been work for fewer replicas before a replica is
 	// taken away (5 min).
 	IdleLimit time.Duration
+	// SleepAfter is how long nobody must call a release that may go down to no replica, so that
+	// it sleeps (never).
+	SleepAfter time.Duration
+	// Awake is the number of releases above which a release sleeps as soon as nobody calls it
+	// (no bound). Without SleepAfter it does nothing.
+	Awake int
 }
 
 // OrDefaults returns the limits with the defaults in the place of zeros.
@@ -71,6 +77,9 @@ type Target struct {
 	// supervised counts the goroutines of releases, also of releases that are being removed.
 	supervised sync.WaitGroup
 
+	// room serializes the decisions about which release sleeps. It is locked before mu.
+	room sync.Mutex
+
 	mu       sync.Mutex
 	closed   bool
 	releases map[string]*release // by revision
@@ -87,6 +96,7 @@ var (
 	_ compute.Target    = (*Target)(nil)
 	_ compute.Minder    = (*Target)(nil)
 	_ compute.Restarter = (*Target)(nil)
+	_ compute.Sleeper   = (*Target)(nil)
 )
 
 // Try does a piece of work, or returns workflow.ErrServerDied; see workflow.Trials.
@@ -119,8 +129,11 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	if t.closed {
 		return fmt.Errorf("apply release %s: the server is shutting down", spec.Revision)
 	}
-	if r := t.releases[spec.Revision]; r != nil && r.report().State != compute.Failed {
-		return nil
+	if r := t.releases[spec.Revision]; r != nil {
+		if r.report().State != compute.Failed {
+			return nil
+		}
+		spec.Rested = false
 	}
 	r := newRelease(t, spec)
 	t.releases[spec.Revision] = r
@@ -164,6 +177,12 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 			return status, nil
 		}
 	}
+}
+
+// Serves reports whether the release is healthy. It wakes no release.
+func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
+	status, err := t.Await(ctx, ref)
+	return status.State == compute.Healthy, err
 }
 
 // Acquire returns where the release answers and counts the caller in until it calls done.
