@@ -97,7 +97,7 @@ test-attack: ## run the tests that attack the server, as this user and, if that 
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
-	go test -tags sdk -run 'SDK|Script' ./internal/test/e2e
+	go test -tags sdk -run 'SDK|Script|Starter' ./internal/test/e2e
 
 test-cli: ## deploy with the public service's own command line client; needs Python 3
 	sh internal/test/e2e/testdata/cli/setup.sh
