@@ -221,14 +221,14 @@ rehearse: build functions ## create, use, update and delete the stack on LocalSt
 SBOM := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
 RELEASED := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 
-# The image is made where a Docker engine answers.
+# The SBOM lists what is linked, which is the same on all platforms. The image is made where a Docker engine answers.
 release: ## write static binaries for Linux and macOS, checksums, an SBOM and what installs them into build/release
 	rm -rf build/release; mkdir -p build/release
 	@for platform in $(RELEASED); do \
 		echo "slipway-$$platform"; \
 		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build -trimpath -ldflags '-s -w $(STAMP)' -o build/release/slipway-$$platform ./internal/cmd/slipway; \
 	done
-	$(SBOM) app -json -licenses -main internal/cmd/slipway -output build/release/slipway.cdx.json .
+	$(SBOM) bin -json -licenses -version $(VERSION) -output build/release/slipway.cdx.json build/release/slipway-$(firstword $(RELEASED))
 	cp LICENSE infra/CHANGELOG.md infra/release/* /etc/ssl/certs/ca-certificates.crt build/release/
 	cd build/release && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
 	@if docker info >/dev/null 2>&1; then \
