@@ -25,7 +25,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
-ROOT = Path(__file__).parent.parent.parent
+import account
+from api import ROOT, Api, Failed, await_answer, check_callers, clear, make_key, prove
+
 BUCKET, STACK = "bucket", "slipway"  # the bucket is that of infra/sam/transform.py
 # The functions that are called. The other functions get an empty program: LocalStack takes most of a stack's time for copies of programs.
 CALLED = {"authorizer", "deployments", "rollout"}
@@ -48,10 +50,6 @@ LACKS = {
     "AWS::WAFv2::WebACLAssociation": "no firewall",
 }
 # Besides, it streams no answers of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
-
-
-class Failed(Exception):
-    """A stack did not become what it was to become."""
 
 
 class Clients:
@@ -196,60 +194,23 @@ class Rehearsal:
         return {f["Environment"]["Variables"].get("SLIPWAY_VERSION") for page in pages for f in page["Functions"]}
 
 
-class Api:
-    """The stack's API, called with a key that `slipway` has made in the stack's table."""
-
-    def __init__(self, clients, outputs):
-        api = outputs["ApiUrl"].removeprefix("https://").split(".")[0]
-        self.url = f"http://{clients.address}/_aws/execute-api/{api}/v"
-        self.records = ["--table", outputs["TableName"], "--kms-key", outputs["KeyArn"]]
-        self.environment = clients.environment
-        workspace = self._slipway("workspaces", "create", "rehearsal")
-        self.key = self._slipway("keys", "create", "--workspace", workspace)
-
-    def _slipway(self, *arguments):
-        done = subprocess.run(
-            [ROOT / "bin" / "slipway", *arguments, *self.records], env=self.environment, capture_output=True, encoding="utf-8", check=False)
-        if done.returncode:
-            raise Failed(f"slipway {arguments[0]}: {done.stderr}")
-        return done.stdout.strip()
-
-    def call(self, want, method, path, body=None, key=None):
-        """Returns the answer to a request, and raises Failed if it has not the wanted status."""
-        headers = {"X-Api-Key": self.key if key is None else key, "Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode(), headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                status, content = answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            status, content = error.code, error.read()
-        if status != want:
-            raise Failed(f"{method} {path} was answered {status} {content!r}, want {want}")
-        return json.loads(content) if content else None
+def gateway(clients, outputs):
+    """Returns the API of the stack with these outputs, at its address in LocalStack."""
+    api = outputs["ApiUrl"].removeprefix("https://").split(".")[0]
+    return Api(f"http://{clients.address}/_aws/execute-api/{api}/v", make_key(outputs, clients.environment))
 
 
 def use(api):
     """Makes a deployment, follows its rollout to where a stack without a network for agents ends it, and deletes the deployment."""
-    api.call(200, "GET", "/ok")
-    api.call(401, "GET", "/v2/deployments", key="")
-    api.call(401, "GET", "/v2/deployments", key="slw_unknown")
+    check_callers(api)
     made = api.call(201, "POST", "/v2/deployments", {
         "name": "rehearsal", "source": "external_docker", "source_config": {}, "source_revision_config": {"image_uri": "registry.example/agent:1"}, "secrets": []})
     revision = f"/v2/deployments/{made['id']}/revisions/{made['latest_revision_id']}"
-    await_answer(lambda: api.call(200, "GET", revision), lambda r: r["status"] == "DEPLOY_FAILED" and "VpcId" in r["status_message"])
+    await_answer(lambda: api.call(200, "GET", revision), lambda r: r["status"] == "DEPLOY_FAILED" and "VpcId" in r["status_message"], PATIENCE)
     listed = api.call(200, "GET", "/v2/deployments")["resources"]
     if [d["id"] for d in listed] != [made["id"]]:
         raise Failed(f"the list of deployments is {listed}")
-    api.call(204, "DELETE", f"/v2/deployments/{made['id']}")
-    await_answer(lambda: api.call(200, "GET", "/v2/deployments")["resources"], lambda deployments: not deployments)
-
-
-def await_answer(ask, is_wanted):
-    deadline = time.monotonic() + PATIENCE
-    while not is_wanted(answer := ask()):
-        if time.monotonic() > deadline:
-            raise Failed(f"the last answer was {answer}")
-        time.sleep(1)
+    clear(api, PATIENCE)
 
 
 def without(template):
@@ -301,6 +262,36 @@ def rehearse_network(clients, template):
     network.delete()
 
 
+def rehearse_account(clients):
+    """Runs the parts of account.py that need no account: its proof on a server of this machine, and the deletion of what a stack leaves."""
+    with tempfile.TemporaryDirectory() as home:
+        process = subprocess.Popen([ROOT / "bin" / "slipway", "serve", "--listen", "127.0.0.1:0", "--data", home], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            credentials = Path(home) / "credentials.json"
+            await_answer(credentials.exists, bool, PATIENCE)
+            made = json.loads(credentials.read_text(encoding="utf-8"))
+            server = Api(made["base_url"], made["api_key"])
+            prove(server, lambda _: None)
+            clear(server, PATIENCE)
+        finally:
+            process.terminate()
+            process.wait()
+    s3, functions, tables, keys = (clients(service) for service in ("s3", "lambda", "dynamodb", "kms"))
+    s3.create_bucket(Bucket="left")
+    s3.put_object(Bucket="left", Key="sources/a", Body=b"a")
+    tables.create_table(
+        TableName="left", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+    layers = [functions.publish_layer_version(LayerName="left", Content={"ZipFile": archive("layer")})["LayerVersionArn"] for _ in range(2)]
+    key = keys.create_key()["KeyMetadata"]["KeyId"]
+    account.erase(clients, [("AWS::S3::Bucket", "left"), ("AWS::DynamoDB::Table", "left"), ("AWS::Lambda::LayerVersion", layers[1]), ("AWS::KMS::Key", key)])
+    left = {
+        "buckets": [b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"] == "left"], "tables": tables.list_tables()["TableNames"],
+        "layers": functions.list_layer_versions(LayerName="left")["LayerVersions"]}
+    if any(left.values()) or keys.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] != "PendingDeletion":
+        raise Failed(f"these are left: {left}")
+
+
 def rehearse(template, network, tell):
     """Creates, uses, updates and deletes the stack, and raises Failed if something is not as it should be."""
     with localstack() as clients:
@@ -308,6 +299,8 @@ def rehearse(template, network, tell):
         upload(clients("s3"), template)
         rehearse_network(clients, network)
         tell("a network was made and deleted")
+        rehearse_account(clients)
+        tell("an agent was deployed here, and leavings were deleted")
         try:
             Rehearsal(clients, planted(template), STACK + "-planted").create()
         except (Failed, ClientError) as error:
@@ -322,7 +315,7 @@ def rehearse(template, network, tell):
             tell(f"the stack is there in its {version} version")
             if stack.versions() != {version}:
                 raise Failed(f"functions are of the versions {stack.versions()}, want {version}")
-            api = api or Api(clients, stack.outputs())  # keys outlive updates
+            api = api or gateway(clients, stack.outputs())  # keys outlive updates
             use(api)
             tell("a deployment was made, rolled out and deleted")
         stack.delete()
