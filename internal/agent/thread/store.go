@@ -191,9 +191,16 @@ func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
 }
 
+// eraseMargin is the time before the deadline of its caller after which Erase begins no other
+// thread: a thread with many long runs takes seconds.
+const eraseMargin = 15 * time.Second
+
 // Erase removes up to a page of a deployment's threads with everything in their partitions, and
-// reports whether more are left.
+// reports whether more may be left. A page ends early when the time of the caller runs out, but
+// never before its first thread.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
+	deadline, limited := ctx.Deadline()
+	begun := false
 	for _, query := range keys.ThreadLists(workspace, deployment) {
 		query.Limit = 20
 		page, err := s.table.Query(ctx, query)
@@ -201,6 +208,10 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 			return false, fmt.Errorf("list threads: %w", err)
 		}
 		for _, item := range page.Items {
+			if begun && limited && time.Until(deadline) < eraseMargin {
+				return true, nil
+			}
+			begun = true
 			parts, err := keys.ParseThread(item.Key)
 			if err != nil {
 				return false, err

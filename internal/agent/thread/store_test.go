@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -221,6 +222,33 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 	}
 	if _, err := s.Get(t.Context(), other); err != nil {
 		t.Errorf("the other deployment's thread: %v", err)
+	}
+}
+
+// TestErasePagesKnowTheTime: a caller with little time left gets one thread erased with each
+// call, so it makes progress and is not cut off.
+func TestErasePagesKnowTheTime(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	refs := []thread.Ref{newRef(), newRef(), newRef()}
+	for _, ref := range refs {
+		if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for erased := range refs {
+		short, cancel := context.WithTimeout(t.Context(), 14*time.Second)
+		more, err := s.Erase(short, "w", "d")
+		cancel()
+		left := 0
+		for _, ref := range refs {
+			if _, err := s.Get(t.Context(), ref); err == nil {
+				left++
+			}
+		}
+		if want := len(refs) - erased - 1; err != nil || left != want || more != (want > 0) {
+			t.Errorf("after %d calls %d threads are left, more: %t (%v)", erased+1, left, more, err)
+		}
 	}
 }
 
