@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -149,7 +151,8 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Slipway-Holds", "values")
 	w.Header().Set("Cache-Control", "no-store")
-	emit := events(w)
+	emit, stop := events(w, silence)
+	defer stop()
 	err := protect(func() error { return run(r.Context(), in, emit) })
 	if err == nil || r.Context().Err() != nil {
 		return
@@ -160,20 +163,61 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 	}
 }
 
+// silence is how long nothing is said before a comment is sent: load balancers cut a connection
+// without traffic, some of them after 60 s.
+const silence = 15 * time.Second
+
 // events returns an emitter that sends each event at once, so that a token is on its way when the
-// model has it.
-func events(w http.ResponseWriter) emitter {
-	flush := http.NewResponseController(w).Flush
-	return func(event string, data any) error {
-		encoded, err := json.Marshal(data)
-		if err != nil {
-			return fmt.Errorf("encode event %s: %w", event, err)
-		}
-		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, encoded); err != nil {
-			return err
-		}
-		return flush()
+// model has it. A silence is filled with comments until stop is called.
+func events(w http.ResponseWriter, silence time.Duration) (emit emitter, stop func()) {
+	s := &stream{out: w, flush: http.NewResponseController(w).Flush, silence: silence}
+	s.mu.Lock() // the timer may go off before it is noted
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(silence, s.beat)
+	return s.emit, s.stop
+}
+
+// stream writes events and comments. It belongs to one invocation.
+type stream struct {
+	mu    sync.Mutex
+	out   http.ResponseWriter
+	flush func() error
+	// timer goes off after a silence.
+	timer   *time.Timer
+	silence time.Duration
+	ended   bool
+}
+
+func (s *stream) emit(event string, data any) error {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", event, err)
 	}
+	return s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", event, encoded))
+}
+
+// beat sends a comment. If the caller has gone, the next event tells the graph.
+func (s *stream) beat() { _ = s.write(": heartbeat\n\n") }
+
+func (s *stream) write(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	if _, err := io.WriteString(s.out, text); err != nil {
+		return err
+	}
+	s.timer.Reset(s.silence)
+	return s.flush()
+}
+
+// stop ends the comments; none is being written when it returns.
+func (s *stream) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.timer.Stop()
 }
 
 // protect turns a panic of the graph into an error, so that one run cannot end the others.
