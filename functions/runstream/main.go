@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
@@ -14,6 +15,11 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
 )
+
+// resumable is how long a stream lasts before its client has to take it up again. The framework's
+// clients give up after six ends without an event between them, so an agent may be silent for six
+// times as long.
+const resumable = 5 * time.Minute
 
 func main() { lambdahost.Start(open) }
 
@@ -31,5 +37,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
 		Webhooks: s.Webhooks(),
 	}))
-	return lambdahost.Streaming(mux, log), err
+	return lambdahost.Streaming(mux, log, resumable), err
 }

@@ -1011,7 +1011,7 @@ type RunCreate struct {
 	// OnCompletion The action on the thread at the end of a run that has a thread of its own. The default is `delete`.
 	OnCompletion *OnCompletion `json:"on_completion,omitempty"`
 
-	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`.
+	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`. Functions of AWS are not told of lost connections, so in a stack runs always continue.
 	OnDisconnect *OnDisconnect `json:"on_disconnect,omitempty"`
 
 	// StreamMode The events to keep and stream. The default is `values`.
@@ -1509,7 +1509,7 @@ type TakeUpStatelessRunParams struct {
 	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
-	// CancelOnDisconnect Cancel the run when this connection is lost.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
 	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.
@@ -1577,7 +1577,7 @@ type CancelRunParams struct {
 
 // JoinRunParams defines parameters for JoinRun.
 type JoinRunParams struct {
-	// CancelOnDisconnect Cancel the run when this connection is lost.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 }
 
@@ -1586,7 +1586,7 @@ type StreamRunParams struct {
 	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
-	// CancelOnDisconnect Cancel the run when this connection is lost.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
 	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.

@@ -21,9 +21,12 @@ import (
 // functions are Lambda functions that this test program can be. They run under the real client of
 // the Runtime API.
 var functions = map[string]func(*slog.Logger) lambdahost.Function{
-	"streaming": func(log *slog.Logger) lambdahost.Function { return lambdahost.Streaming(routes(log), log) },
-	"buffered":  func(log *slog.Logger) lambdahost.Function { return lambdahost.Buffered(routes(log), log) },
-	"task":      func(log *slog.Logger) lambdahost.Function { return lambdahost.Task(task, log) },
+	"streaming": func(log *slog.Logger) lambdahost.Function { return lambdahost.Streaming(routes(log), log, time.Hour) },
+	"briefly": func(log *slog.Logger) lambdahost.Function {
+		return lambdahost.Streaming(routes(log), log, time.Millisecond)
+	},
+	"buffered": func(log *slog.Logger) lambdahost.Function { return lambdahost.Buffered(routes(log), log) },
+	"task":     func(log *slog.Logger) lambdahost.Function { return lambdahost.Task(task, log) },
 	"schedule": func(log *slog.Logger) lambdahost.Function {
 		return lambdahost.Schedule(func(context.Context) error { return errors.New("secret-cause") }, map[string]func(context.Context, json.RawMessage) error{
 			"Something Happened": func(_ context.Context, detail json.RawMessage) error {
@@ -49,12 +52,17 @@ func routes(log *slog.Logger) http.Handler {
 		fmt.Fprint(w, "half")
 		panic("secret-panic")
 	}))
-	mux.Handle("GET /stream", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	stream := func(w http.ResponseWriter, r *http.Request) {
 		stream := web.NewStream(w)
 		if err := stream.Send(web.Event{Name: "first", ID: "1", Data: []byte(`{}`)}); err != nil {
 			mux.Error(w, r, err)
 		}
 		mux.Error(w, r, untilEnd(r.Context(), log))
+	}
+	mux.Handle("GET /stream", http.HandlerFunc(stream))
+	mux.Handle("GET /stream-again", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/stream-again")
+		stream(w, r)
 	}))
 	for path, interval := range map[string]time.Duration{"/await": 50 * time.Millisecond, "/await-silently": time.Hour} {
 		mux.Handle("GET "+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

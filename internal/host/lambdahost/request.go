@@ -43,6 +43,9 @@ func escapedPath(path string) string {
 	return (&url.URL{Path: decoded, RawPath: path}).EscapedPath()
 }
 
+// errComeBack ends a request whose time is over.
+var errComeBack = fault.New(fault.Unavailable, "This takes longer than one request may last. Try again.")
+
 // withinDeadline returns a context that is cancelled a margin before the invocation's deadline,
 // with a cause that tells the client to come back. It is cancelled in the way that a stopping
 // server cancels its requests, and does not time out, so that handlers and package web have
@@ -54,9 +57,7 @@ func withinDeadline(ctx context.Context, margin time.Duration) (context.Context,
 		return ctx, cancel
 	}
 	left := time.Until(deadline)
-	timer := time.AfterFunc(left-min(margin, left/10), func() {
-		cancel(fault.New(fault.Unavailable, "This takes longer than one request may last. Try again."))
-	})
+	timer := time.AfterFunc(left-min(margin, left/10), func() { cancel(errComeBack) })
 	context.AfterFunc(ctx, func() { timer.Stop() })
 	return ctx, cancel
 }

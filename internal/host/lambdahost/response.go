@@ -3,6 +3,7 @@ package lambdahost
 import (
 	"io"
 	"net/http"
+	"strings"
 )
 
 // response is an http.ResponseWriter that behaves like net/http's: the first write commits
@@ -32,6 +33,12 @@ func (w *response) WriteHeader(status int) {
 	}
 	w.status, w.sent = status, w.header.Clone()
 	w.begun()
+}
+
+// canBeTakenUp reports whether the committed response is an event stream that says where it goes
+// on.
+func (w *response) canBeTakenUp() bool {
+	return w.sent.Get("Location") != "" && strings.HasPrefix(w.sent.Get("Content-Type"), "text/event-stream")
 }
 
 func (w *response) Write(data []byte) (int, error) {

@@ -21,7 +21,11 @@ type StreamingFunc func(context.Context, events.APIGatewayProxyRequest) (*events
 
 // Streaming returns the function that lets the handler answer as long as its invocation lasts.
 // Each write of the handler is on its way to the client when it returns.
-func Streaming(handler http.Handler, log *slog.Logger) StreamingFunc {
+//
+// A function is not told that a client has gone. So an event stream that its client can take up
+// again (it has a Location) ends after resumable, like a stream whose invocation ends: a client
+// that is there comes back, and a lost client occupies the function no longer than that.
+func Streaming(handler http.Handler, log *slog.Logger, resumable time.Duration) StreamingFunc {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 		within, cancel := withinDeadline(ctx, streamingMargin)
 		r, err := newRequest(within, &event)
@@ -41,6 +45,10 @@ func Streaming(handler http.Handler, log *slog.Logger) StreamingFunc {
 			in.CloseWithError(serve(handler, w, r, log)) // it always returns nil
 		}()
 		<-begun
+		if w.canBeTakenUp() {
+			early := time.AfterFunc(resumable, func() { cancel(errComeBack) })
+			context.AfterFunc(within, func() { early.Stop() })
+		}
 		end := func() {
 			cancel(nil)
 			select {

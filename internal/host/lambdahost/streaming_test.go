@@ -103,6 +103,27 @@ func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
 	}
 }
 
+// TestAStreamThatCanBeTakenUpEndsEarly has an invocation of a minute and a stream that may last a
+// millisecond. Other streams and waits last as long as their invocation.
+func TestAStreamThatCanBeTakenUpEndsEarly(t *testing.T) {
+	t.Parallel()
+	api := self(t, "briefly")
+	answer := api.invoke(at("/stream-again"), time.Hour) // the test would not wait for its end
+	if _, body, _ := strings.Cut(answer.rest(t), eightNULs); body != "event: first\ndata: {}\nid: 1\n\n" {
+		t.Errorf("got %q", body)
+	}
+	if kind, _ := answer.failure(t); kind != "ResponseCutShort" {
+		t.Errorf("ended with the error %q", kind)
+	}
+	for _, path := range []string{"/stream", "/await"} {
+		began := time.Now()
+		api.invoke(at(path), 2*time.Second).rest(t)
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("%s: ended after %v of 2s", path, took)
+		}
+	}
+}
+
 // TestAWaitThatHasNotBegunIsUnavailable has a wait whose time is over before any byte was sent.
 func TestAWaitThatHasNotBegunIsUnavailable(t *testing.T) {
 	t.Parallel()
@@ -141,7 +162,7 @@ func TestAStreamIsClosedByItsReader(t *testing.T) {
 		}
 		<-r.Context().Done()
 	})
-	answer, err := lambdahost.Streaming(handler, log)(invocation(t, time.Minute), event(t, ""))
+	answer, err := lambdahost.Streaming(handler, log, time.Hour)(invocation(t, time.Minute), event(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
