@@ -199,7 +199,7 @@ generate: ## write the generated code
 	go generate ./...
 
 # Files are compared with themselves, not with the last commit, so that this holds before a commit too.
-verify: ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that the deploying role may deploy it; needs Python 3 and Node
+verify: ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that roles allow what is asked of AWS; needs Python 3 and Node
 	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
@@ -207,7 +207,7 @@ verify: ## check that the generated code and go.mod are current, that the stack 
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
 	.tools/sam/bin/python infra/sam/check.py template.yaml
-	sh infra/sam/deployer.sh
+	sh infra/sam/permissions.sh
 
 rehearse: build functions ## create, use, update and delete the stack on LocalStack, an emulation of AWS that is not ours; needs Python 3, Node, Java 17 and Maven
 	sh infra/sam/setup.sh

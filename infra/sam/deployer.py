@@ -1,5 +1,5 @@
 """Compares deployer.yaml with what CloudFormation asks of AWS in the name of whoever deploys the translated template, and prints the calls and the
-policies for the simulator of IAM (internal/test/emulator/iam/deployer.mjs). Nothing is sent anywhere.
+policies for the simulator of IAM (internal/test/emulator/iam/asked.mjs). Nothing is sent anywhere.
 
 Usage: deployer.py template.yaml infra/deployer.yaml
 """

@@ -11,8 +11,14 @@ import quotas
 from transform import PARAMETERS, transform
 
 STACK, REGION, ACCOUNT = PARAMETERS["AWS::StackName"], PARAMETERS["AWS::Region"], PARAMETERS["AWS::AccountId"]
-# The ARNs that slipway-local has for resources whose ARNs stand in policies, by the type of the resource.
-ARNS = {"AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}", "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/"}
+# The ARNs of resources whose ARNs stand in policies, by the type of the resource: table and key as slipway-local has them, the others with the
+# name that a reference to them has.
+ARNS = {
+    "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}", "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/Key",
+    "AWS::CodeBuild::Project": f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/NAME", "AWS::ECR::Repository": f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/NAME",
+    "AWS::ECS::Cluster": f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/NAME", "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/NAME",
+    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:NAME:*", "AWS::S3::Bucket": "arn:aws:s3:::NAME",
+}
 
 
 def names_of(translated, parameters):
@@ -20,11 +26,13 @@ def names_of(translated, parameters):
     resources = translated["Resources"]
     defaults = {name: p.get("Default", "") for name, p in translated["Parameters"].items()}
 
-    def arn(logical):
-        start = ARNS.get(resources[logical]["Type"], f"arn:aws:other:{REGION}:{ACCOUNT}:")
-        return start + logical if start[-1] in ":/" else start
+    def name(logical):
+        return f"{STACK}-{logical}"
 
-    return {**defaults, **PARAMETERS, "AWS::URLSuffix": "amazonaws.com", **parameters, "of": lambda logical: f"{STACK}-{logical}", "arn": arn}
+    def arn(logical):
+        return ARNS.get(resources[logical]["Type"], f"arn:aws:other:{REGION}:{ACCOUNT}:NAME").replace("NAME", name(logical))
+
+    return {**defaults, **PARAMETERS, "AWS::URLSuffix": "amazonaws.com", **parameters, "of": name, "arn": arn}
 
 
 def holds(condition, translated, names):

@@ -1,6 +1,6 @@
-// Tells which calls of a deployment the deploying role does not allow, and which calls it allows that it must not.
+// Tells which calls roles do not allow although they need them, and which calls they allow that they must not.
 //
-// Usage: node deployer.mjs FILE; the file is what infra/sam/deployer.py prints.
+// Usage: node asked.mjs FILE; the file is what infra/sam/deployer.py or infra/sam/elsewhere.py prints.
 import { readFileSync } from 'node:fs'
 
 import { refusals } from './check.mjs'
@@ -10,9 +10,9 @@ const distinct = [...new Set(calls.map((call) => JSON.stringify(call)))].map((li
 const found = await refusals(policies, distinct)
 for (const call of forbidden) {
   const [refusal] = await refusals(policies, [call])
-  if (!refusal) found.push(`the deploying role may ${call.action} with ${call.resource}`)
+  if (!refusal) found.push(`${call.function} may ${call.action} with ${call.resource}`)
   else if (!refusal.endsWith('Denied')) found.push(refusal) // it is no call
 }
 for (const sentence of found) console.error(sentence)
-console.log(`deploying role: ${distinct.length} different calls are allowed, ${forbidden.length} are not`)
+console.log(`permissions: ${distinct.length} different calls are needed, ${forbidden.length} must not be possible`)
 process.exitCode = found.length > 0 || distinct.length === 0 ? 1 : 0

@@ -1,0 +1,107 @@
+"""Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR, S3, logs and what releases need), about the
+resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list.
+
+Usage: elsewhere.py template.yaml
+"""
+
+import json
+import sys
+
+import policies
+from transform import transform
+
+REGION, ACCOUNT, STACK = policies.REGION, policies.ACCOUNT, policies.STACK
+LISTENER = f"arn:aws:elasticloadbalancing:{REGION}:{ACCOUNT}:listener/app/agents/1/2"
+PARAMETERS = {"VpcId": "vpc", "Subnets": "a", "SecurityGroups": "a", "FunctionSubnets": "b", "FunctionSecurityGroups": "b", "AlbListenerArn": LISTENER, "AlbUrl": "http://alb"}
+SERVICES = {"application-autoscaling", "cloudwatch", "codebuild", "ecr", "ecs", "elasticloadbalancing", "iam", "logs", "s3", "sts"}
+# The simulator's data have two forms of the ARNs of these actions in one text, which no ARN matches.
+UNKNOWN = {"elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"}
+IN_REGION = {"aws:RequestedRegion": REGION}
+REVISION = "0197a000-0000-7000-8000-000000000001"
+
+
+def arn(service, rest, region=REGION):
+    return f"arn:aws:{service}:{region}:{ACCOUNT}:{rest}"
+
+
+def ours(name):
+    """Returns the name that a resource of the template has in what policies.py prints."""
+    return f"{STACK}-{name}"
+
+
+CLUSTER = arn("ecs", f"cluster/{ours('Cluster')}")
+SERVICE = arn("ecs", f"service/{ours('Cluster')}/{STACK}-{REVISION}")
+GROUP = arn("elasticloadbalancing", f"targetgroup/{STACK}-abcdefghij/0123456789abcdef")
+RULE = LISTENER.replace(":listener/", ":listener-rule/") + "/3"
+IMAGES, PUSHED = arn("ecr", f"repository/{ours('Repository')}"), arn("ecr", f"repository/{ours('Repository')}/w/d")
+SOURCE = f"arn:aws:s3:::{ours('Uploads')}/sources/w/d/1"
+SCALED = {"application-autoscaling:service-namespace": "ecs"}
+TARGET = arn("application-autoscaling", "scalable-target/0123456789abcdef")
+ALARM = arn("cloudwatch", f"alarm:TargetTracking-service/{ours('Cluster')}/{STACK}-{REVISION}-AlarmHigh-1")
+LINE = {"ecs:cluster": CLUSTER}
+GROUPS = {name: arn("logs", f"log-group:{ours(name)}:log-stream:w/d/r/listener") for name in ("AgentLogGroup", "BuildLogGroup")}
+ECS_ROLE, SCALING_ROLE = "ecs.amazonaws.com", "ecs.application-autoscaling.amazonaws.com"
+
+READS = [
+    ("codebuild:BatchGetBuilds codebuild:StopBuild", arn("codebuild", f"project/{ours('BuildProject')}"), {}),
+    ("ecr:BatchDeleteImage", IMAGES, {}),
+    ("ecr:BatchDeleteImage ecr:DescribeImages ecr:DeleteRepository", PUSHED, {}),
+    ("s3:DeleteObject", SOURCE, {}),
+    ("s3:ListBucket", f"arn:aws:s3:::{ours('Uploads')}", {}),
+    ("ecs:DescribeServices ecs:DeleteService ecs:DescribeExpressGatewayService ecs:DeleteExpressGatewayService ecs:ListServiceDeployments", SERVICE, {}),
+    ("ecs:DeleteTaskDefinitions", arn("ecs", f"task-definition/{STACK}-{REVISION}:1"), {}),
+    ("ecs:DeregisterTaskDefinition ecs:ListTaskDefinitions", "*", IN_REGION),
+    ("ecs:DescribeTasks", arn("ecs", f"task/{ours('Cluster')}/0123456789abcdef"), LINE),
+    ("ecs:ListTasks", "*", LINE),
+    ("elasticloadbalancing:DeleteTargetGroup", GROUP, {}),
+    ("elasticloadbalancing:DeleteRule", RULE, {}),
+    ("elasticloadbalancing:DescribeRules elasticloadbalancing:DescribeTags elasticloadbalancing:DescribeTargetGroups elasticloadbalancing:DescribeTargetHealth", "*", IN_REGION),
+    ("application-autoscaling:DeregisterScalableTarget", TARGET, SCALED),
+    ("cloudwatch:DeleteAlarms", ALARM, {}),
+]
+WRITES = [
+    ("codebuild:StartBuild", arn("codebuild", f"project/{ours('BuildProject')}"), {}),
+    ("ecs:RegisterTaskDefinition ecs:TagResource", arn("ecs", f"task-definition/{STACK}-{REVISION}:1"), {}),
+    ("ecs:CreateService ecs:UpdateService ecs:CreateExpressGatewayService ecs:UpdateExpressGatewayService ecs:TagResource", SERVICE, LINE),
+    ("ecs:DescribeTaskDefinition", "*", IN_REGION),
+    ("elasticloadbalancing:CreateTargetGroup elasticloadbalancing:ModifyTargetGroupAttributes", GROUP, {}),
+    ("elasticloadbalancing:CreateRule", LISTENER, {}),
+    ("application-autoscaling:RegisterScalableTarget application-autoscaling:PutScalingPolicy", TARGET, SCALED),
+    ("cloudwatch:DescribeAlarms cloudwatch:PutMetricAlarm", ALARM, {}),
+    ("iam:CreateServiceLinkedRole", arn("iam", f"role/aws-service-role/{ECS_ROLE}/AWSServiceRoleForECS", ""), {"iam:AWSServiceName": ECS_ROLE}),
+    ("iam:CreateServiceLinkedRole", arn("iam", f"role/aws-service-role/{SCALING_ROLE}/AWSServiceRoleForApplicationAutoScaling_ECSService", ""), {"iam:AWSServiceName": SCALING_ROLE}),
+    *(("iam:PassRole", arn("iam", f"role/{ours(role)}", ""), {"iam:PassedToService": "ecs-tasks.amazonaws.com"}) for role in ("AgentExecutionRole", "AgentTaskRole")),
+]
+FOLLOWS = [("logs:FilterLogEvents", group, {}) for group in GROUPS.values()]
+EXPRESS = [("ecs:DescribeExpressGatewayService", SERVICE, {})]
+CALLS = {
+    "Deployments": FOLLOWS + [
+        ("s3:PutObject", SOURCE, {}), ("ecr:CreateRepository ecr:DescribeRepositories", PUSHED, {}), ("sts:AssumeRole", arn("iam", f"role/{ours('PushRole')}", ""), {})],
+    "Listeners": [("logs:CreateLogStream logs:PutLogEvents", GROUPS["AgentLogGroup"], {})],
+    "Runstream": FOLLOWS, "Threads": EXPRESS, "Assistants": EXPRESS, "Runner": EXPRESS, "Rollout": READS + WRITES, "Reconcile": READS,
+}
+
+
+def unlisted(roles):
+    """Returns a sentence for each action of these services that a role allows and that is not in the list."""
+    for function, role in roles.items():
+        listed = {action for actions, _, _ in CALLS.get(function, []) for action in actions.split()}
+        allowed = {action for document in role["policies"] for statement in document["Statement"] for action in statement["Action"]}
+        yield from (f"{function}: say in CALLS what {action} is called for" for action in sorted(allowed - listed - UNKNOWN) if action.split(":")[0] in SERVICES)
+
+
+def main(path):
+    asked = policies.policies(transform(path), PARAMETERS)
+    calls = [
+        {"function": function, "action": action, "resource": resource, "context": context}
+        for function, lines in CALLS.items() for actions, resource, context in lines for action in actions.split()]
+    problems = list(unlisted(asked["roles"]))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    another = [{**call, "resource": call["resource"].replace(f"{STACK}-", "another-")} for call in calls if f"{STACK}-" in call["resource"]]
+    print(json.dumps({"policies": asked, "calls": calls, "forbidden": another}))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
