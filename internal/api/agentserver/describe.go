@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -13,105 +15,154 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/base/pattern"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// maxDescriptions is the largest number of revisions whose descriptions are kept.
-const maxDescriptions = 64
+const (
+	// maxDescribed bounds the memory of the descriptions that are kept, in bytes. A description
+	// takes at most 6 MiB of it.
+	maxDescribed = 32 << 20
+	// maxPatterns bounds the size of all patterns of an application's routes. It is enough for
+	// some 400 routes.
+	maxPatterns = 20_000
+	// stepBytes is about the memory of a compiled pattern, for each unit of its size.
+	stepBytes = 100
+)
+
+// ownDescription is what an agent has said of itself.
+type ownDescription struct {
+	graph.Description
+
+	// routes are the routes whose patterns are read here. size is the size of all patterns.
+	routes []ownRoute
+	size   int
+}
+
+// ownRoute is a route of the repository's own application.
+type ownRoute struct {
+	methods []string
+	pattern *pattern.Pattern
+}
 
 // descriptions keeps the descriptions that agents give of themselves. A description does not
 // change in the life of a revision. descriptions is safe for concurrent use; an agent is asked
 // once, even if many requests wait for the answer.
 type descriptions struct {
+	known *lru.Cache[string, ownDescription]
+
 	mu    sync.Mutex
-	known map[string]*description
-	// order lists the revisions in the order in which they were asked, oldest first.
-	order []string
+	asked map[string]*describing
 }
 
-type description struct {
-	done chan struct{}
-	graph.Description
-	err error
+// describing is a question that an agent has not answered yet.
+type describing struct {
+	done   chan struct{}
+	answer ownDescription
+	err    error
+}
+
+func newDescriptions() *descriptions {
+	return &descriptions{known: lru.New[string, ownDescription](maxDescribed), asked: map[string]*describing{}}
 }
 
 // of returns the description of a revision that ask gives. All waiting callers get an error;
 // it is not kept.
-func (d *descriptions) of(ctx context.Context, revision string, ask func(context.Context) (graph.Description, error)) (graph.Description, error) {
+func (d *descriptions) of(ctx context.Context, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
 	d.mu.Lock()
-	found := d.known[revision]
-	if found == nil {
-		found = d.add(revision)
+	if found, ok := d.known.Get(revision); ok {
+		d.mu.Unlock()
+		return found, nil
+	}
+	asked := d.asked[revision]
+	if asked == nil {
+		asked = &describing{done: make(chan struct{})}
+		d.asked[revision] = asked
 		// The first caller may leave before the other callers.
-		go func() {
-			defer close(found.done)
-			found.err = guard.Run(nil, "ask an agent what it is", func() (err error) {
-				found.Description, err = ask(context.WithoutCancel(ctx))
-				return err
-			})
-			if found.err != nil {
-				d.forget(revision, found)
-			}
-		}()
+		go d.ask(context.WithoutCancel(ctx), revision, asked, ask)
 	}
 	d.mu.Unlock()
 	select {
-	case <-found.done:
-		return found.Description, found.err
+	case <-asked.done:
+		return asked.answer, asked.err
 	case <-ctx.Done():
-		return graph.Description{}, ctx.Err()
+		return ownDescription{}, ctx.Err()
 	}
 }
 
-func (d *descriptions) add(revision string) *description {
-	if d.known == nil {
-		d.known = map[string]*description{}
-	}
-	if len(d.order) >= maxDescriptions {
-		delete(d.known, d.order[0])
-		d.order = slices.Delete(d.order, 0, 1)
-	}
-	added := &description{done: make(chan struct{})}
-	d.known[revision] = added
-	d.order = append(d.order, revision)
-	return added
-}
-
-func (d *descriptions) forget(revision string, failed *description) {
+// ask asks an agent, and keeps its answer.
+func (d *descriptions) ask(ctx context.Context, revision string, asked *describing, ask func(context.Context) (graph.Description, error)) {
+	defer close(asked.done)
+	asked.err = guard.Run(nil, "ask an agent what it is", func() error {
+		answer, err := ask(ctx)
+		if err == nil {
+			asked.answer = read(ctx, revision, answer)
+		}
+		return err
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known[revision] == failed {
-		delete(d.known, revision)
-		d.order = slices.DeleteFunc(d.order, func(r string) bool { return r == revision })
+	delete(d.asked, revision)
+	if asked.err == nil {
+		d.known.Put(revision, asked.answer, asked.answer.Bytes+stepBytes*asked.answer.size)
 	}
+}
+
+// errPatterns refuses the patterns beyond maxPatterns.
+var errPatterns = fmt.Errorf("the patterns of all routes are larger than %d characters, each counted as often as it is repeated", maxPatterns)
+
+// read compiles the patterns of the routes in a description. A route whose pattern cannot be used
+// shadows nothing; one line of the log says how many routes these are.
+func read(ctx context.Context, revision string, answer graph.Description) ownDescription {
+	found := ownDescription{Description: answer}
+	var refused error
+	for _, route := range answer.Routes {
+		compiled, err := pattern.Compile(route.Pattern)
+		if err != nil {
+			refused = err
+			continue
+		}
+		if found.size+compiled.Size() > maxPatterns {
+			refused = errPatterns
+			break
+		}
+		found.routes = append(found.routes, ownRoute{route.Methods, compiled})
+		found.size += compiled.Size()
+	}
+	if refused != nil {
+		slog.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
+			"revision", revision, "routes", len(answer.Routes)-len(found.routes), "error", refused)
+	}
+	return found
 }
 
 // describe asks the deployment's agent for its graphs, once for each revision. Nothing is known
 // without agents, or before the first revision.
-func (s server) describe(ctx context.Context) (graph.Description, error) {
+func (s server) describe(ctx context.Context) (ownDescription, error) {
 	d := served(ctx)
 	if s.Agents == nil || d.Active == "" {
-		return graph.Description{}, nil
+		return ownDescription{}, nil
 	}
-	return s.described.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
-		described, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
-		if err == nil && len(d.Graphs) == 0 && len(described.Graphs) > 0 {
-			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(described.Graphs)))
+	return s.descriptions.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
+		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
+		if err == nil && len(d.Graphs) == 0 && len(answer.Graphs) > 0 {
+			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(answer.Graphs)))
 		}
-		return described, err
+		return answer, err
 	})
 }
 
 // describeTyped does the same as describe, and has the agent make the schemas that it lacks of
 // the graphs' types, once for each revision. If the agent cannot do this in time, the schemas are
 // left out, and the next request asks again.
-func (s server) describeTyped(ctx context.Context) (graph.Description, error) {
+func (s server) describeTyped(ctx context.Context) (ownDescription, error) {
 	described, err := s.describe(ctx)
 	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), isUntyped) {
 		return described, err
 	}
 	d := served(ctx)
-	typed, err := s.described.of(ctx, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+	typed, err := s.descriptions.of(ctx, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
 		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
 	})
 	if _, isFault := errors.AsType[*fault.Error](err); isFault {
@@ -136,7 +187,7 @@ func (s server) graphs(ctx context.Context) ([]string, error) {
 
 // describedGraph returns the name of an assistant's graph, and the agent's description of it, as
 // describe gives it.
-func (s server) describedGraph(ctx context.Context, assistantID string, describe func(context.Context) (graph.Description, error)) (string, graph.GraphDescription, error) {
+func (s server) describedGraph(ctx context.Context, assistantID string, describe func(context.Context) (ownDescription, error)) (string, graph.GraphDescription, error) {
 	_, found, err := s.named(ctx, assistantID)
 	if err != nil {
 		return "", graph.GraphDescription{}, err

@@ -14,7 +14,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -24,6 +26,14 @@ const (
 	// maxToolAnswer is the largest answer of a tool in bytes: the protocol's messages are whole
 	// in memory.
 	maxToolAnswer = 4 << 20
+	// maxInput is the largest schema of a tool's arguments in bytes. Each assistant of a graph
+	// repeats the schema.
+	maxInput = 64 << 10
+	// maxMCPAnswer is the largest message to a client in bytes. It is enough for the schemas of
+	// all tools, and for the answer of a tool, which a message has twice.
+	maxMCPAnswer = 16 << 20
+	// inputCost is how often the package of the protocol copies the schemas of tools.
+	inputCost = 4
 )
 
 // toolName is the pattern of the names of tools (Model Context Protocol 2025-11-25, "Tools").
@@ -86,23 +96,37 @@ func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Se
 		names[a.Name]++
 		names[a.ID]++ // an assistant may have the id of another assistant as its name
 	}
+	inputs := map[string]json.RawMessage{}
 	for _, a := range assistants {
-		tool := &mcp.Tool{Name: a.ID, Description: a.Description, InputSchema: inputOf(described.Graphs[a.Graph].InputSchema)}
+		if inputs[a.Graph] == nil {
+			inputs[a.Graph] = inputOf(described.Graphs[a.Graph].InputSchema)
+		}
+		if err := budget.HoldOf(ctx).Take(ctx, int64(len(inputs[a.Graph]))*inputCost); err != nil {
+			return nil, err
+		}
+		tool := &mcp.Tool{Name: a.ID, Description: a.Description, InputSchema: inputs[a.Graph]}
 		if names[a.Name] == 1 && toolName.MatchString(a.Name) {
 			tool.Name = a.Name
 		}
-		offers.AddTool(tool, func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return s.call(ctx, a.ID, call.Params.Arguments)
+		offers.AddTool(tool, func(ctx context.Context, call *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+			// The package of the protocol calls this function in a goroutine of its own.
+			err = guard.Run(nil, "call a tool", func() error {
+				result, err = s.call(ctx, a.ID, call.Params.Arguments)
+				return err
+			})
+			return result, err
 		})
 	}
 	return offers, nil
 }
 
 // inputOf returns the schema of a tool's arguments. The protocol demands the schema of an object;
-// a graph without such a schema takes any object.
+// a graph without such a schema takes any object. The package of the protocol panics if it
+// cannot use the schema of a tool, so a schema that asks for headers of requests counts as none.
 func inputOf(schema json.RawMessage) json.RawMessage {
-	var of struct{ Type string }
-	if json.Unmarshal(schema, &of) != nil || of.Type != "object" {
+	var of map[string]any
+	if len(schema) > maxInput || json.Unmarshal(schema, &of) != nil || of["type"] != "object" ||
+		bytes.Contains(bytes.ToLower(record.Encode(of)), []byte("x-mcp-header")) {
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	return schema
@@ -118,8 +142,12 @@ type toolAssistant struct {
 
 // assistants returns the newest assistants that the caller may see.
 func (s toolServer) assistants(ctx context.Context) (found []toolAssistant, err error) {
-	var answer recording
-	if err := s.ask(ctx, &answer, "/assistants/search", map[string]any{"limit": mostTools}); err != nil {
+	answer := recording{limit: maxToolAnswer}
+	err = s.ask(ctx, &answer, "/assistants/search", map[string]any{"limit": mostTools, "select": []string{"assistant_id", "graph_id", "name", "description"}})
+	if answer.full {
+		return nil, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxToolAnswer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(answer.body.Bytes(), &found); err != nil {
@@ -197,10 +225,13 @@ type mcpAnswer struct {
 // protect the server from pages of other origins and from other names of this host, so the
 // package's own protection, which knows no proxies, is off.
 func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
-	var answer recording
+	answer := recording{limit: maxMCPAnswer}
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
 	}).ServeHTTP(&answer, a.request)
+	if answer.full {
+		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
+	}
 	if answer.status >= http.StatusBadRequest {
 		if !json.Valid(answer.body.Bytes()) {
 			return fault.New(fault.Invalid, "The message cannot be used: %s.", strings.TrimSpace(answer.body.String()))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -109,6 +112,58 @@ func TestACallOfAToolFails(t *testing.T) {
 			t.Errorf("got %+v, want %q", answer, want)
 		}
 	}
+}
+
+// TestAttackSchemasOfTools lists the tools of a graph with a schema that the protocol's package
+// cannot use, or that is large: the tools take any object.
+func TestAttackSchemasOfTools(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		schema string
+		used   bool
+	}{
+		"small":                   {`{"type":"object","properties":{"n":{"type":"integer"}}}`, true},
+		"large":                   {`{"type":"object","description":"` + strings.Repeat("x", 64<<10) + `"}`, false},
+		"capitals":                {`{"Type":"object"}`, false},
+		"two types":               {`{"type":"object","type":"string"}`, false},
+		"no object":               {`["type","object"]`, false},
+		"header of an object":     {`{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"A"}}}`, false},
+		"hidden name of a header": {`{"type":"object","properties":{"a":{"type":"object","\u0078-mcp-header":"A"}}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := graphtest.NewAgent(nil, graphtest.Token)
+			agent.Describe = func(bool) (graph.GraphDescription, bool) {
+				return graph.GraphDescription{InputSchema: json.RawMessage(c.schema)}, true
+			}
+			server := httptest.NewServer(agent)
+			t.Cleanup(server.Close)
+			f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+			f.deploy(t, "agent")
+			listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
+			must(t, err)
+			want, got := `{"type":"object"}`, marshal(listed.Tools[0].InputSchema)
+			if c.used {
+				want = c.schema
+			}
+			var wanted, shown any
+			must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(got, &shown)))
+			if diff := cmp.Diff(wanted, shown); diff != "" {
+				t.Errorf("the schema (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAttackToolsWithLongDescriptions checks that the list of all tools is bounded.
+func TestAttackToolsWithLongDescriptions(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	for range 18 {
+		wantStatus(t, f.call(t, "POST", "/assistants", object{"graph_id": "agent", "description": strings.Repeat("𝕏", 64<<10)}), http.StatusOK)
+	}
+	wantDetail(t, f.call(t, "POST", "/mcp", object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), http.StatusBadRequest,
+		"The names and descriptions of the assistants are larger than 4194304 bytes.")
 }
 
 // TestAttackToolsOfOthers checks that a client sees and calls no assistant without a right to it.

@@ -2,12 +2,13 @@ package agentserver
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/base/pattern"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
@@ -45,13 +46,25 @@ func originsOf(asked *build.HTTP) *web.Origins {
 		rules.MaxAge = strconv.Itoa(*c.MaxAge)
 	}
 	if c.OriginPattern != "" {
-		rules.Pattern = patterns.Make("^(?:"+c.OriginPattern+")$", 1, func() *regexp.Regexp {
-			// The build has refused patterns that cannot be compiled; nil matches nothing.
-			compiled, _ := regexp.Compile("^(?:" + c.OriginPattern + ")$")
-			return compiled
-		})
+		rules.Pattern = originPattern(c.OriginPattern)
 	}
 	return rules
+}
+
+// originPatterns are the compiled patterns of origins, by their text. Their sizes add up to at most
+// 100,000 steps, which take some 10 MB.
+var originPatterns = lru.New[string, *pattern.Pattern](100_000)
+
+// originPattern compiles the pattern of origins in a configuration file. The build has refused
+// the patterns that cannot be used, but an older server's build has refused fewer: such a pattern
+// is nil, which matches nothing.
+func originPattern(text string) *pattern.Pattern {
+	compiled, known := originPatterns.Get(text)
+	if !known {
+		compiled, _ = pattern.CompileWhole(text)
+		originPatterns.Put(text, compiled, max(compiled.Size(), 1))
+	}
+	return compiled
 }
 
 // markOrigin marks an answer by the deployment's own rules, if it has rules.

@@ -3,17 +3,14 @@ package agentserver
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -154,8 +151,11 @@ func ownPath(path string) string {
 	return "/" + parts[3]
 }
 
-// patterns are the compiled patterns of routes; a pattern that cannot be compiled is nil.
-var patterns = lru.New[string, *regexp.Regexp](10_000)
+// maxMatching bounds the work of finding out whether a route shadows a path: the sizes of the
+// routes' patterns times the length of the path. Every caller may cause this work. It takes at
+// most some 60 ms of one core. Routes of the size maxPatterns leave room for a path of 200 bytes;
+// the server's own paths have about 100.
+const maxMatching = 4_000_000
 
 // shadows reports whether the repository's own application has a route in the place of a route
 // of the server.
@@ -165,15 +165,11 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 		return false, err
 	}
 	path := d.Settings.HTTP.MountPrefix + ownPath(r.URL.Path)
-	return slices.ContainsFunc(described.Routes, func(route graph.Route) bool {
-		pattern := patterns.Make(route.Pattern, 1, func() *regexp.Regexp {
-			compiled, err := regexp.Compile(route.Pattern)
-			if err != nil {
-				slog.WarnContext(r.Context(), "a route of an agent's own application has a pattern that is not read here", "deployment", d.Deployment, "error", err)
-			}
-			return compiled
-		})
-		return (len(route.Methods) == 0 || slices.Contains(route.Methods, r.Method)) && pattern != nil && pattern.MatchString(path)
+	if len(path)*described.size > maxMatching {
+		return false, fault.New(fault.Invalid, "The path is too long to be matched with the routes of the agent's own application.")
+	}
+	return slices.ContainsFunc(described.routes, func(route ownRoute) bool {
+		return (len(route.methods) == 0 || slices.Contains(route.methods, r.Method)) && route.pattern.Matches(path)
 	}), nil
 }
 

@@ -74,8 +74,8 @@ type Config struct {
 type server struct {
 	Config
 
-	described *descriptions
-	strangers *strangers
+	descriptions *descriptions
+	strangers    *strangers
 	// mux has the routes of the server.
 	mux *web.Mux
 	// visiting hands requests to repositories' own applications.
@@ -94,7 +94,7 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{Config: config, described: &descriptions{}, strangers: newStrangers(config.Strangers), mux: mux}
+	s := server{Config: config, descriptions: newDescriptions(), strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,

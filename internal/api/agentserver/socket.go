@@ -332,8 +332,8 @@ type recording struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
-	// limit is the largest size of the body in bytes, 0 for no limit. full says that the answer was
-	// larger.
+	// limit is the largest size of the body in bytes; 0, for the small answers to commands, means
+	// no limit. full says that the answer was larger.
 	limit int
 	full  bool
 }

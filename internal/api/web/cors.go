@@ -3,9 +3,10 @@ package web
 import (
 	"cmp"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/pattern"
 )
 
 // exposed are the headers of answers that scripts of other origins may read, besides the
@@ -16,6 +17,10 @@ const exposed = "Content-Location, ETag, Location, Retry-After, Warning, X-Pagin
 // keeps an answer for longer than two hours.
 const preflightAge = "7200"
 
+// maxOrigin is the longest origin that a pattern is matched with, in bytes: a scheme, the longest
+// name of a host (253 bytes) and a port.
+const maxOrigin = 275
+
 // AnyOrigin lets pages of all origins in.
 const AnyOrigin = "*"
 
@@ -25,7 +30,7 @@ type Origins struct {
 	// Allowed are the origins whose pages may call; AnyOrigin stands for all. Pattern matches
 	// further origins; a nil Pattern matches no origin.
 	Allowed []string
-	Pattern *regexp.Regexp
+	Pattern *pattern.Pattern
 	// Methods and Headers are what pages may use; the lists may contain "*". Without a list,
 	// the methods are the methods of the path, and the headers are the headers that the browser
 	// asks for.
@@ -111,7 +116,7 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 		return true
 	}
 	header.Add("Vary", "Origin") // also in answers to other origins, because a cache may hold them
-	if !all && !slices.Contains(o.Allowed, origin) && (o.Pattern == nil || origin == "" || !o.Pattern.MatchString(origin)) {
+	if !all && !slices.Contains(o.Allowed, origin) && !o.matches(origin) {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)
@@ -119,6 +124,11 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 		header.Set("Access-Control-Allow-Credentials", "true")
 	}
 	return true
+}
+
+// matches reports whether the pattern matches an origin.
+func (o *Origins) matches(origin string) bool {
+	return origin != "" && len(origin) <= maxOrigin && o.Pattern.Matches(origin)
 }
 
 // Mark sets the headers of an answer to a request that is not a preflight.

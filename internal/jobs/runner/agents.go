@@ -36,8 +36,13 @@ const (
 	typeLimit     = 60 * time.Second
 )
 
+// describedCost is the memory that a byte of a description takes while it is decoded: a graph
+// that is "{}" takes some 200 bytes, and its name and the signs around it take eight.
+const describedCost = 24
+
 // Describe asks a deployment's agent for its graphs, with typed also for the schemas of their
-// types. If the agent does not answer, the error is a fault.Unavailable.
+// types. The decoding takes its memory from the budget.Hold of the context, if there is one. If
+// the agent does not answer, the error is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string, typed bool) (graph.Description, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -50,7 +55,17 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string, typ
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	description, err := a.Graph.Describe(ctx, endpoint, typed)
+	hold, taken, full := budget.HoldOf(ctx), int64(0), error(nil)
+	defer func() { hold.Give(taken) }() // the caller bounds what it keeps
+	description, err := a.Graph.Describe(ctx, endpoint, typed, func(bytes int) error {
+		if full = hold.Take(ctx, int64(bytes)*describedCost); full == nil {
+			taken += int64(bytes) * describedCost
+		}
+		return full
+	})
+	if fault.Is(full, fault.Unavailable) {
+		return graph.Description{}, full
+	}
 	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
 		return graph.Description{}, nil // the agent does not describe itself
 	}

@@ -102,13 +102,31 @@ func (c *Client) invoke(ctx context.Context, endpoint compute.Endpoint, invocati
 	return stream, nil
 }
 
-// Describe asks the agent for its graphs, with typed also for the schemas of their types. The
-// errors are the same as for Invoke.
-func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed bool) (Description, error) {
+const (
+	// maxDescription bounds a description in bytes. The schemas of a graph with messages take
+	// 20 to 100 kB. The server keeps descriptions.
+	maxDescription = 4 << 20
+	// maxDescribed bounds the graphs and subgraphs, and the routes, of a description: "{}" takes
+	// more than a hundred times as much memory as text.
+	maxDescribed = 1000
+	// maxRuling is how many bytes a ruling may be larger than its question. A ruling repeats the
+	// value that it is asked about, and has a user (16 KiB) or a filter.
+	maxRuling = 64 << 10
+	// maxPing bounds the answer of /ping in bytes, which has two members.
+	maxPing = 4 << 10
+)
+
+// Describe asks the agent for its graphs, with typed also for the schemas of their types. reserve
+// is asked before more of the answer is held in memory; nil sets no bound. The errors are the same
+// as for Invoke.
+func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed bool, reserve func(bytes int) error) (Description, error) {
 	var description Description
 	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe, Typed: typed})
 	if err == nil {
-		err = decode(ctx, response, &description)
+		description.Bytes, err = decode(ctx, response, reserve, maxDescription, &description)
+	}
+	if err == nil {
+		err = description.check()
 	}
 	if err != nil {
 		return Description{}, fmt.Errorf("describe agent: %w", err)
@@ -116,13 +134,28 @@ func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed 
 	return description, nil
 }
 
+// check refuses a description with too many parts.
+func (d Description) check() error {
+	graphs := len(d.Graphs)
+	for _, g := range d.Graphs {
+		graphs += len(g.Subgraphs)
+	}
+	if graphs > maxDescribed || len(d.Routes) > maxDescribed {
+		return &ProtocolError{Message: fmt.Sprintf("the description has %d graphs and %d routes, and may have %d of each", graphs, len(d.Routes), maxDescribed)}
+	}
+	return nil
+}
+
 // Rule asks the repository's own authentication, by OperationAuthenticate or
 // OperationAuthorize. The errors are the same as for Invoke.
 func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invocation) (Ruling, error) {
 	var ruling Ruling
-	response, err := c.post(ctx, endpoint, asked)
+	body, err := encode(asked)
 	if err == nil {
-		err = decode(ctx, response, &ruling)
+		var response *http.Response
+		if response, err = c.postBody(ctx, endpoint, "", body); err == nil {
+			_, err = decode(ctx, response, nil, maxRuling+len(body), &ruling)
+		}
 	}
 	if err != nil {
 		return Ruling{}, fmt.Errorf("%s by the agent: %w", asked.Operation, err)
@@ -136,11 +169,7 @@ func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Tex
 	var embeddings Embeddings
 	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationEmbed, Embed: &texts})
 	if err == nil {
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{reserving{response.Body, reserve}, response.Body}
-		err = decode(ctx, response, &embeddings)
+		_, err = decode(ctx, response, reserve, MaxEventBytes, &embeddings)
 	}
 	if err == nil && embeddings.Error == "" && (len(embeddings.Items) != len(texts.Items) || len(embeddings.Queries) != len(texts.Queries)) {
 		err = &ProtocolError{Message: fmt.Sprintf("%d items and %d queries have the vectors of %d and %d",
@@ -172,7 +201,7 @@ func (c *Client) ping(ctx context.Context, endpoint compute.Endpoint) (Ping, err
 		return Ping{}, err
 	}
 	var ping Ping
-	if err := decode(ctx, response, &ping); err != nil {
+	if _, err := decode(ctx, response, nil, maxPing, &ping); err != nil {
 		return Ping{}, err
 	}
 	if ping.Status != Healthy && ping.Status != HealthyBusy {
@@ -191,8 +220,13 @@ var (
 func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*http.Response, error) {
 	body, err := encode(invocation)
 	if err != nil {
-		return nil, fmt.Errorf("encode invocation: %w", err)
+		return nil, err
 	}
+	return c.postBody(ctx, endpoint, invocation.RunID, body)
+}
+
+// postBody posts an encoded invocation, which may belong to a run.
+func (c *Client) postBody(ctx context.Context, endpoint compute.Endpoint, runID string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL+"/invocations", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -206,7 +240,7 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation
 		request.Header["Authorization"] = []string{"Bearer " + endpoint.Token}
 		request.Header[headerSignature] = []string{signNow(endpoint.Token)}
 	}
-	if parent := traceParent(invocation.RunID); parent != "" {
+	if parent := traceParent(runID); parent != "" {
 		request.Header["Traceparent"] = []string{parent}
 	}
 	return c.send(endpoint, request)
@@ -219,7 +253,7 @@ func encode(invocation Invocation) ([]byte, error) {
 	invocation.State.Values = nil
 	state, err := json.Marshal(invocation.State)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode the state of an invocation: %w", err)
 	}
 	rest, err := json.Marshal(struct {
 		Invocation
@@ -227,7 +261,7 @@ func encode(invocation Invocation) ([]byte, error) {
 		State *State `json:"state,omitempty"` // in place of the other State
 	}{Invocation: invocation})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode invocation: %w", err)
 	}
 	const withoutValues = `{"values":null`
 	state = bytes.TrimPrefix(state, []byte(withoutValues))
@@ -262,17 +296,18 @@ func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.R
 	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}
 }
 
-// decode reads a JSON answer into value and closes the body.
-func decode(ctx context.Context, response *http.Response, value any) error {
+// decode reads a JSON answer of at most limit bytes into value, closes the body, and returns the
+// size of the answer. reserve is asked as for Embed.
+func decode(ctx context.Context, response *http.Response, reserve func(bytes int) error, limit int, value any) (size int, err error) {
 	defer response.Body.Close()
-	body, err := readJSON(response.Body)
+	body, err := readJSON(reserving{response.Body, reserve}, limit)
 	if err != nil {
-		return classify(ctx, err)
+		return 0, classify(ctx, err)
 	}
 	if err := json.Unmarshal(body, value); err != nil {
-		return &ProtocolError{Message: fmt.Sprintf("the answer does not have the required shape (%v): %s", err, excerpt(body))}
+		return 0, &ProtocolError{Message: fmt.Sprintf("the answer does not have the required shape (%v): %s", err, excerpt(body))}
 	}
-	return nil
+	return len(body), nil
 }
 
 // mediaType returns the content type in lower case without its parameters.

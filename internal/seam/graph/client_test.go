@@ -236,7 +236,7 @@ func TestPing(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil), false)
+	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -335,6 +335,8 @@ type Description struct {
 	// Routes are the routes of the repository's own HTTP application. They replace routes of
 	// the agent server.
 	Routes []Route `json:"routes,omitempty"`
+	// Bytes is the size of the answer.
+	Bytes int `json:"-"`
 }
 
 // Route is a route of the repository's own HTTP application.

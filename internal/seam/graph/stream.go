@@ -131,7 +131,7 @@ func (s *Stream) readUpdate() (Event, error) {
 	if s.answered {
 		return Event{}, io.EOF
 	}
-	body, err := readJSON(reserving{s.body, s.reserve})
+	body, err := readJSON(reserving{s.body, s.reserve}, MaxEventBytes)
 	if err != nil {
 		return Event{}, err
 	}
@@ -159,14 +159,14 @@ func (r reserving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readJSON reads a document of at most MaxEventBytes.
-func readJSON(body io.Reader) (json.RawMessage, error) {
-	document, err := io.ReadAll(io.LimitReader(body, MaxEventBytes+1))
+// readJSON reads a document of at most limit bytes.
+func readJSON(body io.Reader, limit int) (json.RawMessage, error) {
+	document, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(document) > MaxEventBytes {
-		return nil, &ProtocolError{Message: fmt.Sprintf("the answer is larger than %d bytes", MaxEventBytes)}
+	if len(document) > limit {
+		return nil, &ProtocolError{Message: fmt.Sprintf("the answer is larger than %d bytes", limit)}
 	}
 	return document, nil
 }

@@ -94,7 +94,7 @@ func TestTheWeatherAgent(t *testing.T) {
 	})
 	t.Run("describes itself", func(t *testing.T) {
 		t.Parallel()
-		got, err := newClient(t).Describe(t.Context(), endpoint, false)
+		got, err := newClient(t).Describe(t.Context(), endpoint, false, nil)
 		if err != nil || len(got.Graphs["agent"].InputSchema) == 0 || len(got.Graphs["agent"].Graph) == 0 {
 			t.Errorf("got %v, %v, want schemas and a graph", got, err)
 		}

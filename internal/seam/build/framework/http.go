@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/base/pattern"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -94,7 +95,7 @@ func (p *parser) cors(http map[string]json.RawMessage) *build.CORS {
 	p.member(fields, "http.cors", "allow_credentials", &asked.Credentials)
 	p.member(fields, "http.cors", "expose_headers", &asked.Exposed)
 	p.member(fields, "http.cors", "max_age", &asked.MaxAge)
-	if _, err := regexp.Compile(asked.OriginPattern); err != nil {
+	if _, err := pattern.Compile(asked.OriginPattern); err != nil {
 		p.problem("http.cors.allow_origin_regex: cannot be used: %v", err)
 	}
 	if asked.MaxAge != nil && *asked.MaxAge < 0 {
@@ -118,9 +119,9 @@ func (p *parser) headers(http map[string]json.RawMessage, asked *build.HTTP) {
 		p.member(fields, member, "exclude"+spelling, &exclude)
 		asked.Include, asked.Exclude = append(asked.Include, include...), append(asked.Exclude, exclude...)
 	}
-	for _, pattern := range slices.Concat(asked.Include, asked.Exclude) {
-		if _, err := path.Match(pattern, ""); err != nil {
-			p.problem("http.configurable_headers: the pattern %q cannot be used: %v", pattern, err)
+	for _, names := range slices.Concat(asked.Include, asked.Exclude) {
+		if _, err := path.Match(names, ""); err != nil {
+			p.problem("http.configurable_headers: the pattern %q cannot be used: %v", names, err)
 		}
 	}
 }

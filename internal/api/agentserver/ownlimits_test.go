@@ -1,0 +1,107 @@
+package agentserver_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+// costly is a pattern of 1 KB whose match with a long text takes seconds.
+var costly = "https://(" + strings.Repeat("(a|a?)", 5) + "){100}"
+
+// TestAttackPatternsOfOrigins checks that a costly pattern, which an earlier server's build has
+// accepted, matches nothing, and that a pattern is matched with no origin that is too long.
+// Preflights need no key.
+func TestAttackPatternsOfOrigins(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("a", 300)
+	for pattern, origins := range map[string]map[string]bool{
+		costly:                {"https://aaa": false, "https://" + name: false},
+		`https://a+\.b\.test`: {"https://a.b.test": true, "https://" + name + ".b.test": false},
+	} {
+		f := setUpOwn(t, build.HTTP{CORS: &build.CORS{OriginPattern: pattern}}, quota.Limits{})
+		for origin, may := range origins {
+			got := f.send(t, "OPTIONS", f.path("/threads"), nil, map[string]string{"Origin": origin, "Access-Control-Request-Method": "POST"})
+			if allowed := got.Header.Get("Access-Control-Allow-Origin"); (allowed == origin) != may {
+				t.Errorf("%.40s with %.40s: %q", pattern, origin, allowed)
+			}
+		}
+	}
+}
+
+// describing deploys an agent with an application of its own and these routes.
+func describing(t *testing.T, routes ...graph.Route) *fixture {
+	t.Helper()
+	agent := graphtest.NewAgent(nil, graphtest.Token)
+	agent.App, agent.Routes = ownApp(nil), routes
+	server := httptest.NewServer(agent)
+	t.Cleanup(server.Close)
+	f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+	f.settings = build.Settings{HTTP: &build.HTTP{App: "./app.py:app"}}
+	f.deploy(t, "agent")
+	return f
+}
+
+// TestAttackPatternsOfRoutes checks that costly patterns, patterns that are costly together, and
+// long paths are not matched. Every caller can ask for these matches.
+func TestAttackPatternsOfRoutes(t *testing.T) {
+	t.Parallel()
+	f := describing(t, graph.Route{Pattern: costly}, graph.Route{Pattern: "^/(" + strings.Repeat("(a|a?)", 5) + "){100}.*$"}, graph.Route{Pattern: "^/threads/search$"})
+	if got := f.send(t, "POST", f.path("/threads/search"), object{}, nil); got.Header.Get("X-Own") == "" {
+		t.Errorf("a route beside a costly route: %d %s", got.StatusCode, got.text)
+	}
+	wantStatus(t, f.send(t, "POST", f.path("/threads"), object{}, nil), http.StatusUnauthorized)
+
+	large := make([]graph.Route, 60)
+	for i := range large {
+		large[i].Pattern = "(" + strings.Repeat("(a|a?)", 2) + fmt.Sprintf("){40}/threads%d", i)
+	}
+	f = describing(t, append(large, graph.Route{Pattern: "^/threads/search$"})...)
+	if got := f.send(t, "POST", f.path("/threads/search"), object{}, nil); got.StatusCode != http.StatusUnauthorized || got.Header.Get("X-Own") != "" {
+		t.Errorf("a route beyond the size of all routes: %d %s", got.StatusCode, got.text)
+	}
+	if got := f.send(t, "GET", f.path("/assistants/"+strings.Repeat("a", 900)), nil, nil); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a long path: %d %s", got.StatusCode, got.text)
+	}
+	long := f.call(t, "GET", "/assistants/"+strings.Repeat("a", 900), nil)
+	wantDetail(t, long, http.StatusBadRequest, "The path is too long to be matched with the routes of the agent's own application.")
+}
+
+// TestAttackLongDescriptions checks that an agent that says too much of itself is not described,
+// and that its runs go on.
+func TestAttackLongDescriptions(t *testing.T) {
+	t.Parallel()
+	for name, routes := range map[string][]graph.Route{
+		"long": {{Pattern: strings.Repeat("x", 5<<20)}},
+		"many": make([]graph.Route, 1001),
+	} {
+		f := describing(t, routes...)
+		got := f.send(t, "POST", f.path("/threads/search"), object{}, nil)
+		if got.Header.Get("X-Own") != "" || got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %d %.200s", name, got.StatusCode, got.text)
+		}
+		schemas := f.call(t, "GET", "/assistants/"+agentID+"/schemas", nil)
+		if want := map[string]string{"long": "larger than 4194304 bytes", "many": "1001 routes"}[name]; schemas.StatusCode != http.StatusServiceUnavailable || !strings.Contains(schemas.string("detail"), want) {
+			t.Errorf("%s: %d %.200s", name, schemas.StatusCode, schemas.text)
+		}
+	}
+}
+
+// TestAttackLongRulings checks that a repository's own authentication answers with little more
+// than it was asked, and that a large value that it was asked about comes back.
+func TestAttackLongRulings(t *testing.T) {
+	t.Parallel()
+	f, guardian, _ := setUpGuarded(t)
+	large := object{"metadata": object{"text": strings.Repeat("y", 200<<10)}}
+	wantStatus(t, f.call(t, "POST", "/threads", large), http.StatusOK)
+	guardian.answer(`{"allowed":true,"value":{},"detail":"` + strings.Repeat("x", 100<<10) + `"}`)
+	wantStatus(t, f.call(t, "POST", "/threads", object{}), http.StatusServiceUnavailable)
+}
