@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,17 @@ func asEachUser(t *testing.T) (root bool) {
 		}
 	})
 	return true
+}
+
+// givesUsers reports whether the test is root, whose programs can have users of their own, and
+// checks that child says the same: no test of such programs passes on root without an attack.
+func givesUsers(t *testing.T) bool {
+	t.Helper()
+	root := os.Geteuid() == 0 && child.Confines()
+	if why := child.CanChangeUser(openDir(t)); (why == nil) != root {
+		t.Errorf("programs get users of their own: %v (root: %t)", why, root)
+	}
+	return root
 }
 
 // openDir returns a temporary directory that every user may enter.
@@ -167,7 +179,7 @@ func TestAttackOnProcesses(t *testing.T) { //nolint:paralleltest // the attacks 
 				t.Errorf("%s: slowed all programs of the user: %s", name, out)
 			}
 		}
-		for _, script := range []string{"ulimit -n 100", "nice -n 5 true", "taskset 1 true", "prlimit --cpu=100:100 true"} {
+		for _, script := range []string{"ulimit -n 100", "nice -n 5 true", "taskset 1 true", "prlimit --cpu=100:100 true", "chrt -i 0 true", "ionice -c 3 true"} {
 			if exit, out := g.run(t, script); exit != (child.Exit{}) {
 				t.Errorf("%s: %s, which a program may do to itself: %s\n%s", name, script, exit, out)
 			}
@@ -196,13 +208,43 @@ func TestAttackByAbstractSocket(t *testing.T) { //nolint:paralleltest // the att
 	}
 }
 
+// callSystem makes the system calls that TestAttackBySystemCalls attacks with, and prints the
+// names of the calls that the kernel carries out.
+func callSystem() {
+	var ring [15]uint64                                                                                          // the kernel's struct io_uring_params
+	if fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&ring)), 0); errno == 0 { //nolint:gosec // the kernel takes a structure
+		fmt.Println("io_uring_setup", fd)
+	}
+	for _, protocol := range []int{unix.IPPROTO_MPTCP, unix.IPPROTO_SMC} {
+		if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, protocol); err == nil {
+			fmt.Println("socket", protocol, fd)
+		}
+	}
+	if _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); err == nil {
+		fmt.Println("keyctl")
+	}
+}
+
+// TestAttackBySystemCalls has a program that makes the system calls which bypass Landlock: for
+// example, a ring makes sockets of a protocol that Landlock's rules for ports do not cover.
+func TestAttackBySystemCalls(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		var out bytes.Buffer
+		p := start(t, g.registry, child.Command{
+			Args: []string{"/proc/self/exe"}, Dir: g.own, Stdout: &out, Env: []string{"MODE=calls"},
+			Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user, Ports: []uint16{0}},
+		})
+		<-p.Done()
+		if exit, err := p.Exit(); err != nil || exit != (child.Exit{}) || out.Len() > 0 {
+			t.Errorf("%s: %s, %v, the kernel has carried out: %s", name, exit, err, &out)
+		}
+	}
+}
+
 // TestAttackByAnotherUsersPowers has a program with a user of its own that does to the
 // server's files the actions that only their owner may do.
 func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the attacks are on this process
-	if os.Geteuid() != 0 {
-		if child.CanChangeUser(t.TempDir()) == nil {
-			t.Error("a server that is not root gives programs users of their own")
-		}
+	if !givesUsers(t) {
 		return
 	}
 	g := newGround(t, tenant)
@@ -218,6 +260,9 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 			t.Errorf("%s: %s, %s", script, exit, out)
 		}
 	}
+	if exit, out := g.run(t, "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'"); exit != (child.Exit{}) {
+		t.Errorf("the program cannot connect to any socket: %s, %s", exit, out)
+	}
 	if exit, out := g.run(t, "id -u; id -G; cat /proc/self/status | grep CapEff"); exit != (child.Exit{}) || !strings.HasPrefix(out, "54322\n54322\n") || !strings.Contains(out, "0000000000000000") {
 		t.Errorf("the program is %s, %s", exit, out)
 	}
@@ -227,8 +272,8 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 // directories that every user may enter, although the modes of the files do not let such a
 // user read them.
 func TestAttackOnFilesOfOthers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		return // only root gives programs users of their own
+	if !givesUsers(t) {
+		return
 	}
 	g := newGround(t, tenant)
 	open := openDir(t)
@@ -246,17 +291,7 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
 	must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
 	t.Setenv("PATH", filepath.Join(open, "bin")+":"+os.Getenv("PATH"))
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
-	defer terminal.Close()
-	must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
-	must(t, err)
-	listen := fmt.Sprintf("exec 3</dev/pts/%d", number)
-	if exit, out := newGround(t, 0).run(t, listen); exit != (child.Exit{}) {
-		t.Errorf("root's terminal is not root's: %s, %s", exit, out)
-	}
-	attempts := []string{listen, "ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
+	attempts := []string{"ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
 	for _, secret := range secrets {
 		attempts = append(attempts, "cat "+secret)
 	}
@@ -267,6 +302,27 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	}
 	if exit, out := g.run(t, "cat "+filepath.Join(open, "readme")); exit != (child.Exit{}) {
 		t.Errorf("a file for everybody is not read: %s, %s", exit, out)
+	}
+}
+
+// TestAttackOnTerminals has a program that reads and writes the terminal of the server's user.
+func TestAttackOnTerminals(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+		must(t, err)
+		defer terminal.Close()
+		must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
+		number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+		must(t, err)
+		path := fmt.Sprintf("/dev/pts/%d", number)
+		own, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0) // the server's user may open it
+		must(t, err)
+		defer own.Close()
+		for _, script := range []string{"exec 3<" + path, "echo evil >" + path, "stty -F " + path + " size"} {
+			if exit, out := g.run(t, script); exit == (child.Exit{}) {
+				t.Errorf("%s: %s: %s, %s", name, script, exit, out)
+			}
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 		listen()
 	case "hog":
 		hog()
+	case "calls":
+		callSystem()
 	case "print":
 		fmt.Println("to stdout")
 		fmt.Fprintln(os.Stderr, "to stderr")

@@ -26,6 +26,7 @@ const (
 var denied = []uint32{
 	unix.SYS_OPEN_BY_HANDLE_AT,                              // opens files beside all paths
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, // all programs of a user share keys
+	unix.SYS_IO_URING_SETUP, // a ring makes sockets without the calls that are filtered here
 }
 
 // ownOnly are system calls that act on the caller itself if the argument is 0, and otherwise

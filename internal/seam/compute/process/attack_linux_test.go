@@ -71,7 +71,10 @@ func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	must(t, childtest.Open(data))
-	if child.CanChangeUser(data) != nil {
+	if why := child.CanChangeUser(data); why != nil {
+		if os.Geteuid() == 0 && child.Confines() {
+			t.Errorf("root cannot give workspaces users of their own: %v", why)
+		}
 		return // without users of their own agents reach each other's sockets, as Gaps says
 	}
 	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
