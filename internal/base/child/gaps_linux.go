@@ -33,6 +33,12 @@ func Gaps(noUsers error) []string {
 	return gaps
 }
 
+// Separates reports whether this system keeps the programs of a tenant from the data and the work
+// of other tenants and of the server. noUsers is as for Gaps. Programs of one user can open the
+// user's files to others and connect to its sockets. A kernel without rules for ports lets a
+// program take the port of another tenant's program, with the requests that come there.
+func Separates(noUsers error) bool { return noUsers == nil && Confines() && landlock() >= portABI }
+
 // filtersSystemCalls reports whether filterSystemCalls has an effect here.
 func filtersSystemCalls() bool {
 	const actionAvailable = 2 // SECCOMP_GET_ACTION_AVAIL

@@ -64,6 +64,9 @@ func Gaps(error) []string {
 	return []string{"Only Linux confines programs: agents and builds can read and change all files that the server's user can."}
 }
 
+// Separates reports whether this system keeps the programs of tenants apart.
+func Separates(error) bool { return false }
+
 // PeerOf returns the user of the program that listens at the other end of a connection. Only Linux
 // gives programs users of their own.
 func PeerOf(*net.UnixConn) (user int, err error) {

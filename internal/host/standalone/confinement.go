@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,7 +65,7 @@ func Gaps(data string, users child.UserRange) []string {
 // refuseCode states why no code of a tenant (of an agent or of a build) may run as a process
 // now. It returns "" if the code may run.
 func (s *Server) refuseCode(ctx context.Context) (string, error) {
-	if s.config.TrustAgents || !trusts(s.noUsers) {
+	if s.config.TrustAgents || child.Separates(s.noUsers) {
 		return "", nil
 	}
 	workspaces, err := s.workspaces.List(ctx)
@@ -76,19 +75,10 @@ func (s *Server) refuseCode(ctx context.Context) (string, error) {
 	return refusal(len(workspaces)), nil
 }
 
-// trusts reports whether this machine has to trust its tenants: it has no Landlock, or code of
-// tenants runs with the powers of root although the operator wants it to have users of its own.
-func trusts(noUsers error) bool {
-	if !child.Confines() {
-		return true
-	}
-	return os.Geteuid() == 0 && noUsers != nil && !errors.Is(noUsers, errNotWanted)
-}
-
 // refusal is the message for agents and builds on a machine that cannot confine them.
 func refusal(workspaces int) string {
 	if workspaces < 2 {
 		return ""
 	}
-	return "this machine cannot keep the agents and builds of its workspaces apart (slipway doctor says why). The server's operator can run agents as images, or start the server with --trust-agents."
+	return "this server cannot keep the agents and builds of its workspaces apart (slipway doctor says why). The server's operator can start it as root with its data in /var/lib/slipway, run agents as images, or start the server with --trust-agents."
 }

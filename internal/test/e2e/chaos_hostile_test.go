@@ -58,6 +58,15 @@ type hostileTenant struct {
 	marker string
 }
 
+// trusting returns the flags of a server that runs the agent of a hostile tenant also where it
+// cannot keep tenants apart in every respect: nobody else may notice this agent's attacks there.
+func trusting() []string {
+	if *kind != "standalone" || os.Geteuid() == 0 && child.Separates(nil) {
+		return nil
+	}
+	return []string{"--trust-agents"}
+}
+
 // newHostileTenant adds a workspace with a hostile agent to a one-machine server, and returns
 // nil if the machine cannot isolate tenants.
 func (c *chaos) newHostileTenant(s *server, rng *rand.Rand) *hostileTenant {

@@ -89,7 +89,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
 	}
 	t.Cleanup(c.conclude)
-	s := newServer(t)
+	s := newServer(t, trusting()...)
 	agent := s.deploy(t, agentRepository(t), "main")
 	revision := value(agent.get(t).ActiveRevision)
 	c.client = &server{credentials: s.credentials}

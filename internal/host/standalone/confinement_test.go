@@ -1,0 +1,37 @@
+package standalone_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+)
+
+// TestAttackTenantsThatAreNotKeptApart has two workspaces on a server whose agents and builds run
+// as its own user. It runs code of the first workspace until there is a second workspace, and then
+// only if the operator trusts the tenants.
+func TestAttackTenantsThatAreNotKeptApart(t *testing.T) {
+	t.Parallel()
+	config := standalone.Config{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	credentials, stop := serveWith(t, config)
+	request := creation(agents(t, "true"), computetest.Serve)
+	first := clientOf(credentials)
+	first.await(t, newest(first.call(t, http.StatusCreated, "POST", "/v2/deployments", request)), "DEPLOYED")
+	_, stranger := others(t, config.Data, credentials)
+	refused := newest(stranger.call(t, http.StatusCreated, "POST", "/v2/deployments", request))
+	stranger.await(t, refused, "BUILD_FAILED")
+	if why := fmt.Sprint(stranger.call(t, http.StatusOK, "GET", refused, nil)["status_message"]); !strings.Contains(why, "--trust-agents") {
+		t.Errorf("the build is refused with %q", why)
+	}
+	stop()
+
+	config.TrustAgents = true
+	credentials, stop = serveWith(t, config)
+	defer stop()
+	stranger.base, request["name"] = credentials.BaseURL, "another"
+	stranger.await(t, newest(stranger.call(t, http.StatusCreated, "POST", "/v2/deployments", request)), "DEPLOYED")
+}
