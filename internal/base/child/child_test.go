@@ -40,8 +40,6 @@ func TestMain(m *testing.M) {
 		listen()
 	case "hog":
 		hog()
-	case "calls":
-		callSystem()
 	case "print":
 		fmt.Println("to stdout")
 		fmt.Fprintln(os.Stderr, "to stderr")
