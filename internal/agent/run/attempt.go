@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -39,10 +40,18 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 var ErrNoProgress = errors.New("the run makes no progress")
 
 // TooLargeError says that a state, or the part of it that an agent stores, is larger than a
-// table can hold. The change is not made. The worker must end the run with Fail.
-type TooLargeError struct{ Size int }
+// table can hold, or has more values than the server keeps in memory. The change is not made. The
+// worker must end the run with Fail.
+type TooLargeError struct {
+	Size int
+	// Values says that the state has too many values.
+	Values bool
+}
 
 func (e *TooLargeError) Error() string {
+	if e.Values {
+		return fmt.Sprintf("The thread's state would hold more than %d JSON values, which is the most that this server keeps.", budget.MostValues)
+	}
 	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
 }
 
@@ -56,10 +65,14 @@ func isTooLarge(err error) bool {
 	return full
 }
 
-// fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes.
-func fits(put table.Put) error {
+// fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes, or if the
+// body or the state has too many values.
+func fits(put table.Put, values state.Values) error {
 	if size := len(put.Item.Body); size > table.MaxBody {
 		return &TooLargeError{Size: size}
+	}
+	if budget.TooManyValues(put.Item.Body) || values.Elements() > budget.MostValues {
+		return &TooLargeError{Values: true}
 	}
 	return nil
 }

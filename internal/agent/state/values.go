@@ -183,14 +183,20 @@ func (v Values) Size() int {
 	return size
 }
 
+// Elements returns how many elements the lists of the state have.
+func (v Values) Elements() int {
+	elements := 0
+	for _, c := range v.channels {
+		elements += len(c.list.elements)
+	}
+	return elements
+}
+
 // Memory returns approximately how many bytes of memory the state takes.
 func (v Values) Memory() int {
-	const itself, element = 4 << 10, 24 // an element takes its place in the list, too
-	memory := itself + v.Size()
-	for _, c := range v.channels {
-		memory += element * len(c.list.elements)
-	}
-	return memory
+	// An element takes its place in the list, too. Short elements take at least 8 bytes each.
+	const itself, element = 4 << 10, 24 + 8
+	return itself + v.Size() + element*v.Elements()
 }
 
 func (c channel) size() int {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -166,8 +167,15 @@ func (e *Edit) check() error {
 		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
 	}
 	for _, write := range e.writes {
-		if put, ok := write.(table.Put); ok && len(put.Item.Body) > table.MaxBody {
-			return fault.New(fault.TooLarge, "The thread's state would hold %d bytes: the limit is %d.", len(put.Item.Body), table.MaxBody)
+		put, ok := write.(table.Put)
+		if !ok {
+			continue
+		}
+		if size := len(put.Item.Body); size > table.MaxBody {
+			return fault.New(fault.TooLarge, "The thread's state would hold %d bytes: the limit is %d.", size, table.MaxBody)
+		}
+		if budget.TooManyValues(put.Item.Body) || e.Log.Values.Elements() > budget.MostValues {
+			return fault.New(fault.TooLarge, "The thread's state would hold more than %d JSON values.", budget.MostValues)
 		}
 	}
 	return nil

@@ -24,10 +24,6 @@ const (
 	valueCost   = 160
 )
 
-// mostFreeValues is how many JSON values a body may hold, including parts that no schema
-// describes.
-const mostFreeValues = 1_000_000
-
 // Bound lets the bodies of requests take their memory from a budget.
 func (m *Mux) Bound(b *budget.Budget) { m.budget = b }
 
@@ -116,28 +112,11 @@ func (m room) work(ctx context.Context, text []byte) error {
 	if len(text) <= bodyAllowance {
 		return nil
 	}
-	values := countValues(text)
-	if values > mostFreeValues {
+	values := budget.Values(text)
+	if values > budget.MostValues {
 		return fault.Shape(fault.Detail{
-			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d JSON values", mostFreeValues),
+			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d JSON values", budget.MostValues),
 		})
 	}
 	return m.take(ctx, int64(len(text))*decodedCost+int64(values)*valueCost)
-}
-
-// countValues returns about how many values a JSON text holds: it counts the characters that
-// separate values, and the characters that begin lists and objects.
-func countValues(text []byte) (values int) {
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == ',' || c == '[' || c == '{'):
-			values++
-		}
-	}
-	return values
 }

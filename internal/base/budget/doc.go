@@ -16,5 +16,7 @@
 //     share gives bytes back. So shares that grow in steps cannot block each other for ever.
 //     Code that grows a share more than once must bound the bytes that it holds at a time.
 //
-// Callers count the memory that a byte costs, because decoding multiplies the size.
+// Callers count the memory that a byte costs, because decoding multiplies the size. They also
+// count the values of a JSON text ([Values]), whose number no text may have without a bound
+// ([MostValues]).
 package budget

@@ -22,6 +22,10 @@ const (
 	// eventCost is the cost of one byte of an event: it is read, checked, encoded, written and
 	// shown to readers.
 	eventCost = 4
+	// valueCost is the cost of each JSON value of an event beside its bytes: the state keeps
+	// lists as their elements, and each patch and each checkpoint that is encoded has its own
+	// list of them.
+	valueCost = 90
 	// mostAhead is how many bytes may be held when the next event of an answer is begun.
 	mostAhead = 2 << 20
 	// largeStep is the size in bytes from which on an event must arrive in time. stepTime is
@@ -45,7 +49,8 @@ type ahead struct {
 	step  time.Duration
 	// event is how many bytes were taken for the event that is being read.
 	event int
-	// held is how many bytes the events hold; less signals that held has decreased.
+	// held is how many bytes the events hold, without the cost of their values; less signals
+	// that held has decreased.
 	held atomic.Int64
 	less chan struct{}
 }
@@ -72,18 +77,35 @@ func (a *ahead) take(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// arrived is called when the whole event has arrived. It returns how many bytes were taken for
-// it.
-func (a *ahead) arrived() (bytes int) {
+// arrived is called when the whole event has arrived. It waits for room for the event's values,
+// and returns the size of the event.
+func (a *ahead) arrived(ctx context.Context, event graph.Event) (size, error) {
 	a.late.Stop()
-	bytes, a.event = a.event, 0
-	return bytes
+	taken := size{bytes: a.event}
+	a.event = 0
+	if len(event.Data) < largeStep {
+		return taken, nil
+	}
+	if budget.TooManyValues(event.Data) {
+		return taken, &excessError{"JSON values in an event", budget.MostValues}
+	}
+	values := budget.Values(event.Data)
+	if err := a.share.Grow(ctx, int64(values)*valueCost); err != nil {
+		return taken, err
+	}
+	taken.values = values
+	return taken, nil
 }
 
-// give gives bytes back that were stored, or that were dropped.
-func (a *ahead) give(bytes int) {
-	a.share.Shrink(int64(bytes) * eventCost)
-	a.held.Add(-int64(bytes))
+// size is what was taken for events: their bytes, and their values if the event is large.
+type size struct{ bytes, values int }
+
+func (s size) plus(other size) size { return size{s.bytes + other.bytes, s.values + other.values} }
+
+// give gives back what was taken for events that were stored, or that were dropped.
+func (a *ahead) give(taken size) {
+	a.share.Shrink(int64(taken.bytes)*eventCost + int64(taken.values)*valueCost)
+	a.held.Add(-int64(taken.bytes))
 	select {
 	case a.less <- struct{}{}:
 	default:
@@ -112,16 +134,16 @@ func (a *ahead) close() {
 type inbox struct {
 	queue chan received
 	*ahead
-	// accepted is how many bytes the pump has taken from the queue and not given back.
-	accepted int
+	// accepted is the size of the events that the pump has taken from the queue and not given
+	// back.
+	accepted size
 }
 
 // received is one event, or the error that ended the stream.
 type received struct {
 	event graph.Event
 	err   error
-	// size is how many bytes were taken for the event.
-	size int
+	size  size
 }
 
 // receive reads the stream in the background, until the stream's error or the end of ctx. Then
@@ -138,8 +160,12 @@ func (r *Runner) receive(ctx context.Context, stream *graph.Stream, ahead *ahead
 				event, err = stream.Next()
 				return err
 			})
+			taken, noRoom := ahead.arrived(ctx, event)
+			if err == nil {
+				err = noRoom
+			}
 			select {
-			case events.queue <- received{event, err, ahead.arrived()}:
+			case events.queue <- received{event, err, taken}:
 			case <-ctx.Done():
 				return
 			}
@@ -151,10 +177,10 @@ func (r *Runner) receive(ctx context.Context, stream *graph.Stream, ahead *ahead
 	return events
 }
 
-// stored gives the accepted bytes back.
+// stored gives the accepted events back.
 func (i *inbox) stored() {
 	i.give(i.accepted)
-	i.accepted = 0
+	i.accepted = size{}
 }
 
 // excessError says that a run sent more than the limit for a run.

@@ -30,7 +30,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 			if err := r.accept(a, got, open, pace); err != nil {
 				return err
 			}
-			events.accepted += got.size
+			events.accepted = events.accepted.plus(got.size)
 			if !a.attempt.HasUnflushed() {
 				events.stored() // the event needs no write
 			}

@@ -19,12 +19,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// answering returns the stream of an agent that sends a text a number of times.
-func answering(t *testing.T, text string, times int) *graph.Stream {
+// answering returns the stream of an agent that sends data a number of times.
+func answering(t *testing.T, data any, times int) *graph.Stream {
 	t.Helper()
 	agent := graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
 		for range times {
-			emit(graph.EventCustom, text)
+			emit(graph.EventCustom, data)
 		}
 		return nil
 	})
@@ -78,6 +78,27 @@ func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
 		})
 	}
 	done.Wait()
+	if held := room.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}
+
+// TestAttackEventsOfManyValues checks that the values of a large event are counted beside its
+// bytes until the event is given back.
+func TestAttackEventsOfManyValues(t *testing.T) {
+	t.Parallel()
+	const values = 100_000
+	room := budget.New(1 << 30)
+	ahead := newAhead(room, "hostile", time.Minute, func() {})
+	defer ahead.close()
+	got := <-new(Runner).receive(t.Context(), answering(t, make([]int, values), 1), ahead).queue
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	if held := room.Held(); held < values*(valueCost+2*eventCost)-aheadAllowance*eventCost {
+		t.Errorf("%d bytes are held for %d values", held, values)
+	}
+	ahead.give(got.size)
 	if held := room.Held(); held != 0 {
 		t.Errorf("%d bytes are held in the end", held)
 	}

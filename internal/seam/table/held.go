@@ -1,18 +1,18 @@
 package table
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 )
 
-// The cost of a read in a budget: each byte is read, decoded and encoded again, and each
-// element of a list has its place. A read that is smaller than freeRead is not counted.
+// The cost of a read in a budget: each byte is read, decoded and encoded again, and each value
+// has its place in a list that grows while it is read. A read that is smaller than freeRead is
+// not counted.
 const (
-	readCost    = 3
-	elementCost = 24
-	freeRead    = 16 << 10
+	readCost  = 3
+	valueCost = 90
+	freeRead  = 16 << 10
 )
 
 // Held returns the table for a process that many readers share: the cost of a read is taken
@@ -64,17 +64,17 @@ func within[T any](ctx context.Context, read func() (T, error), costOf func(T) i
 }
 
 func cost(items ...*Item) int64 {
-	size, elements := 0, 0
+	size, values := 0, 0
 	for _, item := range items {
 		if item == nil {
 			continue
 		}
 		if size += len(item.Body); len(item.Body) > freeRead {
-			elements += bytes.Count(item.Body, []byte(","))
+			values += budget.Values(item.Body)
 		}
 	}
 	if size < freeRead {
 		return 0
 	}
-	return int64(size)*readCost + int64(elements)*elementCost
+	return int64(size)*readCost + int64(values)*valueCost
 }

@@ -1,0 +1,55 @@
+package budget_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/slipway-run/slipway/internal/base/budget"
+)
+
+// TestValuesOfATextAreCounted compares the count with the decoded text. An empty list or object
+// counts one value too many, and a member of an object one value, like its value.
+func TestValuesOfATextAreCounted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		`null`: 0, `[0,0,0]`: 3, `{"a":[0,0],"b":{"c":1}}`: 5, `"a,b[{"`: 0, `["\",[",","]`: 2, `["\\",0]`: 2, `["\\\",0"]`: 1, `"open,`: 0, `"open\",`: 0,
+	} {
+		if got := budget.Values([]byte(text)); got != want {
+			t.Errorf("%s: got %d values, want %d", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.String(), 1, 20).Draw(t, "parts")
+		text, err := json.Marshal(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := budget.Values(text); got != len(parts) {
+			t.Errorf("%s: got %d values, want %d", text, got, len(parts))
+		}
+	})
+}
+
+func TestAttackATextOfManyValues(t *testing.T) {
+	t.Parallel()
+	list := func(values int, value string) []byte {
+		return []byte("[" + strings.Repeat(value+",", values-1) + value + "]")
+	}
+	for name, c := range map[string]struct {
+		text []byte
+		want bool
+	}{
+		"as many as may be": {list(budget.MostValues, "0"), false},
+		"more":              {list(budget.MostValues+1, "0"), true},
+		"long texts":        {list(1000, `"`+strings.Repeat(",", 10_000)+`"`), false},
+		"a long text":       {bytes.Repeat([]byte{'0'}, 10<<20), false},
+	} {
+		if got := budget.TooManyValues(c.text); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
