@@ -17,7 +17,7 @@ import (
 func TestAnotherAttemptTakesMessagesBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	r := f.create(run.Request{Input: []byte(`{"messages":[{"type":"human","id":"h","content":"Hi"}]}`)})
+	r := f.create(run.Request{Input: input(`{"messages":[{"type":"human","id":"h","content":"Hi"}]}`)})
 	a := f.claim(r)
 	f.shows(a, token("m0", "One"), update("model", `"messages":[{"type":"ai","id":"m0","content":"One"}]`))
 	f.shows(a, token("m1", "Hel"), step{run.EventMessages, `[{"type":"AIMessageChunk","id":"m2","content":"By","chunk_position":"last"},{"graph_node":"other"}]`})
