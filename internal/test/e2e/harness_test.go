@@ -259,8 +259,6 @@ type sharedServer struct {
 	mu     sync.Mutex
 	server *server
 	agent  *deployment
-	// follower is the deployment of scripted, nil before a test asks for it.
-	follower *deployment
 }
 
 // shared returns the shared deployment of the first version of the agent.

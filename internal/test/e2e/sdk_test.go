@@ -130,16 +130,12 @@ func TestSDKsRemoteGraph(t *testing.T) {
 	}
 }
 
-// scripted returns the shared deployment of an agent that follows the script of each run.
+// scripted deploys an agent that follows the script of each run. The agent has a separate
+// server: on AWS, a function serves the stream of a thread until the function's time is over,
+// also if the client has left, and one machine does not have room for many such functions.
 func scripted(t *testing.T) *deployment {
 	t.Helper()
-	s := shared(t).server
-	common.mu.Lock()
-	defer common.mu.Unlock()
-	if common.follower == nil {
-		common.follower = s.deploy(t, scriptedRepository(t), "main")
-	}
-	return common.follower
+	return newServer(t).deploy(t, scriptedRepository(t), "main")
 }
 
 // TestSDKsQuestions tests questions that graphs ask, and other situations that only a script
@@ -160,7 +156,8 @@ func TestSDKsQuestions(t *testing.T) {
 // TestSDKHookOfThreads opens pages with the newest React hook.
 func TestSDKHookOfThreads(t *testing.T) {
 	t.Parallel()
-	weather, follower := shared(t), scripted(t)
+	follower := scripted(t)
+	weather := follower.server.deploy(t, agentRepository(t), "main")
 	for _, transport := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
