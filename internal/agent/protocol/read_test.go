@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -287,6 +288,23 @@ func TestANumberOfARunThatWasRolledBack(t *testing.T) {
 	rest := late.next(1)
 	f.wantRoots(rest, next.Run+" running", next.Run+" completed")
 	f.wantOrder(append(all, rest...))
+}
+
+// TestARunThatIsDeleted checks that all its events are gone for later readers, and that the
+// events of other runs stay as they are.
+func TestARunThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.does(run.Request{}, step{"custom", "1"})
+	f.does(run.Request{}, step{"custom", "2"})
+	all := f.read(everything(), new(int64), 2)
+	rest := slices.DeleteFunc(slices.Clone(all), func(e protocol.Event) bool { return strings.Contains(e.ID, first.Run) })
+	f.must(f.runs.Delete(t.Context(), first.Ref))
+	for _, since := range []*int64{new(int64), &all[1].Seq} {
+		if diff := cmp.Diff(rest, f.read(everything(), since, 1)); diff != "" {
+			t.Errorf("events behind %d (-want +got):\n%s", *since, diff)
+		}
+	}
 }
 
 // TestAThreadThatIsMadeAnew checks that its numbers begin at 0, also for a reader of the

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
@@ -229,6 +231,47 @@ func TestEventsOfARun(t *testing.T) {
 		t.Errorf("there are %d states: %v", len(states)/2, eventLines(states))
 	}
 	f.everyReplayIsTheSame(t, thread, all)
+}
+
+// TestAQuietStreamOfAThread checks that such a stream has comment lines, from which clients
+// learn that the connection is alive.
+func TestAQuietStreamOfAThread(t *testing.T) {
+	t.Parallel()
+	f := setUpImpatient(t, nil, 20*time.Millisecond)
+	s := f.watch(t, f.newThread(t), object{"channels": allChannels})
+	for range 3 {
+		line, err := s.ReadString('\n')
+		if must(t, err); line != ": heartbeat\n" {
+			t.Fatalf("the stream has %q", line)
+		}
+	}
+}
+
+// TestAttackAStreamThatIsNotRead checks that such a stream costs no more than a batch of
+// events, and delays no other reader of the thread.
+func TestAttackAStreamThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	reads := budget.New(64 << 20)
+	f, _ = f.apart(t, reads)
+	for range 3 {
+		f.watch(t, thread, object{"channels": allChannels})
+	}
+	other := f.watch(t, thread, object{"channels": []string{"lifecycle", "custom"}})
+	var steps []graphtest.Step
+	for i := range 120 {
+		steps = append(steps, emit("custom", strings.Repeat("x", 50_000)+fmt.Sprint(i)))
+	}
+	f.does(t, thread, "run.start", script(append(steps, add("model", "m1", "Done"))...))
+	seen := other.runs(t, 1)
+	wantLines(t, "the lifecycle", lifecycles(seen), "running", "completed")
+	if got := len(of(seen, "custom")); got != len(steps) {
+		t.Errorf("the reader got %d events, want %d", got, len(steps))
+	}
+	if held := reads.Held(); held > 4<<20 {
+		t.Errorf("the readers that do not read hold %d bytes", held)
+	}
 }
 
 // everyReplayIsTheSame reads the events of a run again, from the beginning and after each
