@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,10 @@ var agentStories = map[string][]string{
 	"custom":     {"custom"},
 	"store":      {"store"},
 }
+
+// protocolStories are the examples that testdata/sdk/frameworks.cjs uses in the thread-centric
+// protocol.
+var protocolStories = []string{"react", "subgraph", "custom"}
 
 // exampleRepository returns an example as a separate repository.
 func exampleRepository(t *testing.T, name string) *repository {
@@ -139,6 +144,9 @@ func (s *server) example(t *testing.T, language, example string) {
 		// There is one process for all stories, because starting a process takes longer than a
 		// story.
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, strings.Join(agentStories[example], ",")) })
+	}
+	if slices.Contains(protocolStories, example) {
+		t.Run("in the thread-centric protocol", func(t *testing.T) { d.lives(t, "JavaScript streaming", "frameworks", "sse", language, example) })
 	}
 	if example == "approval" {
 		t.Run("React", func(t *testing.T) {
