@@ -149,6 +149,22 @@ func (o once) first(word string) bool {
 	return !said
 }
 
+// TestTheStackHasNoWebSockets checks that the stack announces this, and that it refuses a
+// WebSocket with the reason and with what clients can do.
+func TestTheStackHasNoWebSockets(t *testing.T) {
+	t.Parallel()
+	agent := shared(t)
+	var info struct{ Flags map[string]bool }
+	agent.server.call(t, http.StatusOK, "GET", agent.url+"/info", nil, &info)
+	if streams, sockets := info.Flags["thread_streaming"], info.Flags["thread_streaming_websocket"]; !streams || sockets {
+		t.Errorf("/info says %v", info.Flags)
+	}
+	refused := agent.server.call(t, http.StatusBadRequest, "GET", agent.thread(t).url+"/stream/events", nil, nil, "Connection", "Upgrade", "Upgrade", "websocket")
+	if !strings.Contains(string(refused.body), "does not offer: WebSocket. POST streams") {
+		t.Errorf("the refusal says %s", refused.body)
+	}
+}
+
 func TestRunnerIsKilledAtEitherEndOfItsWork(t *testing.T) {
 	t.Parallel()
 	for name, atAnswer := range map[string]bool{"before it has begun": false, "when all is written and nobody knows": true} {

@@ -56,6 +56,20 @@ async function asked() {
   await Promise.all([one.close(), two.close()]);
 }
 
+/** named are things that a graph says under a name, to readers of the name alone and to readers of all that it says. */
+async function named() {
+  const says = [{ name: "progress", payload: 1 }, { name: "other", payload: 2 }, "plain", { name: "progress", payload: 3 }];
+  const page = stream();
+  await page.run.start({ input: { messages: [] }, config: following(says.map((data) => ({ event: "custom", data }))) });
+  const other = stream(page.threadId); // a page has one connection for all its subscriptions
+  const [some, all] = await Promise.all([page.subscribe({ channels: ["custom:progress"] }), other.subscribe({ channels: ["custom"] })]);
+  const has = (count) => (_, events) => events.filter(({ method }) => method === "custom").length === count;
+  const told = async (subscription, count) => (await until(subscription, has(count))).filter(({ method }) => method === "custom").map(({ params }) => params.data);
+  assert.deepEqual(await told(some, 2), [says[0], says[3]]);
+  assert.deepEqual(await told(all, 4), [says[0], says[1], { payload: "plain" }, says[3]]);
+  await Promise.all([page.close(), other.close()]);
+}
+
 /** mistaken is a page that answers a question that nobody has asked, and still shows the questions that wait. */
 async function mistaken() {
   const { StreamController } = createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk/stream");
@@ -94,4 +108,4 @@ async function forked() {
   await page.close();
 }
 
-tell(asked, forked, ...(newest ? [mistaken] : []));
+tell(asked, forked, named, ...(newest ? [mistaken] : []));
