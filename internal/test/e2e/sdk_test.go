@@ -227,25 +227,8 @@ func TestSDKExamples(t *testing.T) {
 	}
 }
 
-// programs are the programs in the README that use the thread-centric protocol, by the SDKs
-// that they are for: the language, and the lines before and after the program.
-var programs = map[string]struct{ language, extension, before, behind string }{
-	"Python": {"python", ".py", `import asyncio, sys
-from langgraph_sdk import get_client
-
-client = get_client(url=sys.argv[1], api_key=sys.argv[2])
-
-async def main():
-    pass
-`, "asyncio.run(main())\n"},
-	"JavaScript streaming": {"js", ".cjs", `const { Client } = require("node:module").createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk");
-const client = new Client({ apiUrl: process.argv[2], apiKey: process.argv[3] });
-(async () => {
-`, "})().then(() => process.exit(0));\n"},
-}
-
-// TestSDKReadme runs the programs that the README shows. In each, a question interrupts the
-// answer to another.
+// TestSDKReadme runs the programs that the README shows for the thread-centric protocol. In
+// each, a question interrupts the answer to another.
 func TestSDKReadme(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
@@ -253,17 +236,16 @@ func TestSDKReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sdk, as := range programs {
+	for sdk, language := range map[string]string{"Python": "python", "JavaScript streaming": "js"} {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
-			_, program, _ := strings.Cut(string(readme), "```"+as.language+"\n")
+			_, program, _ := strings.Cut(string(readme), "```"+language+"\n")
 			program, _, _ = strings.Cut(program, "```")
-			program = strings.ReplaceAll("\n"+strings.TrimSpace(program), "\n", "\n    ") + "\n"
 			path := filepath.Join(t.TempDir(), "program")
-			if err := os.WriteFile(path+as.extension, []byte(as.before+program+as.behind), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			output, err := agent.client(t, sdk, path).CombinedOutput()
+			output, err := agent.client(t, sdk, "readme", "sse", path).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, output)
 			}
