@@ -25,7 +25,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = agentserver.Register(mux, agentserver.Config{
 		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
 		Authenticator: lambdahost.Gateway{}, Version: s.Version, Webhooks: s.Webhooks(),
-		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil)},
+		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil), Log: log},
+		Log:    log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

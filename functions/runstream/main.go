@@ -35,7 +35,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(),
+		Webhooks: s.Webhooks(), Log: log,
 	}))
 	return lambdahost.Streaming(mux, log, resumable), err
 }

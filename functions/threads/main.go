@@ -24,7 +24,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
-		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil)},
+		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil), Log: log},
+		Log:    log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

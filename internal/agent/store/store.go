@@ -25,11 +25,13 @@ type Store struct {
 }
 
 // New returns a store over a table.
-func New(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
+func New(t table.Table, now clock.Clock) *Store {
+	return NewLimited(t, now, quota.Limits{}, slog.Default())
+}
 
 // NewLimited returns a store that limits how many bytes a workspace may store.
-func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
-	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits)}
+func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
+	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits, log)}
 }
 
 // Hold makes the store hold vectors in memory, up to a number of bytes, and about as many more
@@ -94,15 +96,10 @@ func (s *Store) put(ctx context.Context, owner Owner, next Item, now time.Time, 
 }
 
 // count counts an item in place of the previous item; the zero value of before means that
-// there was no item. The item is written by then, so an error is only logged.
+// there was no item.
 func (s *Store) count(ctx context.Context, owner Owner, before, after Item, now time.Time) {
-	err := errors.Join(
-		s.pool.Count(ctx, owner.Workspace, -before.counted, before.expires, nil),
-		s.pool.Count(ctx, owner.Workspace, after.counted, after.expiry(now), nil),
-	)
-	if err != nil {
-		slog.WarnContext(ctx, "stored bytes were not counted", "deployment", owner.Deployment, "error", err)
-	}
+	s.pool.CountStored(ctx, owner.Workspace, -before.counted, before.expires, nil)
+	s.pool.CountStored(ctx, owner.Workspace, after.counted, after.expiry(now), nil)
 }
 
 // isOpen checks that the namespace has a marker that no request is about to delete, and that

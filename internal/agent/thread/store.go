@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -27,12 +28,14 @@ type Store struct {
 }
 
 // NewStore returns a store over a table, with the default quotas.
-func NewStore(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
+func NewStore(t table.Table, now clock.Clock) *Store {
+	return NewLimited(t, now, quota.Limits{}, slog.Default())
+}
 
 // NewLimited returns a store with limits on the number of a workspace's threads, and on the
 // number of its runs at a time.
-func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
-	pool := quota.NewPool(t, now, limits)
+func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
+	pool := quota.NewPool(t, now, limits, log)
 	return &Store{table: counting{t, pool}, now: now, recent: newRecent(), pool: pool, most: maxLooked}
 }
 

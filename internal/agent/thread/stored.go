@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -37,18 +36,15 @@ func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 		}
 	}
 	for ref, size := range sizes {
-		count(context.WithoutCancel(ctx), c.pool, ref, c.pool.Draw(size))
+		count(ctx, c.pool, ref, c.pool.Draw(size))
 	}
 	return nil
 }
 
-// count notes bytes in a thread and counts them. The write of these bytes has succeeded, so an
-// error is only logged.
+// count notes bytes in a thread and counts them.
 func count(ctx context.Context, pool *quota.Pool, ref Ref, bytes int64) {
 	note := table.Update{Key: ref.Key(), Add: map[string]int64{attrStored: bytes}, If: table.Equals(record.Kind, kind)}
-	if err := pool.Count(ctx, ref.Workspace, bytes, time.Time{}, note); err != nil {
-		slog.WarnContext(ctx, "stored bytes were not counted", "thread", ref.Thread, "bytes", bytes, "error", err)
-	}
+	pool.CountStored(ctx, ref.Workspace, bytes, time.Time{}, note)
 }
 
 // Counting returns a table for other code that writes into threads.
@@ -63,5 +59,5 @@ func (s *Store) Room(ctx context.Context, workspace string, size int) error {
 // GiveBack subtracts the bytes that were erased of a thread from the counted bytes, but no
 // more than were counted.
 func (s *Store) GiveBack(ctx context.Context, t Thread, size int) {
-	count(context.WithoutCancel(ctx), s.pool, t.Ref, -min(s.pool.Draw(size), t.Stored))
+	count(ctx, s.pool, t.Ref, -min(s.pool.Draw(size), t.Stored))
 }

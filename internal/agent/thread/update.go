@@ -269,7 +269,7 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.
 	}
 	made, err := s.put(ctx, ref, t, ttl, now)
 	if err == nil { // bytes written before the thread existed could not be noted in it
-		count(context.WithoutCancel(ctx), s.pool, ref, s.pool.Draw(size))
+		count(ctx, s.pool, ref, s.pool.Draw(size))
 	}
 	return made, err
 }

@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
 	if err := s.Runs.CancelOnDisconnect(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
-		slog.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
+		s.Log.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
 	}
 }
 

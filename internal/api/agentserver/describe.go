@@ -50,6 +50,7 @@ type ownRoute struct {
 // change in the life of a revision. descriptions is safe for concurrent use; an agent is asked
 // once, even if many requests wait for the answer.
 type descriptions struct {
+	log   *slog.Logger
 	known *lru.Cache[string, ownDescription]
 
 	mu    sync.Mutex
@@ -63,8 +64,8 @@ type describing struct {
 	err    error
 }
 
-func newDescriptions() *descriptions {
-	return &descriptions{known: lru.New[string, ownDescription](maxDescribed), asked: map[string]*describing{}}
+func newDescriptions(log *slog.Logger) *descriptions {
+	return &descriptions{log: log, known: lru.New[string, ownDescription](maxDescribed), asked: map[string]*describing{}}
 }
 
 // of returns the description of a revision that ask gives. All waiting callers get an error;
@@ -97,7 +98,7 @@ func (d *descriptions) ask(ctx context.Context, revision string, asked *describi
 	asked.err = guard.Run(nil, "ask an agent what it is", func() error {
 		answer, err := ask(ctx)
 		if err == nil {
-			asked.answer = read(ctx, revision, answer)
+			asked.answer = d.read(ctx, revision, answer)
 		}
 		return err
 	})
@@ -114,7 +115,7 @@ var errPatterns = fmt.Errorf("the patterns of all routes are larger than %d char
 
 // read compiles the patterns of the routes in a description. A route whose pattern cannot be used
 // shadows nothing; one line of the log says how many routes these are.
-func read(ctx context.Context, revision string, answer graph.Description) ownDescription {
+func (d *descriptions) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
 	found := ownDescription{Description: answer}
 	var refused error
 	for _, route := range answer.Routes {
@@ -131,7 +132,7 @@ func read(ctx context.Context, revision string, answer graph.Description) ownDes
 		found.size += compiled.Size()
 	}
 	if refused != nil {
-		slog.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
+		d.log.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
 			"revision", revision, "routes", len(answer.Routes)-len(found.routes), "error", refused)
 	}
 	return found

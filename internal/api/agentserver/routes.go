@@ -1,8 +1,10 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -57,6 +59,8 @@ type Config struct {
 	// Answers keeps the answers to requests that carry an Idempotency-Key; without it, the
 	// header has no effect.
 	Answers *idempotency.Store
+	// Log gets the failures that no answer can tell; default slog.Default.
+	Log *slog.Logger
 	// Version is the version of the server.
 	Version string
 	// Origins are the origins whose pages may call the agent server from browsers; default
@@ -90,11 +94,12 @@ func Register(mux *web.Mux, config Config) error {
 	if config.Origins == nil {
 		config.Origins = []string{web.AnyOrigin}
 	}
+	config.Log = cmp.Or(config.Log, slog.Default())
 	contract, err := loadContract()
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{Config: config, descriptions: newDescriptions(), strangers: newStrangers(config.Strangers), mux: mux}
+	s := server{Config: config, descriptions: newDescriptions(config.Log), strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,

@@ -201,7 +201,7 @@ func (s *Stack) Webhooks() *webhook.Store {
 
 // Threads is the store of threads.
 func (s *Stack) Threads() *thread.Store {
-	return s.threads.get(func() *thread.Store { return thread.NewLimited(s.Table(), clock.System, s.Quotas) })
+	return s.threads.get(func() *thread.Store { return thread.NewLimited(s.Table(), clock.System, s.Quotas, s.Log) })
 }
 
 // Assistants is the store of assistants.
@@ -211,7 +211,7 @@ func (s *Stack) Assistants() *assistant.Store {
 
 // Memory is the store that agents and their clients use.
 func (s *Stack) Memory() *store.Store {
-	return s.memory.get(func() *store.Store { return store.NewLimited(s.Table(), clock.System, s.Quotas) })
+	return s.memory.get(func() *store.Store { return store.NewLimited(s.Table(), clock.System, s.Quotas, s.Log) })
 }
 
 // Crons is the store of crons.

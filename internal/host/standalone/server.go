@@ -291,7 +291,7 @@ func (s *Server) assemble() error {
 	}
 	s.workspaces = workspace.NewStore(s.records, now)
 	s.keys = apikey.NewStore(s.records, key, now)
-	threads := thread.NewLimited(s.records, now, s.config.Quotas)
+	threads := thread.NewLimited(s.records, now, s.config.Quotas, log)
 	s.webhooks = webhook.NewStore(webhook.Config{
 		Table: s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
 	})
@@ -314,7 +314,7 @@ func (s *Server) assemble() error {
 		Uploads:     s.uploads,
 		Quotas:      s.config.Quotas, Files: s.files(),
 	})
-	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas).Hold(store.Held)
+	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas, log).Hold(store.Held)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
 	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
@@ -337,7 +337,7 @@ func (s *Server) assemble() error {
 		Budget: s.room, MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
 	})
 	s.agents = &runner.Agents{
-		Deployments: deployments, Graph: agents, ServerURL: s.agentURL,
+		Deployments: deployments, Graph: agents, ServerURL: s.agentURL, Log: log,
 		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
 	}
 	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}
@@ -391,7 +391,7 @@ func (s *Server) routes(
 			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
 			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: build.Version(),
 			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
-			WebSockets: true,
+			WebSockets: true, Log: s.config.Log,
 		}),
 	)
 }

@@ -22,12 +22,16 @@ type Agents struct {
 	// asked first.
 	Target func(context.Context) (compute.Target, error)
 	Graph  *graph.Client
+	// Log gets the failures of agents; default slog.Default.
+	Log *slog.Logger
 	// ServerURL returns the URL of a deployment's agent server; nil if agents do not reach it.
 	ServerURL func(deployment string) string
 	// Wait is how long a request waits for an agent that is being restarted; default 10 s. A
 	// request waits for an agent that slept until the agent has started, or cannot start.
 	Wait time.Duration
 }
+
+func (a *Agents) log() *slog.Logger { return cmp.Or(a.Log, slog.Default()) }
 
 // describeLimit is how long an agent may take to describe itself, and typeLimit how long it may
 // take if it makes schemas of types. The next request asks an agent that hangs again.
@@ -92,7 +96,7 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	case ctx.Err() != nil:
 		return graph.Ruling{}, context.Cause(ctx)
 	}
-	slog.WarnContext(ctx, "the repository's own authentication gave no answer", "deployment", deployment, "error", err)
+	a.log().WarnContext(ctx, "the repository's own authentication gave no answer", "deployment", deployment, "error", err)
 	return graph.Ruling{}, fault.New(fault.Unavailable, "The agent's own authentication does not answer.")
 }
 
@@ -123,10 +127,10 @@ func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts 
 	case fault.Is(full, fault.Unavailable):
 		return graph.Embeddings{}, full
 	case err != nil:
-		slog.WarnContext(ctx, "the agent has embedded no texts", "deployment", deployment, "error", err)
+		a.log().WarnContext(ctx, "the agent has embedded no texts", "deployment", deployment, "error", err)
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent does not embed texts at the moment.")
 	case embeddings.Error != "":
-		slog.WarnContext(ctx, "the agent's embedding has failed", "deployment", deployment, "error", beginning(embeddings.Error, maxCause))
+		a.log().WarnContext(ctx, "the agent's embedding has failed", "deployment", deployment, "error", beginning(embeddings.Error, maxCause))
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "The agent's embedding has failed: %s", beginning(embeddings.Error, maxCause))
 	}
 	return embeddings, nil
@@ -147,7 +151,7 @@ func (a *Agents) Visit(ctx context.Context, workspace, deployment string, send f
 	}
 	err = send(a.Graph, endpoint, serverURL)
 	if _, ended := errors.AsType[*graph.UnavailableError](err); ended {
-		slog.WarnContext(ctx, "the repository's own application gave no answer", "deployment", deployment, "error", err)
+		a.log().WarnContext(ctx, "the repository's own application gave no answer", "deployment", deployment, "error", err)
 		return fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 	}
 	return err

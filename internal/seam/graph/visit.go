@@ -3,7 +3,8 @@ package graph
 import (
 	"encoding/base64"
 	"encoding/json"
-	"log/slog"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -61,7 +62,7 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 			visit.mark(p.Out.Header, endpoint)
 		},
 		Transport: c.transportTo(endpoint), FlushInterval: -1,
-		ErrorLog:     slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		ErrorLog:     log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { failed = classify(r.Context(), err) },
 		ModifyResponse: func(answer *http.Response) error {
 			for name := range answer.Header {

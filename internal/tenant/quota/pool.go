@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -27,14 +28,15 @@ type Pool struct {
 	table  table.Table
 	now    clock.Clock
 	limits Limits
+	log    *slog.Logger
 	mu     sync.Mutex
 	// full holds the workspaces whose stored bytes were found to have reached the limit.
 	full map[string]bool
 }
 
 // NewPool returns the pool of all workspaces of a table.
-func NewPool(t table.Table, now clock.Clock, limits Limits) *Pool {
-	return &Pool{table: t, now: now, limits: limits, full: map[string]bool{}}
+func NewPool(t table.Table, now clock.Clock, limits Limits, log *slog.Logger) *Pool {
+	return &Pool{table: t, now: now, limits: limits, log: log, full: map[string]bool{}}
 }
 
 // share is how much of a limit a part may hold.

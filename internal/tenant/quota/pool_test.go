@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,7 +39,7 @@ func TestThePoolIsExact(t *testing.T) {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
 			tb := testtable.Open(t, clock.System)
-			p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, most))
+			p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, most), slog.New(slog.DiscardHandler))
 			const asked = 30
 			parts, errs := make([]quota.Part, asked), make([]error, asked)
 			var all sync.WaitGroup
@@ -82,7 +83,7 @@ func wantUsed(t *testing.T, p *quota.Pool, want int64) {
 func TestAPlaceCountsWhatTheThreadBringsAlong(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
-	p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, 0).With(quota.Runs, 1))
+	p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, 0).With(quota.Runs, 1), slog.New(slog.DiscardHandler))
 	place := p.Place(workspace, "a", quota.Runs, 0)
 	err := record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
 		return o, place.Take(ctx, &o, quota.Threads)
@@ -116,7 +117,7 @@ func TestLimitsAreSettings(t *testing.T) {
 func TestStoredBytesAreRightOnAverage(t *testing.T) {
 	t.Parallel()
 	const most, things, size = 1_000_000_000, 100_000, 1000 // a grain is 100,000
-	p := quota.NewPool(testtable.Open(t, clock.System), clock.System, quota.Limits{}.With(quota.Stored, most))
+	p := quota.NewPool(testtable.Open(t, clock.System), clock.System, quota.Limits{}.With(quota.Stored, most), slog.New(slog.DiscardHandler))
 	sum, counted := int64(0), 0
 	for range things {
 		if n := p.Draw(size); n != 0 {
@@ -141,7 +142,7 @@ func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	var months atomic.Int32 // the number of months that have passed
 	stands := func() time.Time { return now.AddDate(0, int(months.Load()), 0) }
 	tb := testtable.Open(t, stands)
-	p := quota.NewPool(tb, stands, quota.Limits{})
+	p := quota.NewPool(tb, stands, quota.Limits{}, slog.New(slog.DiscardHandler))
 	count := func(bytes int64, expires time.Time) {
 		t.Helper()
 		if err := p.Count(t.Context(), workspace, bytes, expires, nil); err != nil {

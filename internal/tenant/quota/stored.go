@@ -82,6 +82,15 @@ func (p *Pool) Count(ctx context.Context, workspace string, bytes int64, expires
 	return nil
 }
 
+// CountStored is Count for objects that were written or deleted already. So an error is only
+// logged, and the end of ctx does not end it.
+func (p *Pool) CountStored(ctx context.Context, workspace string, bytes int64, expires time.Time, note table.Write) {
+	ctx = context.WithoutCancel(ctx)
+	if err := p.Count(ctx, workspace, bytes, expires, note); err != nil {
+		p.log.WarnContext(ctx, "stored bytes were not counted", "workspace", workspace, "bytes", bytes, "error", err)
+	}
+}
+
 func (p *Pool) countLasting(ctx context.Context, o *record.Outbox, workspace string, bytes int64) error {
 	parts, err := p.read(ctx, workspace)
 	if err != nil {

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -24,7 +25,7 @@ type Usage struct {
 
 // Of returns the quotas of a workspace, in the order of All.
 func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
-	pooled, err := NewPool(u.Table, nil, u.Limits).Used(ctx, workspace)
+	pooled, err := NewPool(u.Table, nil, u.Limits, slog.New(slog.DiscardHandler)).Used(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
