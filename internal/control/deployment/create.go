@@ -54,7 +54,7 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		return Deployment{}, err
 	}
 	if d.Busy {
-		if err := s.roomForBuild(ctx, d); err != nil {
+		if err := s.roomForBuild(d); err != nil {
 			return Deployment{}, err
 		}
 	}
@@ -102,11 +102,11 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 
 // roomForBuild refuses a revision that needs a build when the workspace's files already use
 // their whole disk quota.
-func (s *Store) roomForBuild(ctx context.Context, d Deployment) error {
+func (s *Store) roomForBuild(d Deployment) error {
 	if d.Remote() || d.Source != revision.GitHub && d.Source != revision.InternalSource {
 		return nil
 	}
-	return s.files.Room(ctx, d.Workspace)
+	return s.files.Room(d.Workspace)
 }
 
 // attach returns the writes that connect a new deployment with other resources: its place at a

@@ -85,7 +85,7 @@ func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, re
 	}
 	var put putRevision
 	if patch.makesRevision() && next.hasSource() {
-		if err := s.roomForBuild(ctx, next); err != nil {
+		if err := s.roomForBuild(next); err != nil {
 			return d, o, err
 		}
 		put = func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {

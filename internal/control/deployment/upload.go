@@ -33,7 +33,7 @@ func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, u
 	if s.uploads == nil {
 		return upload.Ref{}, upload.Grant{}, fault.New(fault.Unavailable, "This server has no place for uploads.")
 	}
-	if err := s.files.Room(ctx, d.Workspace); err != nil {
+	if err := s.files.Room(d.Workspace); err != nil {
 		return upload.Ref{}, upload.Grant{}, err
 	}
 	to := upload.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Upload: id.New(s.now())}

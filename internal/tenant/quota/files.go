@@ -1,7 +1,5 @@
 package quota
 
-import "context"
-
 // Files bounds the files of a workspace on the server's machine: uploaded sources, builds, and
 // pushed images. The files themselves are measured, so erasing a file gives its bytes back. A
 // nil *Files bounds nothing.
@@ -12,7 +10,7 @@ type Files struct {
 }
 
 // Room refuses to keep another file for a workspace whose files have reached the limit.
-func (f *Files) Room(_ context.Context, workspace string) error {
+func (f *Files) Room(workspace string) error {
 	if f != nil && f.Measure(workspace) >= f.Limits.Of(FileBytes) {
 		return f.Limits.Refuse(FileBytes)
 	}

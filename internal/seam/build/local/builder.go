@@ -86,7 +86,7 @@ type Config struct {
 	// Space is the disk that Dir is on; nil always has room.
 	Space *disk.Space
 	// Room returns an error to refuse another build of a workspace; nil refuses no build.
-	Room func(ctx context.Context, workspace string) error
+	Room func(workspace string) error
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).

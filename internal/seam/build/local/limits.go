@@ -90,7 +90,7 @@ func (j *job) stopped(ctx context.Context, doing string) error {
 func (j *job) checkRoom() error {
 	err := j.builder.cfg.Space.Room()
 	if room := j.builder.cfg.Room; err == nil && room != nil {
-		err = room(j.ctx, j.spec.Workspace)
+		err = room(j.spec.Workspace)
 	}
 	if _, refused := errors.AsType[*fault.Error](err); refused {
 		return build.Fail(build.ReasonOutOfDisk, "the build was not begun. %s", err)

@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
@@ -87,7 +86,7 @@ func TestTheSizeOfBuilds(t *testing.T) {
 	const megabyte = 1 << 20
 	dir, full := t.TempDir(), false
 	errFull := fault.New(fault.Forbidden, "the quota is used up")
-	room := func(context.Context, string) error {
+	room := func(string) error {
 		if full {
 			return errFull
 		}

@@ -97,13 +97,16 @@ func (a *Agent) ping(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 1})
 }
 
-// visit passes a request to the application, without the header X-Slipway-Authorization.
+// visit passes a request to the application, without the header X-Slipway-Authorization. As a
+// runtime, it refuses a request that is not signed.
 func (a *Agent) visit(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.App == nil:
 		http.NotFound(w, r)
 	case a.token != "" && r.Header.Get("X-Slipway-Authorization") != "Bearer "+a.token:
 		http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+	case a.token != "" && r.Header.Get("X-Slipway-Signature") == "":
+		http.Error(w, "the signature is missing", http.StatusUnauthorized)
 	default:
 		r.Header.Del("X-Slipway-Authorization")
 		http.StripPrefix(graph.PathApp, a.App).ServeHTTP(w, r)

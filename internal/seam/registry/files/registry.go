@@ -44,7 +44,7 @@ type Config struct {
 	// Space is the disk that Dir is on. A nil Space always has room.
 	Space *disk.Space
 	// Room refuses another layer of a workspace. A nil Room refuses no layer.
-	Room func(ctx context.Context, workspace string) error
+	Room func(workspace string) error
 }
 
 // Registry implements registry.Registry, and serves it under Path.

@@ -400,7 +400,7 @@ func TestAWorkspaceIsFull(t *testing.T) {
 	var bounds atomic.Bool
 	ref := registrytest.NewRef()
 	m = newMachine(t, func(c *files.Config) {
-		c.Room = func(_ context.Context, workspace string) error {
+		c.Room = func(workspace string) error {
 			if bounds.Load() && workspace == ref.Workspace && m.Size(workspace) >= 9000 {
 				return fault.New(fault.Forbidden, "the quota is used up")
 			}

@@ -56,7 +56,7 @@ func (r *Registry) roomOf(ctx context.Context, repo string) error {
 	if err != nil || r.cfg.Room == nil {
 		return err
 	}
-	err = r.cfg.Room(ctx, ref.Workspace)
+	err = r.cfg.Room(ref.Workspace)
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		return fmt.Errorf("%w: %w", ociregistry.ErrDenied, refused)
 	}

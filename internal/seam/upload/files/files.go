@@ -59,7 +59,7 @@ type Store struct {
 }
 
 // Room returns an error if the workspace has no room for another tarball.
-type Room func(ctx context.Context, workspace string) error
+type Room func(workspace string) error
 
 var _ upload.Store = (*Store)(nil)
 
@@ -98,7 +98,7 @@ func (s *Store) Size(workspace string) int64 {
 
 // reserve counts the bytes that a request may bring, for as long as it is received, and asks
 // whether there is room for them.
-func (s *Store) reserve(ctx context.Context, workspace string, size int64) (free func(), err error) {
+func (s *Store) reserve(workspace string, size int64) (free func(), err error) {
 	if size < 0 {
 		size = upload.MaxSize
 	}
@@ -114,7 +114,7 @@ func (s *Store) reserve(ctx context.Context, workspace string, size int64) (free
 	if s.room == nil {
 		return free, nil
 	}
-	if err := s.room(ctx, workspace); err != nil {
+	if err := s.room(workspace); err != nil {
 		free()
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Store) receive(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > upload.MaxSize {
 		return errSize
 	}
-	free, err := s.reserve(r.Context(), ref.Workspace, r.ContentLength)
+	free, err := s.reserve(ref.Workspace, r.ContentLength)
 	if err != nil {
 		return err
 	}
