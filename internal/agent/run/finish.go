@@ -66,7 +66,10 @@ func (d *draft) foldOutcome(ctx context.Context, outcome *Outcome, lossy bool) e
 	}
 	if d.leavesSomething(*outcome) {
 		err := d.try(func(d *draft) error { return d.keepLeftovers(ctx) })
-		if err != nil && !(lossy && isTooLarge(err)) {
+		if lossy && isTooLarge(err) {
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -134,7 +134,7 @@ func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 			s, m := newStore(t)
 			ref, log := newLog()
 			for i := range test.steps {
-				log = advance(t, m, log, fmt.Sprintf(`{"document":"%d%s"}`, i, strings.Repeat("x", test.bytes)))
+				advance(t, m, log, fmt.Sprintf(`{"document":"%d%s"}`, i, strings.Repeat("x", test.bytes)))
 				log = thread.NewLog(ref, stateAt(t, s, ref, i))
 			}
 			size := int64(len(log.Values.JSON()))

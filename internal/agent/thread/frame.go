@@ -305,7 +305,8 @@ func (f frame) take(w graph.Writes) frame {
 			writes = append(writes, other)
 		}
 	}
-	f.writes = append(writes, w)
+	writes = append(writes, w)
+	f.writes = writes
 	return f
 }
 

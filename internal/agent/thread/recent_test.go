@@ -64,8 +64,7 @@ func TestAChangeThatIsNotStoredChangesNothing(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
 	ref, log := newLog()
-	log = say(t, m, log, "one")
-	log = say(t, m, log, "two")
+	say(t, m, say(t, m, log, "one"), "two")
 	want, _ := newest(t, s, m, ref)
 	log = thread.NewLog(ref, stateAt(t, s, ref, 1))
 	for _, update := range []string{
