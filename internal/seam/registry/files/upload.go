@@ -44,14 +44,14 @@ type upload struct {
 var _ ociregistry.BlobWriter = (*upload)(nil)
 
 func (r *Registry) begin(ctx context.Context, repo string, _ int) (ociregistry.BlobWriter, error) {
-	if err := errors.Join(r.cfg.Space.Room(), r.roomOf(ctx, repo)); err != nil {
+	if err := errors.Join(r.cfg.Space.Room(), r.roomOf(repo)); err != nil {
 		return nil, err
 	}
 	return r.openUpload(ctx, repo, randomName(), -1, os.O_CREATE|os.O_EXCL)
 }
 
 // roomOf refuses a layer when the workspace of the repository has no room for more.
-func (r *Registry) roomOf(ctx context.Context, repo string) error {
+func (r *Registry) roomOf(repo string) error {
 	ref, err := refOf(repo)
 	if err != nil || r.cfg.Room == nil {
 		return err
@@ -70,7 +70,7 @@ func (r *Registry) resume(ctx context.Context, repo, name string, from int64, _ 
 		return nil, ociregistry.ErrBlobUploadUnknown
 	}
 	if from > 0 {
-		if err := r.roomOf(ctx, repo); err != nil {
+		if err := r.roomOf(repo); err != nil {
 			return nil, err
 		}
 	}
