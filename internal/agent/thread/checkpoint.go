@@ -180,7 +180,7 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	if err != nil {
 		return Empty(), fmt.Errorf("query checkpoints: %w", err)
 	}
-	st, items, found := s.recent.find(ref, newest)
+	st, items, found := s.states.find(ref, newest)
 	if !found {
 		if items, err = c.rest(ctx); err != nil {
 			return st, fmt.Errorf("query checkpoints: %w", err)
@@ -189,7 +189,7 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	if st, err = st.replay(items); err != nil {
 		return st, err
 	}
-	s.recent.remember(ref, st)
+	s.states.remember(ref, st)
 	return st, nil
 }
 

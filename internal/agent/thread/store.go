@@ -21,7 +21,7 @@ import (
 type Store struct {
 	table  table.Table
 	now    clock.Clock
-	recent recent
+	states stateCache
 	pool   *quota.Pool
 	// most is how many threads a search that cannot use the order of the list may read.
 	most int
@@ -36,7 +36,7 @@ func NewStore(t table.Table, now clock.Clock) *Store {
 // number of its runs at a time.
 func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
 	pool := quota.NewPool(t, now, limits, log)
-	return &Store{table: counting{t, pool}, now: now, recent: newRecent(), pool: pool, most: maxLooked}
+	return &Store{table: counting{t, pool}, now: now, states: newStateCache(), pool: pool, most: maxLooked}
 }
 
 // Create makes a thread. An empty ref.Thread gets a new id. If the thread exists already,
