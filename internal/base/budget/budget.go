@@ -9,6 +9,8 @@ import (
 // Budget is a bounded number of bytes that shares take from. A nil Budget has no bound.
 type Budget struct {
 	total int64
+	// lasting says that an owner may hold half of what the other owners leave.
+	lasting bool
 
 	mu sync.Mutex
 	// held is the bytes that all shares hold. waiting is the part of held that belongs to
@@ -35,6 +37,22 @@ type claim struct {
 // New returns a budget of total bytes.
 func New(total int64) *Budget {
 	return &Budget{total: total, owners: map[string]*owner{}}
+}
+
+// NewLasting returns a budget of total bytes for shares that may be held for long. An owner may
+// hold half of what the other owners leave of it, so something is left for each further owner.
+func NewLasting(total int64) *Budget {
+	b := New(total)
+	b.lasting = true
+	return b
+}
+
+// most is how many bytes the owner may hold.
+func (b *Budget) most(of *owner) int64 {
+	if b.lasting {
+		return (b.total - (b.held - of.held)) / 2
+	}
+	return b.total / 2
 }
 
 // Held returns the number of bytes that are counted now.
@@ -121,7 +139,7 @@ func (s *Share) Try(bytes int64) bool {
 	}
 	of := b.of(s.owner)
 	defer b.forget(s.owner)
-	may := len(of.queue) == 0 && (of.held == 0 || of.held+more <= b.total/2) && b.held+more <= b.total
+	may := len(of.queue) == 0 && (of.held == 0 || of.held+more <= b.most(of)) && b.held+more <= b.total
 	if !may || b.next() != nil {
 		return false
 	}
@@ -250,7 +268,7 @@ func (b *Budget) next() *owner {
 			continue
 		}
 		// An owner whose shares all wait must go on, like an owner that holds nothing.
-		may := of.held == of.waiting || of.held+of.queue[0].bytes <= b.total/2
+		may := of.held == of.waiting || of.held+of.queue[0].bytes <= b.most(of)
 		if may && (least == nil || of.held < least.held) {
 			least = of
 		}

@@ -61,6 +61,23 @@ func TestAttackOneOwnerTakesAll(t *testing.T) {
 	})
 }
 
+// TestAttackOwnersThatHoldLastingShares: however many owners take as much as they get and give
+// nothing back, something is left for the next owner.
+func TestAttackOwnersThatHoldLastingShares(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.NewLasting(1 << 10)
+		most := int64(1 << 9)
+		for i := range 5 {
+			greedy := fmt.Sprint(i)
+			grow(t, b.Open(greedy, 0), most).want(t, "owner "+greedy, true)
+			grow(t, b.Open(greedy, 0), 1).want(t, "more for owner "+greedy, false)
+			most /= 2
+		}
+		grow(t, b.Open("late", 0), most).want(t, "the late owner", true)
+	})
+}
+
 // TestWhoHoldsLeastGoesOnFirst, although its claim came last.
 func TestWhoHoldsLeastGoesOnFirst(t *testing.T) {
 	t.Parallel()

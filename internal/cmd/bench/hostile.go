@@ -25,9 +25,12 @@ const (
 	hostileRequests = 100
 	hostileValues   = 12_000_000
 	hostileReaders  = 1000
-	// hostileLooks are readers of a state of hostileState bytes.
+	// hostileLooks are readers of a state of hostileState bytes, hostileLarge are runs on such
+	// states. hostileLists are runs whose agent sends hostileEvent bytes of zeros as values.
 	hostileLooks = 50
 	hostileState = 20 << 20
+	hostileLarge = 16
+	hostileLists = 16
 	// smallPause is the pause between two small requests.
 	smallPause = 20 * time.Millisecond
 
@@ -47,39 +50,44 @@ func measureHostile(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	shown, err := c.hostileRun(ctx, url, order{64, 1 << 20})
+	shown, err := c.hostileRun(ctx, url, "", order{Events: 64, Bytes: 1 << 20}, "success")
 	if err != nil {
 		return err
 	}
-	thread, err := c.thread(ctx, url)
+	large, err := c.largeThreads(ctx, url)
 	if err != nil {
-		return err
-	}
-	large := map[string]any{"values": map[string]any{"text": strings.Repeat("x", hostileState)}}
-	if err := c.discard(ctx, http.MethodPost, thread+"/state", large); err != nil {
 		return err
 	}
 	if err := c.restart(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("hostile: %d runs of %d MB, %d requests of %d values, %d slow readers of a run, %d of a state; memory before %.1f MiB\n",
-		hostileRuns, hostileEvent>>20, hostileRequests, hostileValues, hostileReaders, hostileLooks, c.residentMiB())
+	fmt.Printf("hostile: %d runs of %d MB, %d runs of as many zeros, %d runs on states of %d MB, %d requests of %d values, %d slow readers of a run, %d of a state; memory before %.1f MiB\n",
+		hostileRuns, hostileEvent>>20, hostileLists, hostileLarge, hostileState>>20, hostileRequests, hostileValues, hostileReaders, hostileLooks, c.residentMiB())
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	var readers, senders errgroup.Group
 	for i := range hostileReaders + hostileLooks {
 		address := shown + "/stream"
 		if i >= hostileReaders {
-			address = thread + "/state"
+			address = large[0] + "/state"
 		}
 		readers.Go(func() error { return c.readSlowly(reading, address) })
 	}
 	begun := time.Now()
-	for range hostileRuns {
+	hostile := func(thread string, asked order, want string) {
 		senders.Go(func() error {
-			_, err := c.hostileRun(ctx, url, order{1, hostileEvent})
+			_, err := c.hostileRun(ctx, url, thread, asked, want)
 			return err
 		})
+	}
+	for range hostileRuns {
+		hostile("", order{Events: 1, Bytes: hostileEvent}, "success")
+	}
+	for range hostileLists { // the server refuses so many values
+		hostile("", order{Events: 1, Bytes: hostileEvent, Zeros: true}, "error")
+	}
+	for _, thread := range large {
+		hostile(thread, order{Events: 1, Bytes: 1 << 10}, "success")
 	}
 	body := slices.Concat([]byte(`{"assistant_id":"agent","input":{"a":[0`), bytes.Repeat([]byte(",0"), hostileValues-1), []byte("]}}"))
 	for range hostileRequests {
@@ -138,11 +146,30 @@ func (c *client) deployHostile(ctx context.Context, work string) (string, error)
 	return c.deploy(ctx, "hostile", source, work)
 }
 
-// hostileRun makes a run and waits for its end; it returns the run's URL.
-func (c *client) hostileRun(ctx context.Context, url string, asked order) (string, error) {
-	thread, err := c.thread(ctx, url)
-	if err != nil {
-		return "", err
+// largeThreads makes threads with large states.
+func (c *client) largeThreads(ctx context.Context, url string) (threads []string, err error) {
+	large := map[string]any{"values": map[string]any{"text": strings.Repeat("x", hostileState)}}
+	for range hostileLarge {
+		thread, err := c.thread(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.discard(ctx, http.MethodPost, thread+"/state", large); err != nil {
+			return nil, err
+		}
+		threads = append(threads, thread)
+	}
+	return threads, nil
+}
+
+// hostileRun makes a run on a thread, on a new thread if it is "", and waits for its end with
+// the status that is wanted; it returns the run's URL.
+func (c *client) hostileRun(ctx context.Context, url, thread string, asked order, want string) (string, error) {
+	if thread == "" {
+		var err error
+		if thread, err = c.thread(ctx, url); err != nil {
+			return "", err
+		}
 	}
 	var run struct {
 		ID     string `json:"run_id"`
@@ -159,7 +186,7 @@ func (c *client) hostileRun(ctx context.Context, url string, asked order) (strin
 	if err := c.call(ctx, http.MethodGet, address, nil, &run); err != nil {
 		return "", err
 	}
-	if run.Status != "success" {
+	if run.Status != want {
 		return "", fmt.Errorf("the run %s is %s", address, run.Status)
 	}
 	return address, nil

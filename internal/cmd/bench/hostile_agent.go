@@ -11,10 +11,19 @@ import (
 )
 
 // order is the input of a run of the hostile agent: the number of events, and their size in
-// bytes.
+// bytes. With Zeros the events are the values of a state with a list of zeros, otherwise a text.
 type order struct {
-	Events int `json:"events"`
-	Bytes  int `json:"bytes"`
+	Events int  `json:"events"`
+	Bytes  int  `json:"bytes"`
+	Zeros  bool `json:"zeros"`
+}
+
+// event returns the beginning of an event, the text that fills it, and its end.
+func (o order) event() (begin string, filling []byte, end string) {
+	if o.Zeros {
+		return "event: values\ndata: {\"a\":[0", bytes.Repeat([]byte(",0"), 32<<10), "]}\n\n"
+	}
+	return "event: custom\ndata: \"", bytes.Repeat([]byte("x"), 64<<10), "\"\n\n"
 }
 
 // serveHostileAgent implements only the part of the container contract that is needed to send
@@ -38,15 +47,15 @@ func serveHostileAgent() error {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		piece := bytes.Repeat([]byte("x"), 64<<10)
+		begin, piece, end := in.Config.Configurable.event()
 		for range in.Config.Configurable.Events {
-			fmt.Fprint(w, "event: custom\ndata: \"")
-			for left := in.Config.Configurable.Bytes; left > 0; left -= len(piece) {
+			fmt.Fprint(w, begin)
+			for left := in.Config.Configurable.Bytes &^ 1; left > 0; left -= len(piece) {
 				if _, err := w.Write(piece[:min(left, len(piece))]); err != nil {
 					return
 				}
 			}
-			fmt.Fprint(w, "\"\n\n")
+			fmt.Fprint(w, end)
 		}
 	})
 	host := os.Getenv("HOST")

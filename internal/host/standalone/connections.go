@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
@@ -30,3 +31,10 @@ func (s *Server) agentClient() *graph.Client {
 
 // MemoryBound is how many bytes the bodies of requests and the events of agents may take.
 func (c Config) MemoryBound() int64 { return cmp.Or(c.Memory, defaultMemory) }
+
+// stateShare divides the MemoryBound: the states of threads whose runs are worked on may take
+// this part in addition.
+const stateShare = 2
+
+// states returns the budget for the states of threads whose runs are worked on.
+func (c Config) states() *budget.Budget { return budget.NewLasting(c.MemoryBound() / stateShare) }

@@ -138,7 +138,7 @@ type Config struct {
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
 	// Memory is the most bytes of requests' bodies and agents' events, 0 for defaultMemory; read
-	// data (readShare) and held vectors (store.Held) come in addition.
+	// data (readShare), states of runs (stateShare) and held vectors (store.Held) come on top.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
@@ -334,7 +334,7 @@ func (s *Server) assemble() error {
 	agents := s.agentClient()
 	work = runner.New(runner.Config{
 		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: agents, Log: log, Limits: deployments.RunLimits,
-		Budget: s.room, MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
+		Budget: s.room, States: s.config.states(), MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
 	})
 	s.agents = &runner.Agents{
 		Deployments: deployments, Graph: agents, ServerURL: s.agentURL, Log: log,

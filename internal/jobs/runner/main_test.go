@@ -140,7 +140,7 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
 	tb := testtable.Open(t, clock.System)
-	f := &fixture{t: t, table: &counted{Table: tb}, slice: slice}
+	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.now)
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now})

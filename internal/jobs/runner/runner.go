@@ -52,8 +52,10 @@ type Config struct {
 	Jobs    int
 	Timeout time.Duration
 	// Budget is the budget for the memory of agents' events until they are stored; default a
-	// budget of its own.
-	Budget *budget.Budget
+	// budget of its own. States is the budget for the states of the threads whose runs are
+	// worked on: they are in memory as long as the run's agent works, so this budget is a
+	// lasting one of its own. Reads take part in it if their table is table.Held.
+	Budget, States *budget.Budget
 	// MaxEvents is how many events a run may send, default a million. MaxBytes is how many
 	// bytes of events one attempt at a run may send, default 1 GiB.
 	MaxEvents, MaxBytes int64
@@ -92,6 +94,9 @@ func New(c Config) *Runner {
 	c.MaxEvents, c.MaxBytes = cmp.Or(c.MaxEvents, 1_000_000), cmp.Or(c.MaxBytes, 1<<30)
 	if c.Budget == nil {
 		c.Budget = budget.New(defaultMemory)
+	}
+	if c.States == nil {
+		c.States = budget.NewLasting(defaultStates)
 	}
 	if c.FlushDelay == 0 {
 		c.FlushDelay = 2 * time.Millisecond
@@ -215,7 +220,9 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	defer done()
 	// From here on, a worker that has little time left still takes the run up. So each slice
 	// is counted, and slices cannot be wasted for ever.
-	attempt, err := r.Runs.Claim(ctx, ref, limits.permits)
+	reading, room := r.stateRoom(ctx, ref.Workspace)
+	defer room.close()
+	attempt, err := r.Runs.Claim(reading, ref, limits.permits)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
 		return over, nil
@@ -230,7 +237,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	}
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
-	answer, err := r.invoke(ctx, limited, attempt, release, endpoint)
+	answer, err := r.invoke(ctx, limited, attempt, room, release, endpoint)
 	if _, full := errors.AsType[*run.TooLargeError](err); full {
 		return over, r.failTooLarge(ctx, ref, err)
 	}
@@ -322,12 +329,16 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 }
 
 // invoke calls the agent and writes its answer until the run or the slice is over.
-func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (next, error) {
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, release compute.Ref, endpoint compute.Endpoint) (next, error) {
+	if err := room.fit(ctx, slice, attempt, r.Heartbeat); err != nil {
+		return r.cutShort(ctx, slice, attempt, err)
+	}
 	// Ending this context closes the connection: this tells the agent to stop.
 	call, end := context.WithCancelCause(slice)
 	stop := func() { end(nil) }
 	defer stop()
 	stream, err := r.ask(call, attempt, release, endpoint)
+	room.sent()
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/budget"
+)
+
+const (
+	// sentCost is the cost of a byte of a state while it is sent to an agent: it is held in
+	// parts, as one text, and in the body of the request. Reads count the same cost.
+	sentCost = 3
+	// stateAllowance is how many bytes of this cost are not counted: runs on small states wait
+	// for no other run.
+	stateAllowance = 128 << 10
+	// defaultStates is the budget for states of a runner without a configured budget.
+	defaultStates = 96 << 20
+)
+
+// stateRoom is the memory that one attempt takes for the state of its thread, from the moment it
+// reads the state to its own end.
+type stateRoom struct {
+	hold *budget.Hold
+	// taken is how many bytes were taken for the state and the data that came with it.
+	taken int64
+}
+
+// stateRoom returns the room of an attempt that has read nothing yet. Reads with the context
+// that it returns wait for room.
+func (r *Runner) stateRoom(ctx context.Context, workspace string) (context.Context, *stateRoom) {
+	room := &stateRoom{hold: budget.NewHold(r.States, stateAllowance, 0, nil)}
+	room.hold.For(workspace)
+	return budget.Holding(ctx, room.hold), room
+}
+
+// fit waits until there is room for the attempt's state. There is room already unless the
+// state was found in memory, and was not read. Meanwhile the attempt keeps its run.
+func (s *stateRoom) fit(ctx, slice context.Context, attempt *run.Attempt, heartbeat time.Duration) error {
+	s.taken = s.hold.Detach()
+	missing := int64(attempt.Memory())*sentCost - s.taken
+	if missing <= 0 {
+		return nil
+	}
+	if s.hold.Try(missing) {
+		s.taken += s.hold.Detach()
+		return nil
+	}
+	wait, stop := context.WithCancel(slice)
+	defer stop()
+	took := make(chan error, 1)
+	go func() { took <- s.hold.Take(wait, missing) }()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case err := <-took:
+			s.taken += s.hold.Detach()
+			return err
+		case <-beat.C:
+			if err := attempt.Flush(ctx); err != nil {
+				stop()
+				<-took
+				return err
+			}
+		}
+	}
+}
+
+// sent gives back what sending the state took. The attempt keeps the state itself.
+func (s *stateRoom) sent() {
+	most := s.taken - s.taken/sentCost
+	s.hold.Return(most)
+	s.taken -= most
+}
+
+// close gives everything back.
+func (s *stateRoom) close() { s.hold.Close() }

@@ -1,0 +1,134 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// largeText is the size of the state of a large thread.
+const largeText = 4 << 20
+
+// patient is an agent that answers a run with the input "wait" when the test lets it.
+type patient struct {
+	arrived, leave chan struct{}
+	inside, most   atomic.Int64
+}
+
+func newPatient() *patient {
+	return &patient{arrived: make(chan struct{}, 100), leave: make(chan struct{})}
+}
+
+func (p *patient) answer(ctx context.Context, invocation graph.Invocation, _ func(string, any)) error {
+	if !strings.Contains(string(invocation.Input), "wait") {
+		return nil
+	}
+	inside := p.inside.Add(1)
+	defer p.inside.Add(-1)
+	for most := p.most.Load(); inside > most && !p.most.CompareAndSwap(most, inside); most = p.most.Load() {
+	}
+	p.arrived <- struct{}{}
+	select {
+	case <-p.leave:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait waits for an invocation.
+func (f *fixture) wait(arrived <-chan struct{}) {
+	f.t.Helper()
+	select {
+	case <-arrived:
+	case <-time.After(time.Minute):
+		f.t.Fatal("the agent is not called")
+	}
+}
+
+// newLargeThread makes a thread with a large state.
+func (f *fixture) newLargeThread() thread.Ref {
+	f.t.Helper()
+	ref := f.newThread()
+	f.join(f.give(ref, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", largeText))))
+	return ref
+}
+
+// TestAttackRunsOnLargeThreads checks that the states of such runs share one budget, however
+// many runs there are. Runs of another workspace do not wait for them, and all runs succeed.
+func TestAttackRunsOnLargeThreads(t *testing.T) {
+	t.Parallel()
+	const runs, atOnce = 6, 2
+	agent := newPatient()
+	// A state is read twice: as the state, and as the update that its agent has not seen. Half
+	// of the budget is for one state at rest (2) and one that is sent (6), but not for a third.
+	states := budget.NewLasting(18 * largeText)
+	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States = states })
+	var refs []thread.Ref
+	for range runs {
+		refs = append(refs, f.newLargeThread())
+	}
+	var all []run.Run
+	for _, ref := range refs {
+		all = append(all, f.create(ref, "wait", run.Enqueue))
+	}
+	for range atOnce {
+		f.wait(agent.arrived)
+	}
+	other := thread.Ref{Workspace: "other", Deployment: "d", Thread: id.New(clock.System())}
+	_, err := f.threads.Create(t.Context(), other, nil, false)
+	f.must(err)
+	if small := f.join(f.create(other, "hi", run.Enqueue)); small.Status != run.Success {
+		t.Errorf("the small run ended as %s", small.Status)
+	}
+	if held := states.Held(); held < atOnce*(largeText-1<<20) {
+		t.Errorf("%d bytes are held for %d states of %d bytes", held, atOnce, largeText)
+	}
+	close(agent.leave)
+	for _, r := range all {
+		if ended := f.join(r); ended.Status != run.Success || ended.Attempt != 1 {
+			t.Errorf("a run ended as %s after %d attempts: %+v", ended.Status, ended.Attempt, ended.Failure)
+		}
+	}
+	if most := agent.most.Load(); most > atOnce {
+		t.Errorf("the agent worked on %d runs at once, want %d", most, atOnce)
+	}
+	f.cutOff(f.engine)
+	if held := states.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}
+
+// TestAttackRunsOnThreadsThatAreRemembered checks that a state counts that was found in memory
+// and not read, because its snapshot is not among the newest checkpoints.
+func TestAttackRunsOnThreadsThatAreRemembered(t *testing.T) {
+	t.Parallel()
+	agent := newPatient()
+	states := budget.NewLasting(100 * largeText)
+	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States = states })
+	ref := f.newLargeThread()
+	for i := range 10 {
+		f.join(f.create(ref, fmt.Sprint("small ", i), run.Enqueue))
+	}
+	r := f.create(ref, "wait", run.Enqueue)
+	f.wait(agent.arrived)
+	if held := states.Held(); held < largeText/2 {
+		t.Errorf("%d bytes are held for a state of %d bytes", held, largeText)
+	}
+	close(agent.leave)
+	if ended := f.join(r); ended.Status != run.Success {
+		t.Errorf("the run ended as %s", ended.Status)
+	}
+}
