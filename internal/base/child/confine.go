@@ -32,9 +32,9 @@ type Confinement struct {
 	Ports []uint16
 }
 
-// sharedMemory is the only directory outside Private that every confined program may write to:
+// SharedMemory is the only directory outside Private that every confined program may write to:
 // the C library keeps semaphores there.
-const sharedMemory = "/dev/shm"
+const SharedMemory = "/dev/shm"
 
 // resolve returns the path without links and relative parts.
 func resolve(path string) (string, error) {
@@ -48,10 +48,10 @@ func resolve(path string) (string, error) {
 // Public are the directories outside private that every confined program may write to.
 func Public(private string) []string {
 	resolved, err := resolve(private)
-	if private == "" || err != nil || contains(sharedMemory, resolved) {
+	if private == "" || err != nil || contains(SharedMemory, resolved) {
 		return nil
 	}
-	return []string{sharedMemory}
+	return []string{SharedMemory}
 }
 
 // contains reports whether a path is a directory or lies in it.

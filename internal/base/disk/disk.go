@@ -96,7 +96,7 @@ type Space struct {
 // Open returns the Space of a directory. A nil look asks the system, at most once in lookInterval.
 func Open(dir string, keep Keep, look Look, log *slog.Logger) *Space {
 	if look == nil {
-		look = Cached(statfs, clock.System)
+		look = Cached(Statfs, clock.System)
 	}
 	return &Space{dir: dir, keep: keep, look: look, log: log}
 }

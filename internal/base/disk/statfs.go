@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// statfs asks the system.
-func statfs(dir string) (Usage, error) {
+// Statfs is the Look that asks the system each time.
+func Statfs(dir string) (Usage, error) {
 	var found syscall.Statfs_t
 	if err := syscall.Statfs(dir, &found); err != nil {
 		return Usage{}, fmt.Errorf("look at the file system of %s: %w", dir, err)

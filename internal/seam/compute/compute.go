@@ -297,6 +297,9 @@ const (
 	ReasonNoContract = "NO_CONTRACT"
 	// ReasonOutOfMemory: the agent was ended because it used more memory than it may.
 	ReasonOutOfMemory = "OUT_OF_MEMORY"
+	// ReasonOutOfDisk: the agent was ended, or not started, because its files took more disk
+	// than they may.
+	ReasonOutOfDisk = "OUT_OF_DISK"
 	// ReasonNoContainerEngine: this machine has nothing that can run a container image.
 	ReasonNoContainerEngine = "NO_CONTAINER_ENGINE"
 	// ReasonNoCapacity: there was no room to run the agent on.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -25,6 +26,11 @@ type agent struct {
 	limits   child.Limits
 	process  *child.Process
 	output   *files.Writer
+	// dirs are the directories of the release, user is the agent's user.
+	dirs []string
+	user int
+	// overDisk says that the agent was ended because its files took too much disk.
+	overDisk atomic.Bool
 }
 
 // release is a release whose processes can be started.
@@ -52,6 +58,9 @@ func (r release) Start(ctx context.Context) (replica.Replica, *compute.Status) {
 		return nil, failure
 	}
 	a, err := r.machine.launch(r.spec, port)
+	if errors.Is(err, errOverDisk) {
+		return nil, failed(compute.ReasonOutOfDisk, "the agent was not started: its files take more than the %d MB of disk that they may", r.machine.cfg.DiskMB)
+	}
 	if err != nil {
 		return nil, failed(compute.ReasonStartFailed, "the agent could not be started: %v", err)
 	}
@@ -62,6 +71,9 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	dir := m.dirOf(spec.Revision)
 	confinement, err := m.confinement(spec, dir, port)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.makeRoom(spec); err != nil {
 		return nil, err
 	}
 	offered, err := m.offerSocket(spec, confinement.User)
@@ -115,7 +127,9 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 	if err != nil {
 		return nil, errors.Join(err, output.Close())
 	}
-	return &agent{m, spec.Revision, port, offered, limits, process, output}, nil
+	a := &agent{machine: m, revision: spec.Revision, port: port, socket: offered, limits: limits, process: process, output: output, dirs: m.dirsOf(spec), user: confinement.User}
+	m.disk.add(a)
+	return a, nil
 }
 
 // limitsOf returns the limits for one replica and all processes that it starts.
@@ -141,7 +155,7 @@ func (m *machine) confinement(spec compute.Release, dir, port string) (child.Con
 		return child.Confinement{}, err
 	}
 	return child.Confinement{
-		Private: m.cfg.Private, Write: append([]string{dir}, spec.Artifact.Own...), Read: spec.Artifact.Shared,
+		Private: m.cfg.Private, Write: m.dirsOf(spec), Read: spec.Artifact.Shared,
 		User: user, Ports: []uint16{0, uint16(number)},
 	}, nil
 }
@@ -161,7 +175,7 @@ func (a *agent) Done() <-chan struct{} { return a.process.Done() }
 func (a *agent) End(kill context.Context) {
 	stopped := a.process.Stop(kill, a.machine.cfg.StopGrace)
 	_, err := a.process.Exit()
-	if err = errors.Join(stopped, err, a.output.Close(), a.machine.sockets.withdraw(a.socket)); err != nil {
+	if err = errors.Join(stopped, err, a.output.Close(), a.machine.sockets.withdraw(a.socket), a.machine.forgetShared(a)); err != nil {
 		a.machine.cfg.Log.Error("run agent", "revision", a.revision, "error", err)
 	}
 }
@@ -172,6 +186,9 @@ func (a *agent) Ended(before bool) *compute.Status {
 	when := ""
 	if before {
 		when = " before it answered GET /ping"
+	}
+	if a.overDisk.Load() {
+		return a.Failure(compute.ReasonOutOfDisk, fmt.Sprintf("the agent was ended%s because its files took more than the disk that they may: %d MB, and %d MB of shared memory", when, a.machine.cfg.DiskMB, mostShared>>20))
 	}
 	if exit.OutOfMemory {
 		return a.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, a.limits.MemoryMB))

@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 		computetest.RunAgent()
 	case "hog":
 		hog()
+	case "filler":
+		fill()
 	case "mute":
 		speakNoHTTP()
 	case "stranger":
@@ -91,6 +94,23 @@ func hog() {
 	mux.HandleFunc("POST /invocations", func(w http.ResponseWriter, _ *http.Request) {
 		use256MB()
 		fmt.Fprint(w, "done")
+	})
+	check(http.ListenAndServe(listenAddress(), mux))
+}
+
+// fill is an agent that writes files into a directory until it is stopped, when it is invoked.
+// The directory is the value of the variable that WHERE names.
+func fill() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /invocations", func(http.ResponseWriter, *http.Request) {
+		for {
+			file, err := os.CreateTemp(os.Getenv(os.Getenv("WHERE")), "filler")
+			check(err)
+			_, err = file.Write(make([]byte, 1<<20))
+			check(errors.Join(err, file.Close()))
+			time.Sleep(2 * time.Millisecond) // the disk is for the other tests, too
+		}
 	})
 	check(http.ListenAndServe(listenAddress(), mux))
 }

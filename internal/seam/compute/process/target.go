@@ -7,6 +7,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type Config struct {
 	// Refuse says why no agent may run now, "" if agents may run. A nil Refuse refuses no
 	// agent.
 	Refuse func(context.Context) (string, error)
+	// DiskMB is how many MB of disk the files of a release may take: the files of its build,
+	// which has a bound of its own, and what its agents write; default 20480.
+	DiskMB int
 	replica.Limits
 	// Alarm and Try may be nil.
 	Alarm compute.Alarm
@@ -62,6 +66,7 @@ type machine struct {
 	cfg      Config
 	children *child.Registry
 	sockets  *sockets
+	disk     diskWatch
 }
 
 // New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server
@@ -71,7 +76,7 @@ func New(cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
-	cfg.Dir, cfg.Limits = dir, cfg.OrDefaults()
+	cfg.Dir, cfg.Limits, cfg.DiskMB = dir, cfg.OrDefaults(), cmp.Or(cfg.DiskMB, 20480)
 	if cfg.Private != "" {
 		if cfg.Private, err = filepath.Abs(cfg.Private); err != nil {
 			return nil, fmt.Errorf("open process target: %w", err)
@@ -90,7 +95,16 @@ func New(cfg Config) (*Target, error) {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
 	dial := sockets.dialer(new(net.Dialer).DialContext)
-	return &Target{replica.New(&machine{cfg, children, sockets}, cfg.Limits, cfg.Alarm, cfg.Log, dial, cfg.Try), sockets, sync.OnceValue(children.Close)}, nil
+	m := &machine{cfg: cfg, children: children, sockets: sockets}
+	watching, stop := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { m.watchDisk(watching) })
+	release := func() error {
+		stop()
+		watch.Wait()
+		return children.Close()
+	}
+	return &Target{replica.New(m, cfg.Limits, cfg.Alarm, cfg.Log, dial, cfg.Try), sockets, sync.OnceValue(release)}, nil
 }
 
 // Dialer returns a function that connects to the URLs of this target's endpoints, and to other

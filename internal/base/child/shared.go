@@ -1,0 +1,58 @@
+package child
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
+)
+
+// SharedBy returns how many bytes the files of a user take in SharedMemory.
+func SharedBy(user int) (taken int64) {
+	for _, path := range sharedFiles(user) {
+		taken += disk.Taken(path, math.MaxInt64)
+	}
+	return taken
+}
+
+// RemoveShared removes the files of a user from SharedMemory. They would stay there after the
+// end of the programs that made them.
+func RemoveShared(user int) (err error) {
+	for _, path := range sharedFiles(user) {
+		err = errors.Join(err, RemoveFiles(path))
+	}
+	return err
+}
+
+// sharedFiles returns the files and directories in SharedMemory that belong to a user. A
+// machine without this directory has none.
+func sharedFiles(user int) (paths []string) {
+	entries, err := os.ReadDir(SharedMemory)
+	if err != nil {
+		return nil
+	}
+	for _, entry := range entries {
+		if owner(entry) == user {
+			paths = append(paths, filepath.Join(SharedMemory, entry.Name()))
+		}
+	}
+	return paths
+}
+
+// owner returns the user to whom a file belongs, -1 if this is not known: the file may just have
+// disappeared.
+func owner(entry fs.DirEntry) int {
+	info, err := entry.Info()
+	if err != nil {
+		return -1
+	}
+	status, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return -1
+	}
+	return int(status.Uid)
+}

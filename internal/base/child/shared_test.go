@@ -1,0 +1,46 @@
+package child_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// TestAttackByFilesInSharedMemory checks that the files that a user leaves there are counted and
+// removed, and that the files of other users stay.
+func TestAttackByFilesInSharedMemory(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root gives workspaces users of their own")
+	}
+	if _, err := os.Stat(child.SharedMemory); err != nil {
+		t.Skipf("this machine has no shared memory of files: %v", err)
+	}
+	const user, size = 1_999_999_931, 1 << 20 // no machine has such a user
+	leave := func(owner int) string {
+		dir, err := os.MkdirTemp(child.SharedMemory, "shared-test-")
+		must(t, err)
+		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+		file := filepath.Join(dir, "file")
+		must(t, os.WriteFile(file, make([]byte, size), 0o600))
+		must(t, os.Chown(file, owner, owner))
+		must(t, os.Chown(dir, owner, owner))
+		return file
+	}
+	left, other := leave(user), leave(user+1)
+	if taken := child.SharedBy(user); taken < size || taken > 2*size {
+		t.Errorf("the files of the user take %d bytes, want about %d", taken, size)
+	}
+	must(t, child.RemoveShared(user))
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the file of the user is still there: %v", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("the file of another user is gone: %v", err)
+	}
+	if taken := child.SharedBy(user); taken != 0 {
+		t.Errorf("the files of the user take %d bytes in the end", taken)
+	}
+}

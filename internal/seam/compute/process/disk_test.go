@@ -1,0 +1,56 @@
+package process_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+)
+
+// TestAttackAnAgentThatWritesUntilItIsStopped checks that such an agent is ended with the reason.
+// It is started again without its home and its temporary files. If it has filled the
+// directory of its build, it is not started again.
+func TestAttackAnAgentThatWritesUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	const limitMB = 16
+	for _, where := range []string{"HOME", "TMPDIR", "TREE"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, func(c *process.Config) { c.DiskMB = limitMB })
+			tree := t.TempDir()
+			r := computetest.NewRelease("filler", "WHERE="+where, "TREE="+tree)
+			r.Artifact.Own = []string{tree}
+			m.apply(t, r)
+			endpoint, done := m.acquire(t, r)
+			if _, err := computetest.Ask(patience(t), endpoint, "fill"); err == nil {
+				t.Error("the agent has written as much as it wanted")
+			}
+			why := endpoint.Witness.WhyEnded(patience(t))
+			if !strings.Contains(why, "its files took more than the disk that they may: 16 MB") {
+				t.Errorf("it has ended because: %q", why)
+			}
+			done()
+			if where == "TREE" {
+				over, cancel := context.WithCancel(t.Context())
+				cancel()
+				eventually(t, "the release says why it is not started", func() bool {
+					_, _, err := m.Acquire(over, r.Ref)
+					return err != nil && strings.Contains(err.Error(), "was not started: its files take more than the 16 MB of disk")
+				})
+				must(t, os.RemoveAll(tree))
+			}
+			_, again := m.acquire(t, r)
+			again()
+			if taken := disk.Taken(filepath.Join(m.dir, "releases", r.Revision), 1<<30); taken > limitMB<<20 {
+				t.Errorf("the files of the agent before take %d bytes", taken)
+			}
+			m.want(t, r, compute.Healthy, "")
+		})
+	}
+}
