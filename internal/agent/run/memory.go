@@ -1,4 +1,4 @@
 package run
 
 // Memory returns approximately how many bytes of memory the attempt's state takes.
-func (a *Attempt) Memory() int { return a.State.Values.Memory() }
+func (a *Attempt) Memory() int { return a.Log.Values.Memory() }

@@ -179,6 +179,7 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 	s.markOrigin(w, r, d)
 	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath())}}
 	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer) }
+	handler := s.visitors
 	if d.Settings.HTTP.RouteAuth && !web.IsPreflight(r) {
 		known, err := s.admit(r, web.Operation{})
 		if err != nil {
@@ -188,16 +189,17 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 		if visit.User = known.user; visit.User == nil {
 			visit.User = userOf(known.principal, r.Header)
 		}
+		handler = s.visiting
 	}
 	// All such requests are counted together, also requests to routes in the place of a route
 	// of the server.
 	asked := r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
 	asked.Pattern = base + ownRoutes
 	if s.Metrics != nil {
-		s.Metrics.Count(d.Deployment, w, asked, s.visiting)
+		s.Metrics.Count(d.Deployment, w, asked, handler)
 		return
 	}
-	s.visiting.ServeHTTP(w, asked)
+	handler.ServeHTTP(w, asked)
 }
 
 // ownRoutes is the pattern of the routes of repositories' own applications.

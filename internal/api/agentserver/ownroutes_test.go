@@ -230,7 +230,32 @@ func TestBodiesOfOwnRoutesAreStreamed(t *testing.T) {
 	}
 }
 
-// TestAttackLimitsOfOwnRoutes checks that the limits of the workspace apply.
+// TestAttackVisitorsUseUpTheQuotas checks that strangers at open routes take nothing from the
+// quotas of the workspace: they have a pool of their own. Callers that the server must know
+// use the quotas.
+func TestAttackVisitorsUseUpTheQuotas(t *testing.T) {
+	t.Parallel()
+	f := setUpOwn(t, build.HTTP{}, quota.Limits{}.With(quota.Streams, 8).With(quota.Requests, 8))
+	for range 100 {
+		refused := f.send(t, "GET", f.path("/seen"), nil, nil)
+		if refused.StatusCode != http.StatusTooManyRequests {
+			wantStatus(t, refused, http.StatusOK)
+			continue
+		}
+		if wait := refused.Header.Get("Retry-After"); wait == "" || !strings.Contains(string(refused.text), "too many visitors without a key") {
+			t.Errorf("got %s, Retry-After %q", refused.text, wait)
+		}
+	}
+	wantStatus(t, f.call(t, "POST", "/threads", object{}), http.StatusOK)
+
+	f = setUpOwn(t, build.HTTP{}, quota.Limits{}.With(quota.Streams, 1))
+	answer := f.open(t.Context(), t, "GET", f.path("/holds"), nil, nil)
+	defer answer.Body.Close()
+	wantStatus(t, f.send(t, "GET", f.path("/seen"), nil, nil), http.StatusTooManyRequests)
+	wantStatus(t, f.call(t, "POST", "/runs/wait", hi()), http.StatusOK)
+}
+
+// TestAttackLimitsOfOwnRoutes checks that connections of visitors are bounded.
 func TestAttackLimitsOfOwnRoutes(t *testing.T) {
 	t.Parallel()
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{}.With(quota.Streams, 1))

@@ -82,8 +82,9 @@ type server struct {
 	strangers    *strangers
 	// mux has the routes of the server.
 	mux *web.Mux
-	// visiting hands requests to repositories' own applications.
-	visiting http.Handler
+	// visiting hands requests to repositories' own applications: requests of callers that the
+	// server knows, and requests to routes that are open to everybody.
+	visiting, visitors http.Handler
 }
 
 // Register adds the agent server's routes to the mux, under /d/{deployment_id}.
@@ -101,6 +102,7 @@ func Register(mux *web.Mux, config Config) error {
 	}
 	s := server{Config: config, descriptions: newDescriptions(config.Log), strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
+	s.visitors = mux.Visited(func(r *http.Request) string { return r.PathValue("deployment_id") })(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
