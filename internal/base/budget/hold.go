@@ -16,15 +16,19 @@ type Hold struct {
 	growing sync.Mutex
 
 	mu sync.Mutex
-	// wait is how long a read waits for room, 0 for ever. refusal is the error of a read whose
+	// wait is how long a read waits for room, 0 for ever, less than 0 not at all. refusal is the error of a read whose
 	// wait is over.
 	wait    time.Duration
 	refusal error
 	// loose is the number of bytes that were taken and neither given back nor detached.
 	loose int64
+	// credit is the number of bytes that reads may take without a wait. missed is how many bytes
+	// the reads would have held together with the read that was refused.
+	credit, missed int64
 }
 
-// NewHold returns a Hold of the budget. For names its owner before much is read.
+// NewHold returns a Hold of the budget. For names its owner before much is read. A negative wait
+// refuses a read for which there is no room now.
 func NewHold(b *Budget, allowance int64, wait time.Duration, refusal error) *Hold {
 	return &Hold{share: b.Open("", allowance), wait: wait, refusal: refusal}
 }
@@ -69,11 +73,39 @@ func (h *Hold) Try(bytes int64) bool {
 	if h == nil {
 		return true
 	}
-	if !h.share.Try(bytes) {
+	h.mu.Lock()
+	credited := min(h.credit, bytes)
+	h.credit -= credited
+	h.mu.Unlock()
+	if !h.share.Try(bytes - credited) {
+		h.mu.Lock()
+		h.credit += credited
+		h.mu.Unlock()
 		return false
 	}
 	h.add(bytes)
 	return true
+}
+
+// Credit waits until there is room for bytes that reads take later. A caller that holds nothing
+// meanwhile takes in one step what its reads would take in several: shares that grow in steps
+// and are held for long would keep each other from their next step.
+func (h *Hold) Credit(ctx context.Context, bytes int64) error {
+	if err := h.share.Grow(ctx, bytes); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.credit += bytes
+	return nil
+}
+
+// Missed returns how many bytes the reads would have held together with the read that was
+// refused, 0 if none was.
+func (h *Hold) Missed() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.missed
 }
 
 // Take waits until there is room for bytes. The caller should hold little meanwhile.
@@ -83,7 +115,13 @@ func (h *Hold) Take(ctx context.Context, bytes int64) error {
 	}
 	h.mu.Lock()
 	wait := h.wait
+	if wait < 0 {
+		h.missed = h.loose + bytes
+	}
 	h.mu.Unlock()
+	if wait < 0 {
+		return h.refusal
+	}
 	if wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, h.refusal)
@@ -113,15 +151,15 @@ func (h *Hold) Give(bytes int64) {
 	h.share.Shrink(bytes)
 }
 
-// Detach returns how many bytes were taken since the last Detach and not given back. The
-// caller gives them back by Return.
+// Detach returns how many bytes were taken since the last Detach and not given back, or are
+// credit. The caller gives them back by Return.
 func (h *Hold) Detach() (bytes int64) {
 	if h == nil {
 		return 0
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	bytes, h.loose = h.loose, 0
+	bytes, h.loose, h.credit = h.loose+h.credit, 0, 0
 	return bytes
 }
 

@@ -186,7 +186,8 @@ func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool
 // UpdateState lets a deployment's agent change a state, and passes the checkpoints that the
 // agent makes of the change to take. The error is a fault.Invalid if the graph refuses the
 // change, and a fault.Unavailable if the agent does not answer. If a canary sends nothing
-// before it ends, the active release is asked.
+// before it ends, the active release is asked. What the agent sends takes its memory from the
+// budget.Hold of the context, if there is one, and is bounded as an event of a run is.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	invocation.Operation = graph.OperationUpdateState
 	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)
@@ -217,11 +218,18 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 		return silent(err)
 	}
 	defer stream.Close()
+	hold, full := budget.HoldOf(ctx), error(nil)
+	stream.Reserve(func(bytes int) error {
+		full = hold.Take(ctx, int64(bytes)*eventCost)
+		return full
+	})
 	for said := false; ; said = true {
 		event, err := stream.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case fault.Is(full, fault.Unavailable):
+			return full
 		case err != nil && !said:
 			return silent(err)
 		case err != nil:
@@ -231,6 +239,11 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 			return fault.New(fault.Invalid, "The graph refused the change: %s: %s", f.Name, f.Message)
 		case event.Name != graph.EventCheckpoint:
 			continue
+		case budget.TooManyValues(event.Data):
+			return fault.New(fault.Invalid, "The graph's answer has more than %d JSON values.", budget.MostValues)
+		}
+		if err := hold.Take(ctx, int64(budget.Values(event.Data))*valueCost); err != nil {
+			return err
 		}
 		c, err := checkpointOf(event.Data)
 		if err != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -27,17 +28,31 @@ type stateRoom struct {
 	taken int64
 }
 
-// stateRoom returns the room of an attempt that has read nothing yet. Reads with the context
-// that it returns wait for room.
-func (r *Runner) stateRoom(ctx context.Context, workspace string) (context.Context, *stateRoom) {
-	room := &stateRoom{hold: budget.NewHold(r.States, stateAllowance, 0, nil)}
-	room.hold.For(workspace)
-	return budget.Holding(ctx, room.hold), room
+// errNoStateRoom says that there is no room for the state of a thread now.
+var errNoStateRoom = errors.New("there is no room for the state")
+
+// claim claims a run when there is room for its state. It holds nothing while it waits, also
+// not what it has read before: the state is read again then. The caller closes the room.
+func (r *Runner) claim(ctx, slice context.Context, ref run.Ref, permits int) (*run.Attempt, *stateRoom, error) {
+	for missed := int64(0); ; {
+		room := &stateRoom{hold: budget.NewHold(r.States, stateAllowance, -1, errNoStateRoom)}
+		room.hold.For(ref.Workspace)
+		if err := room.hold.Credit(slice, missed); err != nil {
+			return nil, room, err
+		}
+		attempt, err := r.Runs.Claim(budget.Holding(ctx, room.hold), ref, permits)
+		if !errors.Is(err, errNoStateRoom) {
+			return attempt, room, err
+		}
+		missed = room.hold.Missed()
+		room.close()
+	}
 }
 
 // fit waits until there is room for the attempt's state. There is room already unless the
 // state was found in memory, and was not read. Meanwhile the attempt keeps its run.
 func (s *stateRoom) fit(ctx, slice context.Context, attempt *run.Attempt, heartbeat time.Duration) error {
+	s.hold.Endure()
 	s.taken = s.hold.Detach()
 	missing := int64(attempt.Memory())*sentCost - s.taken
 	if missing <= 0 {

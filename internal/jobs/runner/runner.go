@@ -220,9 +220,8 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	defer done()
 	// From here on, a worker that has little time left still takes the run up. So each slice
 	// is counted, and slices cannot be wasted for ever.
-	reading, room := r.stateRoom(ctx, ref.Workspace)
+	attempt, room, err := r.claim(ctx, slice, ref, limits.permits)
 	defer room.close()
-	attempt, err := r.Runs.Claim(reading, ref, limits.permits)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
 		return over, nil
