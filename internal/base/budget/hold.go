@@ -16,8 +16,8 @@ type Hold struct {
 	growing sync.Mutex
 
 	mu sync.Mutex
-	// wait is how long a read waits for room, 0 for ever, less than 0 not at all. refusal is the error of a read whose
-	// wait is over.
+	// wait is how long a read waits for room, 0 for ever, less than 0 not at all. refusal is the
+	// error of a read whose wait is over.
 	wait    time.Duration
 	refusal error
 	// loose is the number of bytes that were taken and neither given back nor detached.

@@ -62,23 +62,19 @@ func (s *stateRoom) fit(ctx, slice context.Context, attempt *run.Attempt, heartb
 		s.taken += s.hold.Detach()
 		return nil
 	}
-	wait, stop := context.WithCancel(slice)
-	defer stop()
-	took := make(chan error, 1)
-	go func() { took <- s.hold.Take(wait, missing) }()
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
 	for {
-		select {
-		case err := <-took:
+		wait, stop := context.WithTimeout(slice, heartbeat)
+		err := s.hold.Take(wait, missing)
+		stop()
+		if err == nil {
 			s.taken += s.hold.Detach()
+			return nil
+		}
+		if slice.Err() != nil {
+			return context.Cause(slice)
+		}
+		if err := attempt.Flush(ctx); err != nil {
 			return err
-		case <-beat.C:
-			if err := attempt.Flush(ctx); err != nil {
-				stop()
-				<-took
-				return err
-			}
 		}
 	}
 }

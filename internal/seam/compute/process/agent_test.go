@@ -98,19 +98,19 @@ func hog() {
 	check(http.ListenAndServe(listenAddress(), mux))
 }
 
-// fill is an agent that writes files into a directory until it is stopped, when it is invoked.
-// The directory is the value of the variable that WHERE names.
+// fill is an agent that writes 64 MB of files into a directory, when it is invoked, and keeps
+// them until it is stopped. The directory is the value of the variable that WHERE names.
 func fill() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /invocations", func(http.ResponseWriter, *http.Request) {
-		for {
+		for range 64 {
 			file, err := os.CreateTemp(os.Getenv(os.Getenv("WHERE")), "filler")
 			check(err)
 			_, err = file.Write(make([]byte, 1<<20))
 			check(errors.Join(err, file.Close()))
-			time.Sleep(2 * time.Millisecond) // the disk is for the other tests, too
 		}
+		<-time.After(time.Hour)
 	})
 	check(http.ListenAndServe(listenAddress(), mux))
 }

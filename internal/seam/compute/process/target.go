@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
@@ -98,7 +99,7 @@ func New(cfg Config) (*Target, error) {
 	m := &machine{cfg: cfg, children: children, sockets: sockets}
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { m.watchDisk(watching) })
+	watch.Go(guard.Func(cfg.Log, "watch the disk of agents", func() { m.watchDisk(watching) }))
 	release := func() error {
 		stop()
 		watch.Wait()
