@@ -17,7 +17,7 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 	}
 	const user, size = 1_999_999_931, 1 << 20 // no machine has such a user
 	leave := func(owner int) string {
-		dir, err := os.MkdirTemp(child.SharedMemory, "shared-test-")
+		dir, err := os.MkdirTemp(child.SharedMemory, "shared-test-") //nolint:usetesting // the test is about this directory
 		must(t, err)
 		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 		file := filepath.Join(dir, "file")

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -239,20 +240,26 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 			return fault.New(fault.Invalid, "The graph refused the change: %s: %s", f.Name, f.Message)
 		case event.Name != graph.EventCheckpoint:
 			continue
-		case budget.TooManyValues(event.Data):
-			return fault.New(fault.Invalid, "The graph's answer has more than %d JSON values.", budget.MostValues)
 		}
-		if err := hold.Take(ctx, int64(budget.Values(event.Data))*valueCost); err != nil {
-			return err
-		}
-		c, err := checkpointOf(event.Data)
-		if err != nil {
-			return fault.New(fault.Unavailable, "The agent's answer breaks the contract: checkpoint: %v.", err)
-		}
-		if err := take(c); err != nil {
+		if err := takeCheckpoint(ctx, hold, event.Data, take); err != nil {
 			return err
 		}
 	}
+}
+
+// takeCheckpoint passes a checkpoint to take when there is room for its values.
+func takeCheckpoint(ctx context.Context, hold *budget.Hold, data json.RawMessage, take func(graph.Checkpoint) error) error {
+	if budget.TooManyValues(data) {
+		return fault.New(fault.Invalid, "The graph's answer has more than %d JSON values.", budget.MostValues)
+	}
+	if err := hold.Take(ctx, int64(budget.Values(data))*valueCost); err != nil {
+		return err
+	}
+	c, err := checkpointOf(data)
+	if err != nil {
+		return fault.New(fault.Unavailable, "The agent's answer breaks the contract: checkpoint: %v.", err)
+	}
+	return take(c)
 }
 
 // acquire returns the agent that serves a thread, or that serves requests without a thread

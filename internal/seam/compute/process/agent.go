@@ -69,7 +69,7 @@ func (r release) Start(ctx context.Context) (replica.Replica, *compute.Status) {
 
 func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	dir := m.dirOf(spec.Revision)
-	confinement, err := m.confinement(spec, dir, port)
+	confinement, err := m.confinement(spec, port)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func limitsOf(spec compute.Release) child.Limits {
 // a server which did not note the paths that belong to the release could not run under a
 // confinement, so it gets none. An agent listens on its own port, or on a port that the system
 // chooses: it cannot take the port that another agent is about to get.
-func (m *machine) confinement(spec compute.Release, dir, port string) (child.Confinement, error) {
+func (m *machine) confinement(spec compute.Release, port string) (child.Confinement, error) {
 	if len(spec.Artifact.Own) == 0 || m.cfg.Private == "" {
 		return child.Confinement{}, nil
 	}
