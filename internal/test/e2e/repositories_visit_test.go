@@ -82,6 +82,26 @@ func (v visitor) assistant(ctx context.Context) (string, error) {
 	return list[at].ID, nil
 }
 
+// schemaTries is how often the schemas of a graph are asked for. An agent that makes them of types
+// may be too busy to make them before the first answer.
+const schemaTries = 4
+
+// hasSchemas reports whether an assistant's graph has an input schema.
+func (v visitor) hasSchemas(ctx context.Context, assistant string) (bool, error) {
+	for range schemaTries {
+		var schemas struct {
+			Input json.RawMessage `json:"input_schema"`
+		}
+		if err := v.ask(ctx, "GET", "/assistants/"+assistant+"/schemas", nil, &schemas); err != nil {
+			return false, err
+		}
+		if len(schemas.Input) > 0 && string(schemas.Input) != "null" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // describe reads the schemas and drawings of all graphs.
 func (v visitor) describe(ctx context.Context) (string, error) {
 	list, err := v.assistants(ctx)
@@ -90,13 +110,11 @@ func (v visitor) describe(ctx context.Context) (string, error) {
 	}
 	var without []string
 	for _, one := range list {
-		var schemas struct {
-			Input json.RawMessage `json:"input_schema"`
-		}
-		if err := v.ask(ctx, "GET", "/assistants/"+one.ID+"/schemas", nil, &schemas); err != nil {
+		has, err := v.hasSchemas(ctx, one.ID)
+		if err != nil {
 			return "", err
 		}
-		if len(schemas.Input) == 0 || string(schemas.Input) == "null" {
+		if !has {
 			without = append(without, one.Graph)
 		}
 		var drawing struct {

@@ -4,7 +4,7 @@ import * as checkpoints from "@langchain/langgraph-checkpoint";
 import { pathToFileURL } from "node:url";
 
 const { checkpointerOf } = await import(pathToFileURL(`${process.env.RUNTIME_DIR}/src/checkpointer.mjs`).href);
-const Checkpointer = checkpointerOf({ checkpoints });
+const Checkpointer = checkpointerOf({ checkpoints, abilities: { ends: true } });
 
 const initializer = { checkpointerName: "Checkpointer", createCheckpointer: () => new Checkpointer() };
 validate(initializer);
