@@ -74,7 +74,7 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 		body["run_started_at"] = clock.Format(run.Started)
 	}
 	sent, _ := s.webhooks.Send(webhook.Message{
-		Workspace: run.Workspace, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
+		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
 	})
 	return sent
 }

@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -171,7 +172,8 @@ func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
 	case s.Webhooks == nil:
 		return "", fault.New(fault.Invalid, "This server does not offer: webhook.")
 	}
-	if err := s.Webhooks.CheckURL("webhook", address); err != nil || served(ctx).Settings.HTTP.Disables("webhooks") {
+	settings := served(ctx).Settings
+	if err := cmp.Or(s.Webhooks.CheckURL("webhook", address), settings.Webhooks.Check("webhook", address)); err != nil || settings.HTTP.Disables("webhooks") {
 		return "", err
 	}
 	return address, nil

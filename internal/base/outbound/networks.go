@@ -38,6 +38,12 @@ func (n Networks) Elsewhere() Networks {
 	return n.without(ofTheMachine)
 }
 
+// loopback are the addresses of the machine's own programs.
+var loopback = Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// WithoutLoopback returns the networks without the addresses of the machine's own programs.
+func (n Networks) WithoutLoopback() Networks { return n.without(loopback) }
+
 // without returns the networks without the addresses of others.
 func (n Networks) without(others Networks) Networks {
 	for _, other := range others {

@@ -294,6 +294,9 @@ func (s *Server) assemble() error {
 	threads := thread.NewLimited(s.records, now, s.config.Quotas, log)
 	s.webhooks = webhook.NewStore(webhook.Config{
 		Table: s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
+		Own: func(ctx context.Context, workspace, id string) (webhook.Own, error) {
+			return deployments.OwnWebhooks(ctx, workspace, id)
+		},
 	})
 	listeners := listener.NewStore(listener.Config{
 		Table: s.records, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,

@@ -76,6 +76,9 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	if err != nil {
 		return compute.Release{}, err
 	}
+	if err := deployment.CheckWebhooks(rev, secrets); err != nil {
+		return compute.Release{}, err
+	}
 	settings := settingsOf(d, rev, secrets)
 	env := environment(settings, secrets)
 	artifact := rev.Artifact

@@ -18,6 +18,8 @@ type Settings struct {
 	Items   *ItemTTL   `json:"items,omitempty"`
 	// Index is store.index.
 	Index *Index `json:"index,omitempty"`
+	// Webhooks is webhooks.
+	Webhooks *Webhooks `json:"webhooks,omitempty"`
 }
 
 // Keys returns the keys of the configuration file that the settings were read from. A runtime
@@ -32,6 +34,9 @@ func (s Settings) Keys() []string {
 	}
 	if s.Items != nil || s.Index != nil {
 		keys = append(keys, "store")
+	}
+	if s.Webhooks != nil {
+		keys = append(keys, "webhooks")
 	}
 	return keys
 }

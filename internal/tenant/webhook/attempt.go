@@ -118,7 +118,7 @@ type outcome struct {
 // try makes an attempt. The webhook is nil for a message that was sent to a run's own URL.
 func (s *Store) try(ctx context.Context, d Delivery) (*Webhook, outcome, error) {
 	if d.Message.URL != "" {
-		came, err := s.post(ctx, d, d.Message.URL, nil)
+		came, err := s.tell(ctx, d)
 		return nil, came, err
 	}
 	w, err := s.Get(ctx, Ref{d.Workspace, d.Log})
@@ -130,30 +130,43 @@ func (s *Store) try(ctx context.Context, d Delivery) (*Webhook, outcome, error) 
 	case !w.Enabled:
 		return &w, outcome{failure: "The webhook is disabled.", final: true}, nil
 	}
-	came, err := s.post(ctx, d, w.URL, &w)
+	came, err := s.post(ctx, w.URL, delivered{Sent: d.Message, client: s.client, webhook: &w})
 	return &w, came, err
 }
 
-// post sends the message, signed if it is a webhook's. The error is for an attempt that was not
-// made.
-func (s *Store) post(ctx context.Context, d Delivery, url string, w *Webhook) (outcome, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(d.Message.Body))
+// delivered is a message with everything that its way needs.
+type delivered struct {
+	Sent
+
+	client *http.Client
+	// header has headers of the message, and webhook is the webhook that signs it; both may be
+	// nil.
+	header  map[string]string
+	webhook *Webhook
+}
+
+// post sends a message. The error is for an attempt that was not made.
+func (s *Store) post(ctx context.Context, url string, d delivered) (outcome, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(d.Body))
 	if err != nil {
 		return outcome{failure: "The address is not a URL.", final: true}, nil //nolint:nilerr // the address is to blame
 	}
 	now := s.now()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Slipway-Webhooks/1")
-	request.Header.Set(standardwebhooks.HeaderWebhookID, d.Message.ID)
+	for name, value := range d.header {
+		request.Header.Set(name, value)
+	}
+	request.Header.Set(standardwebhooks.HeaderWebhookID, d.ID)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	if w != nil {
-		signature, err := s.sign(ctx, *w, d.Message, now)
+	if d.webhook != nil {
+		signature, err := s.sign(ctx, *d.webhook, d.Sent, now)
 		if err != nil {
 			return outcome{}, err
 		}
 		request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	answer, err := s.client.Do(request)
+	answer, err := d.client.Do(request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return outcome{}, context.Cause(ctx)

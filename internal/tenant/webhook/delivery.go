@@ -73,8 +73,10 @@ type Sent struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
 	Body []byte `json:"body"`
-	// URL is the address, if the message is not for a webhook.
-	URL string `json:"url,omitempty"`
+	// URL is the address, if the message is not for a webhook. Deployment is the deployment that
+	// such a message is about.
+	URL        string `json:"url,omitempty"`
+	Deployment string `json:"deployment,omitempty"`
 }
 
 const (

@@ -67,6 +67,8 @@ func (s *Store) Test(ctx context.Context, ref Ref) (Delivery, error) {
 // Message is a notification to a URL that is not a registered webhook, such as a run's webhook.
 type Message struct {
 	Workspace string
+	// Deployment is the deployment whose rules and headers the message has; "" for none.
+	Deployment string
 	// Log is the id of the object that the message is about. The delivery is stored under it.
 	Log string
 	// URL is the address to call. The caller has checked it with CheckURL.
@@ -81,6 +83,6 @@ type Message struct {
 // reported change. If the delivery's workflow does not start, Rescue starts it later.
 func (s *Store) Send(m Message) (record.Outbox, DeliveryRef) {
 	now := s.now()
-	d := newDelivery(m.Workspace, m.Log, Sent{ID: id.New(now), Type: m.Type, Body: m.Body, URL: m.URL}, now)
+	d := newDelivery(m.Workspace, m.Log, Sent{ID: id.New(now), Type: m.Type, Body: m.Body, URL: m.URL, Deployment: m.Deployment}, now)
 	return s.send(d), d.DeliveryRef
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -46,6 +47,9 @@ type Config struct {
 	Quotas quota.Limits
 	// Timeout bounds one attempt; 0 is 15 s.
 	Timeout time.Duration
+	// Own returns the rules and headers of the deployment that a Message is about; nil if messages
+	// have no rules. It may fail with a Refusal.
+	Own func(ctx context.Context, workspace, deployment string) (Own, error)
 	// Schedule is the pause between each failed attempt and the next attempt; nil means 27
 	// hours with growing pauses.
 	Schedule []time.Duration
@@ -62,20 +66,27 @@ type Store struct {
 	private  outbound.Networks
 	timeout  time.Duration
 	schedule []time.Duration
-	client   *http.Client
-	quotas   quota.Limits
+	own      func(ctx context.Context, workspace, deployment string) (Own, error)
+	// client reaches the permitted addresses, remote those of them that are not the machine
+	// itself, and public only public addresses.
+	client, remote, public *http.Client
+
+	quotas quota.Limits
 }
 
 // NewStore returns a store. It starts nothing.
 func NewStore(c Config) *Store {
 	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()), private: c.Private,
-		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule, quotas: c.Quotas,
+		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule, quotas: c.Quotas, own: c.Own,
 	}
 	if s.schedule == nil {
 		s.schedule = schedule
 	}
-	s.client = outbound.NewClient(outbound.Limits{Private: c.Private, Timeout: s.timeout, MaxAnswer: maxAnswer})
+	client := func(private outbound.Networks) *http.Client {
+		return outbound.NewClient(outbound.Limits{Private: private, Timeout: s.timeout, MaxAnswer: maxAnswer})
+	}
+	s.client, s.remote, s.public = client(c.Private), client(c.Private.WithoutLoopback()), client(nil)
 	return s
 }
 

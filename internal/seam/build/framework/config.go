@@ -135,6 +135,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.auth()
 	p.http()
 	p.ttls()
+	p.webhooks()
 	if len(p.problems) > 0 {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}

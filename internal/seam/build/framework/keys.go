@@ -41,6 +41,8 @@ const (
 	OfferHTTP Offer = "http"
 	// OfferTTL are times to live of threads and of the store's items.
 	OfferTTL Offer = "ttl"
+	// OfferWebhooks are rules and headers for the messages about the ends of runs.
+	OfferWebhooks Offer = "webhooks"
 )
 
 // ownDistribution is the remark about a distribution that images are not made from.
@@ -74,7 +76,7 @@ var keys = map[string]key{
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: behind this platform's gateway requests reach no agent", offer: OfferHTTP},
 	"store":        {refused: "the store takes settings from a repository on one machine only, because elsewhere the server reaches no agent to embed items; TTLs can be given with each item", offer: OfferTTL},
 	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only; a TTL can be given with each thread", offer: OfferTTL},
-	"webhooks":     {refused: "webhooks take no settings from a repository yet"},
+	"webhooks":     {refused: "webhooks take settings from a repository on one machine only", offer: OfferWebhooks},
 	"ui":           {refused: "components of a user interface are not built yet"},
 	"ui_config":    {refused: "components of a user interface are not built yet"},
 }

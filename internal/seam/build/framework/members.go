@@ -46,6 +46,8 @@ func kindOf(value any) string {
 		return "a string"
 	case *[]string:
 		return "a list of strings"
+	case *[]int:
+		return "a list of whole numbers"
 	case **int:
 		return "a whole number"
 	case **float64:
