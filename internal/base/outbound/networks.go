@@ -38,11 +38,10 @@ func (n Networks) Elsewhere() Networks {
 	return n.without(ofTheMachine)
 }
 
-// loopback are the addresses of the machine's own programs.
-var loopback = Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-
 // WithoutLoopback returns the networks without the addresses of the machine's own programs.
-func (n Networks) WithoutLoopback() Networks { return n.without(loopback) }
+func (n Networks) WithoutLoopback() Networks {
+	return n.without(Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+}
 
 // without returns the networks without the addresses of others.
 func (n Networks) without(others Networks) Networks {
