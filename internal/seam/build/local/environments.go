@@ -27,8 +27,8 @@ const (
 
 // environments are the Python packages of lock states, installed and compiled to bytecode once
 // for all builds of a workspace that have the state. Builds and agents only read them: an
-// agent that an attacker controls cannot change files that another revision runs. An
-// environment is there as long as a build uses it.
+// agent that an attacker controls cannot change files that another revision runs. The same files
+// of different environments are one file. An environment is there as long as a build uses it.
 type environments struct {
 	mu sync.Mutex
 	of map[string]string // by revision, relative to the directory of kept files
@@ -62,7 +62,11 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 		return "", err
 	}
 	err = b.publish(kept, func(temp string) error {
-		return moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), filepath.Join(temp, staged))
+		made := filepath.Join(temp, staged)
+		if err := moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), made); err != nil {
+			return err
+		}
+		return shareFiles(filepath.Dir(kept), made)
 	})
 	if err != nil {
 		return "", err

@@ -85,6 +85,45 @@ func TestRuntimesShareEnvironments(t *testing.T) {
 	wantThere(t, false, environment)
 }
 
+// TestRuntimesShareFilesOfEnvironments builds revisions with different dependencies. The files of
+// the packages that both have are the same files, and no agent can change them.
+func TestRuntimesShareFilesOfEnvironments(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	repository := buildtest.NewRepo(t, pythonFiles("agent", "own"))
+	specs := []build.Spec{buildtest.NewSpec(repository.URL()), buildtest.NewSpec(repository.URL())}
+	specs[1].Workspace = specs[0].Workspace
+	first := m.build(t, specs[0]).Artifact
+	repository.Commit(map[string]string{"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "six==1.17.0"]}`})
+	second := m.build(t, specs[1]).Artifact
+	wantOwnFiles(t, second)
+	wantSameFile(t, sharedEnvironment(first), sharedEnvironment(second), "uvicorn/main.py", true)
+	wantSameFile(t, sharedEnvironment(first), sharedEnvironment(second), "six.py", false)
+	m.wantReadOnly(t, second, sharedEnvironment(second))
+	if got := says(t, first, "import six, uvicorn.main; print(six.__version__)"); got != "1.16.0" {
+		t.Errorf("the first interpreter knows the version %s", got)
+	}
+}
+
+// wantSameFile checks whether a file of a package is the same file in two environments.
+func wantSameFile(t *testing.T, one, other, name string, want bool) {
+	t.Helper()
+	var found []os.FileInfo
+	for _, environment := range []string{one, other} {
+		paths, err := filepath.Glob(filepath.Join(environment, "*", "lib", "python3*", "site-packages", name))
+		must(t, err)
+		if len(paths) != 1 {
+			t.Fatalf("%s is at %q", name, paths)
+		}
+		info, err := os.Stat(paths[0])
+		must(t, err)
+		found = append(found, info)
+	}
+	if got := os.SameFile(found[0], found[1]); got != want {
+		t.Errorf("%s is the same file in both environments: %v", name, got)
+	}
+}
+
 // wantOwnFiles checks that a revision's files are not in another place, too, where a write
 // would change the files of others.
 func wantOwnFiles(t *testing.T, artifact build.Artifact) {

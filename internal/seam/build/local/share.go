@@ -1,0 +1,121 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// worthSharing is the size in bytes from which a file of an environment is shared. Smaller files
+// take a block of the disk at most.
+const worthSharing = 4 << 10
+
+// shareFiles replaces files of a new environment by links to the same files of the workspace's
+// other environments, in the directory all. Nothing writes to a kept environment, so that nothing
+// changes a file for several of them: no step of a build runs any more that could reach the new
+// environment, and agents only read them.
+func shareFiles(all, made string) (err error) {
+	own, err := os.OpenRoot(made)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	entries, err := listed(all)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		other, err := os.OpenRoot(filepath.Join(all, entry.Name(), staged))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was erased just now
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(linkSame(other, own), other.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkSame replaces the files of an environment that another environment has under the same path,
+// with the same content, owner and mode.
+func linkSame(other, own *os.Root) error {
+	return fs.WalkDir(own.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		mine, err := own.Lstat(path)
+		if err != nil || mine.Size() < worthSharing {
+			return err
+		}
+		theirs, err := other.Lstat(path)
+		if err != nil || !alike(mine, theirs) {
+			return nil //nolint:nilerr // a file that the other environment does not have is not shared
+		}
+		same, err := sameContent(own, other, path)
+		if err != nil || !same {
+			return err
+		}
+		return relink(filepath.Join(other.Name(), path), filepath.Join(own.Name(), path))
+	})
+}
+
+// alike reports whether two different files may be one file.
+func alike(one, other fs.FileInfo) bool {
+	mine, ok := one.Sys().(*syscall.Stat_t)
+	theirs, known := other.Sys().(*syscall.Stat_t)
+	return ok && known && other.Mode() == one.Mode() && other.Size() == one.Size() && !os.SameFile(one, other) &&
+		mine.Uid == theirs.Uid && mine.Gid == theirs.Gid && mine.Dev == theirs.Dev
+}
+
+// sameContent compares a file of two environments.
+func sameContent(one, other *os.Root, path string) (same bool, err error) {
+	mine, err := one.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, mine.Close()) }()
+	theirs, err := other.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, theirs.Close()) }()
+	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		read, ended := io.ReadFull(mine, a)
+		alsoRead, _ := io.ReadFull(theirs, b)
+		if !bytes.Equal(a[:read], b[:alsoRead]) {
+			return false, nil
+		}
+		switch {
+		case errors.Is(ended, io.EOF), errors.Is(ended, io.ErrUnexpectedEOF):
+			return true, nil
+		case ended != nil:
+			return false, ended
+		}
+	}
+}
+
+// relink makes a path another name of a file. If a file system permits no more names, the path
+// stays a file of its own.
+func relink(file, path string) error {
+	temp := path + ".shared"
+	err := os.Link(file, temp)
+	switch {
+	case errors.Is(err, syscall.EMLINK), errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EPERM), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Rename(temp, path)
+}

@@ -1,0 +1,76 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEnvironmentsShareFiles has two environments with equal and different files. What the new
+// environment does not have in the same way stays its own, and no link leads out of it.
+func TestEnvironmentsShareFiles(t *testing.T) {
+	t.Parallel()
+	all := t.TempDir()
+	old, made := filepath.Join(all, "old", staged), filepath.Join(all, ".new-1", staged)
+	text := strings.Repeat("x", 70<<10)
+	write := func(dir, name, text string, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	for _, dir := range []string{old, made} {
+		write(dir, "lib/same.so", text, 0o644)
+		write(dir, "lib/small.py", "x", 0o644)
+		write(dir, "lib/content.so", text[:len(text)-1]+filepath.Base(filepath.Dir(dir))[:1], 0o644)
+	}
+	write(old, "lib/mode.so", text, 0o600)
+	write(made, "lib/mode.so", text, 0o644)
+	write(old, "lib/length.so", text+"x", 0o644)
+	write(made, "lib/length.so", text, 0o644)
+	write(made, "lib/alone.so", text, 0o644)
+	write(outside, "linked/a.so", text, 0o644)
+	write(made, "linked/a.so", text, 0o644)
+	write(old, "target.so", text, 0o644)
+	if err := os.Symlink("target.so", filepath.Join(made, "target.so")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "linked"), filepath.Join(old, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	if err := shareFiles(all, made); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"lib/same.so": true, "lib/small.py": false, "lib/content.so": false, "lib/mode.so": false, "lib/length.so": false} {
+		mine, err := os.Stat(filepath.Join(made, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := os.Stat(filepath.Join(old, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := os.SameFile(mine, theirs); got != want {
+			t.Errorf("%s is shared: %v", name, got)
+		}
+	}
+	within, err := os.Stat(filepath.Join(made, "linked", "a.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if beyond, err := os.Stat(filepath.Join(outside, "linked", "a.so")); err != nil || os.SameFile(within, beyond) {
+		t.Errorf("a file outside of the environments is shared, %v", err)
+	}
+	if link, err := os.Readlink(filepath.Join(made, "target.so")); err != nil || link != "target.so" {
+		t.Errorf("a link became %q, %v", link, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(made, "*", "*.shared")); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
