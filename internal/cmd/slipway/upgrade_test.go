@@ -1,0 +1,73 @@
+package main
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// record names a release. The test then writes the data that this version of the program makes
+// into testdata/releases, where all later versions have to open it.
+var record = flag.String("record", "", "write the data of this version to testdata/releases/NAME")
+
+// TestDataOfReleases opens the data of each released version: testdata/upgrade/open.txtar contains
+// the story. The data is a backup that the released version wrote by testdata/upgrade/record.txtar.
+func TestDataOfReleases(t *testing.T) {
+	t.Parallel()
+	if *record != "" {
+		dir := filepath.Join("testdata", "releases", *record)
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		ofRelease(t, "record.txtar", dir)
+		return
+	}
+	releases, err := filepath.Glob(filepath.Join("testdata", "releases", "*"))
+	if err != nil || len(releases) == 0 {
+		t.Fatalf("there is no data of a release: %v", err)
+	}
+	for _, dir := range releases {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			ofRelease(t, "open.txtar", dir)
+		})
+	}
+}
+
+// ofRelease runs a script that finds the directory of a release in $RELEASE. The names and values
+// in the directory's file "env" are variables of the script.
+func ofRelease(t *testing.T, script, dir string) {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{"RELEASE": dir}
+	text, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		variables[name] = value
+	}
+	testscript.Run(t, testscript.Params{
+		Files: []string{filepath.Join("testdata", "upgrade", script)},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "await": await, "terminate": terminate, "keep": keep, "credentials": credentials, "typed": typed, "threadid": threadID, "describe-agent": describeAgent,
+		},
+		Setup: func(env *testscript.Env) error {
+			variables := maps.Clone(variables)
+			variables["XDG_CONFIG_HOME"] = filepath.Join(env.WorkDir, ".config")
+			for name, value := range variables {
+				env.Setenv(name, value)
+			}
+			return nil
+		},
+	})
+}
