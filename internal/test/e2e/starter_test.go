@@ -26,8 +26,8 @@ func (s *server) cli(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestStartersAreDeployedAsTheyAre deploys what `slipway new` makes in each language, and interrupts its
-// answer.
+// TestStartersAreDeployedAsTheyAre deploys what `slipway new` makes in each language, and
+// interrupts its answer.
 func TestStartersAreDeployedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
