@@ -1,9 +1,13 @@
 package console_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,4 +114,30 @@ func TestTheVendoredFilesAreTheirRelease(t *testing.T) {
 			t.Errorf("the sum of %s is %s, not what VERSIONS says", file, got)
 		}
 	}
+}
+
+// maxFirstLoad is how many bytes a browser may load before it shows the first page, compressed.
+const maxFirstLoad = 150_000
+
+// TestTheFirstLoadIsSmall compresses all files, each by itself as a proxy does: the page loads each
+// module at once.
+func TestTheFirstLoadIsSmall(t *testing.T) {
+	t.Parallel()
+	var compressed bytes.Buffer
+	fixtures.Must(t, filepath.WalkDir("static", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		zipped := gzip.NewWriter(&compressed)
+		_, err = zipped.Write(body)
+		return errors.Join(err, zipped.Close())
+	}))
+	if size := compressed.Len(); size < 10_000 || size > maxFirstLoad {
+		t.Errorf("the first load is %d bytes, want at most %d", size, maxFirstLoad)
+	}
+	t.Logf("the first load is %d bytes", compressed.Len())
 }
