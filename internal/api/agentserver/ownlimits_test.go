@@ -60,9 +60,9 @@ func TestAttackPatternsOfRoutes(t *testing.T) {
 	}
 	wantStatus(t, f.send(t, "POST", f.path("/threads"), object{}, nil), http.StatusUnauthorized)
 
-	large := make([]graph.Route, 60)
-	for i := range large {
-		large[i].Pattern = "(" + strings.Repeat("(a|a?)", 2) + fmt.Sprintf("){40}/threads%d", i)
+	var large []graph.Route
+	for i := range 60 {
+		large = append(large, graph.Route{Pattern: "(" + strings.Repeat("(a|a?)", 2) + fmt.Sprintf("){40}/threads%d", i)})
 	}
 	f = describing(t, append(large, graph.Route{Pattern: "^/threads/search$"})...)
 	if got := f.send(t, "POST", f.path("/threads/search"), object{}, nil); got.StatusCode != http.StatusUnauthorized || got.Header.Get("X-Own") != "" {

@@ -1,7 +1,6 @@
 package pattern_test
 
 import (
-	"fmt"
 	"regexp/syntax"
 	"strings"
 	"testing"
@@ -77,7 +76,7 @@ func TestTheSizeIsThatOfTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if made := len(program.Inst); made > 2*p.Size()+10 {
-			t.Error(fmt.Sprintf("%.30s: %d instructions for a size of %d", text, made, p.Size()))
+			t.Errorf("%.30s: %d instructions for a size of %d", text, made, p.Size())
 		}
 	}
 }
