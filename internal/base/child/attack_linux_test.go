@@ -214,7 +214,7 @@ const carriedOut = "the kernel carries out "
 // callSystem makes the system calls that TestAttackBySystemCalls attacks with, and prints the
 // names of the calls that the kernel carries out.
 func callSystem() {
-	var ring [15]uint64                                                                                          // the kernel's struct io_uring_params
+	var ring [15]uint64 // the kernel's struct io_uring_params
 	if fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&ring)), 0); errno == 0 {
 		fmt.Println(carriedOut+"io_uring_setup", fd)
 	}
