@@ -96,6 +96,9 @@ func merge(old channel, incoming []json.RawMessage, newID func() string) (channe
 		}
 		m.take(raw, head)
 	}
+	if m.own {
+		m.list, m.added = append(m.list, m.added...), nil
+	}
 	before := old.list.elements
 	for m.own && m.changed < min(len(before), len(m.list)) && bytes.Equal(before[m.changed], m.list[m.changed]) {
 		m.changed++ // it was changed back
@@ -166,7 +169,7 @@ func (m *merging) merged() list {
 		merged.line.learn(len(m.list), m.index)
 		return merged
 	}
-	merged := newList(append(m.list, m.added...))
+	merged := newList(m.list)
 	merged.line.index, merged.line.indexed = m.index, len(merged.elements)
 	return merged
 }

@@ -21,6 +21,8 @@ func TestReduceMergesMessages(t *testing.T) {
 		"removes":                     {ab, `{"messages":[{"type":"remove","id":"a"}]}`, `{"messages":[{"type":"ai","id":"b"}]}`},
 		"removes and then replaces":   {ab, `{"messages":[{"type":"remove","id":"a"},{"type":"ai","id":"b","content":"x"}]}`, `{"messages":[{"type":"ai","id":"b","content":"x"}]}`},
 		"removes and appends again":   {ab, `{"messages":[{"type":"remove","id":"a"},{"type":"ai","id":"a"}]}`, `{"messages":[{"type":"ai","id":"b"},{"type":"ai","id":"a"}]}`},
+		"removes, appends the same":   {ab, `{"messages":[{"type":"remove","id":"b"},{"type":"ai","id":"b"}]}`, ab},
+		"removes all, puts them back": {ab, `{"messages":[{"type":"remove","id":"__remove_all__"},{"type":"human","id":"a"},{"type":"ai","id":"b"}]}`, ab},
 		"needs no removal":            {ab, `{"messages":[{"type":"remove","id":"gone"}]}`, ab},
 		"removes all":                 {ab, `{"messages":[{"type":"remove","id":"__remove_all__"}]}`, `{"messages":[]}`},
 		"removes all before the rest": {ab, `{"messages":[{"type":"ai","id":"c"},{"type":"remove","id":"__remove_all__"},{"type":"ai","id":"a"}]}`, `{"messages":[{"type":"ai","id":"a"}]}`},
