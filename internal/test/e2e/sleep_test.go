@@ -1,3 +1,5 @@
+//go:build !lambda
+
 package e2e_test
 
 import (
