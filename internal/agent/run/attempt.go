@@ -238,6 +238,9 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 // first checkpoint.
 func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.Log.Checkpoints() }
 
+// Memory returns approximately how many bytes of memory the attempt's state takes.
+func (a *Attempt) Memory() int { return a.Log.Values.Memory() }
+
 // fence is the condition that the stored run still has the given status, attempt number, position
 // and last handover.
 func fence(run Run) table.Cond {
