@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -173,9 +174,9 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 }
 
 // giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
-// tries again after waitLeases.
+// tries again after waitLeases. The threads of other runs do not count as memory of the request.
 func (s *Store) giveOn(ctx context.Context, r row) {
-	if err := s.fill(context.WithoutCancel(ctx), r); err != nil {
+	if err := s.fill(budget.Holding(context.WithoutCancel(ctx), nil), r); err != nil {
 		s.log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
 	}
 }

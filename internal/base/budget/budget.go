@@ -269,6 +269,9 @@ func (b *Budget) next() *owner {
 		}
 		// An owner whose shares all wait must go on, like an owner that holds nothing.
 		may := of.held == of.waiting || of.held+of.queue[0].bytes <= b.most(of)
+		if b.lasting && b.held+of.queue[0].bytes > b.total && b.held != b.waiting {
+			may = false // what the other shares hold may last: smaller claims go first
+		}
 		if may && (least == nil || of.held < least.held) {
 			least = of
 		}

@@ -78,6 +78,26 @@ func TestAttackOwnersThatHoldLastingShares(t *testing.T) {
 	})
 }
 
+// TestAttackAClaimOfAllThatLasts: while a claim of the whole budget waits for shares that are held
+// for long, the smaller claims of others go on.
+func TestAttackAClaimOfAllThatLasts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.NewLasting(100)
+		first := b.Open("a", 0)
+		grow(t, first, 10).want(t, "first", true)
+		all := grow(t, b.Open("b", 0), 100)
+		all.want(t, "all", false)
+		grow(t, b.Open("a", 0), 10).want(t, "more of the first owner", true)
+		if !b.Open("c", 0).Try(20) {
+			t.Error("another owner is refused")
+		}
+		small := b.Open("d", 0)
+		grow(t, small, 20).want(t, "another owner", true)
+		all.want(t, "all", false)
+	})
+}
+
 // TestWhoHoldsLeastGoesOnFirst, although its claim came last.
 func TestWhoHoldsLeastGoesOnFirst(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,8 @@
 //     large ones.
 //   - An owner (a workspace) may hold half of the budget. An owner that holds nothing may get
 //     more, so that no single request is too large. Of a budget whose shares are held for long
-//     ([NewLasting]) an owner may hold half of what the other owners leave.
+//     ([NewLasting]) an owner may hold half of what the other owners leave, and a claim for which
+//     there is no room now stops no other claim. Its caller bounds its wait.
 //   - Shares that must wait go on in this order: first the shares of the owner that holds
 //     least, and among the shares of one owner the first that came.
 //   - When no share can go on, because all held bytes belong to shares that wait to grow, the

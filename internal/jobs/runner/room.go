@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/budget"
@@ -20,25 +19,34 @@ const (
 	defaultStates = 96 << 20
 )
 
-// stateRoom is the memory that one attempt takes for the state of its thread, from the moment it
-// reads the state to its own end.
+// stateRoom is the memory that one attempt takes for the state of its thread: all of it until the
+// state is sent to the agent, and afterwards the part of the state above Config.StateAtRest, until
+// the attempt ends. What a state grows by meanwhile is not counted.
 type stateRoom struct {
+	// hold is nil if the run goes on without room.
 	hold *budget.Hold
 	// taken is how many bytes were taken for the state and the data that came with it.
 	taken int64
+	// alone ends the turn of a run that goes on without room; nil for other runs.
+	alone func()
 }
 
 // errNoStateRoom says that there is no room for the state of a thread now.
 var errNoStateRoom = errors.New("there is no room for the state")
 
 // claim claims a run when there is room for its state. It holds nothing while it waits, also
-// not what it has read before: the state is read again then. The caller closes the room.
+// not what it has read before: the state is read again then. After Config.StateWait the run goes on
+// without room, because the runs that hold the room may wait for this run. The caller closes the
+// room.
 func (r *Runner) claim(ctx, slice context.Context, ref run.Ref, permits int) (*run.Attempt, *stateRoom, error) {
+	wait, stop := context.WithTimeout(slice, r.StateWait)
+	defer stop()
 	for missed := int64(0); ; {
 		room := &stateRoom{hold: budget.NewHold(r.States, stateAllowance, -1, errNoStateRoom)}
 		room.hold.For(ref.Workspace)
-		if err := room.hold.Credit(slice, missed); err != nil {
-			return nil, room, err
+		if err := room.hold.Credit(wait, missed); err != nil {
+			room.close()
+			return r.claimAlone(ctx, slice, ref, permits)
 		}
 		attempt, err := r.Runs.Claim(budget.Holding(ctx, room.hold), ref, permits)
 		if !errors.Is(err, errNoStateRoom) {
@@ -49,29 +57,46 @@ func (r *Runner) claim(ctx, slice context.Context, ref run.Ref, permits int) (*r
 	}
 }
 
-// fit waits until there is room for the attempt's state. There is room already unless the
-// state was found in memory, and was not read. Meanwhile the attempt keeps its run.
-func (s *stateRoom) fit(ctx, slice context.Context, attempt *run.Attempt, heartbeat time.Duration) error {
-	s.hold.Endure()
-	s.taken = s.hold.Detach()
-	missing := int64(attempt.Memory())*sentCost - s.taken
-	if missing <= 0 {
+// claimAlone claims a run without room for its state. Such runs are claimed one after the other:
+// the next one when the state of the one before was sent.
+func (r *Runner) claimAlone(ctx, slice context.Context, ref run.Ref, permits int) (*run.Attempt, *stateRoom, error) {
+	select {
+	case r.alone <- struct{}{}:
+	case <-slice.Done():
+		return nil, &stateRoom{}, context.Cause(slice)
+	}
+	r.Log.WarnContext(ctx, "a run waited too long for room for its state and goes on without it", "workspace", ref.Workspace, "run", ref.Run)
+	room := &stateRoom{alone: func() { <-r.alone }}
+	attempt, err := r.Runs.Claim(ctx, ref, permits)
+	return attempt, room, err
+}
+
+// fit waits until there is room for the attempt's state, at most for Config.StateWait. There is
+// room already unless the state was found in memory, and was not read. Meanwhile the attempt keeps
+// its run.
+func (r *Runner) fit(ctx, slice context.Context, room *stateRoom, attempt *run.Attempt) error {
+	room.hold.Endure()
+	room.taken = room.hold.Detach()
+	missing := int64(attempt.Memory())*sentCost - room.taken
+	if missing <= 0 || room.hold.Try(missing) {
+		room.taken += room.hold.Detach()
 		return nil
 	}
-	if s.hold.Try(missing) {
-		s.taken += s.hold.Detach()
-		return nil
-	}
+	limit, stop := context.WithTimeout(slice, r.StateWait)
+	defer stop()
 	for {
-		wait, stop := context.WithTimeout(slice, heartbeat)
-		err := s.hold.Take(wait, missing)
+		wait, stop := context.WithTimeout(limit, r.Heartbeat)
+		err := room.hold.Take(wait, missing)
 		stop()
 		if err == nil {
-			s.taken += s.hold.Detach()
+			room.taken += room.hold.Detach()
 			return nil
 		}
 		if slice.Err() != nil {
 			return context.Cause(slice)
+		}
+		if limit.Err() != nil {
+			return nil
 		}
 		if err := attempt.Flush(ctx); err != nil {
 			return err
@@ -79,12 +104,23 @@ func (s *stateRoom) fit(ctx, slice context.Context, attempt *run.Attempt, heartb
 	}
 }
 
-// sent gives back what sending the state took. The attempt keeps the state itself.
-func (s *stateRoom) sent() {
-	most := s.taken - s.taken/sentCost
-	s.hold.Return(most)
-	s.taken -= most
+// sent gives back what reading and sending the state took, all but rest bytes.
+func (s *stateRoom) sent(rest int64) {
+	rest = min(max(rest, 0), s.taken)
+	s.hold.Return(s.taken - rest)
+	s.taken = rest
+	s.endTurn()
 }
 
 // close gives everything back.
-func (s *stateRoom) close() { s.hold.Close() }
+func (s *stateRoom) close() {
+	s.hold.Close()
+	s.endTurn()
+}
+
+func (s *stateRoom) endTurn() {
+	if s.alone != nil {
+		s.alone()
+		s.alone = nil
+	}
+}

@@ -70,12 +70,12 @@ func (f *fixture) newLargeThread() thread.Ref {
 // many runs there are. Runs of another workspace do not wait for them, and all runs succeed.
 func TestAttackRunsOnLargeThreads(t *testing.T) {
 	t.Parallel()
-	const runs, atOnce = 6, 2
+	const runs, atOnce = 6, 3
 	agent := newPatient()
 	// A state is read twice: as the state, and as the update that its agent has not seen. Half
-	// of the budget is for one state at rest (2) and one that is sent (6), but not for a third.
-	states := budget.NewLasting(18 * largeText)
-	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States = states })
+	// of the budget is for two states at rest (2) and one that is sent (6), but not for a fourth.
+	states := budget.NewLasting(17 * largeText)
+	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States, c.StateAtRest, c.StateWait = states, 1, time.Hour })
 	var refs []thread.Ref
 	for range runs {
 		refs = append(refs, f.newLargeThread())
@@ -117,7 +117,7 @@ func TestAttackRunsOnThreadsThatAreRemembered(t *testing.T) {
 	t.Parallel()
 	agent := newPatient()
 	states := budget.NewLasting(100 * largeText)
-	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States = states })
+	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) { c.States, c.StateAtRest = states, 1 })
 	ref := f.newLargeThread()
 	for i := range 10 {
 		f.join(f.create(ref, fmt.Sprint("small ", i), run.Enqueue))
@@ -130,5 +130,32 @@ func TestAttackRunsOnThreadsThatAreRemembered(t *testing.T) {
 	close(agent.leave)
 	if ended := f.join(r); ended.Status != run.Success {
 		t.Errorf("the run ended as %s", ended.Status)
+	}
+}
+
+// TestRunsDoNotWaitForRoomForEver has two runs work at the same time, although there is room for
+// the state of one run only: the first run may wait for the second one.
+func TestRunsDoNotWaitForRoomForEver(t *testing.T) {
+	t.Parallel()
+	agent := newPatient()
+	states := budget.NewLasting(7 * largeText)
+	f := newFixture(t, graphtest.Start(t, agent.answer), func(c *runner.Config) {
+		c.States, c.StateAtRest, c.StateWait = states, 1, 20*time.Millisecond
+	})
+	refs := []thread.Ref{f.newLargeThread(), f.newLargeThread(), f.newLargeThread()}
+	var all []run.Run
+	for _, ref := range refs {
+		all = append(all, f.create(ref, "wait", run.Enqueue))
+		f.wait(agent.arrived)
+	}
+	close(agent.leave)
+	for _, r := range all {
+		if ended := f.join(r); ended.Status != run.Success {
+			t.Errorf("a run ended as %s", ended.Status)
+		}
+	}
+	f.cutOff(f.engine)
+	if held := states.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
 	}
 }

@@ -53,9 +53,14 @@ type Config struct {
 	Timeout time.Duration
 	// Budget is the budget for the memory of agents' events until they are stored; default a
 	// budget of its own. States is the budget for the states of the threads whose runs are
-	// worked on: they are in memory as long as the run's agent works, so this budget is a
+	// worked on: large ones are counted as long as the run's agent works, so this budget is a
 	// lasting one of its own. Reads take part in it if their table is table.Held.
 	Budget, States *budget.Budget
+	// StateAtRest is how many bytes of a state are not counted in States once the state was sent
+	// to the agent; default 8 MiB, so that only runs on very large states wait for the ends of
+	// other runs. StateWait is how long a run waits for room in States; default a minute.
+	StateAtRest int64
+	StateWait   time.Duration
 	// MaxEvents is how many events a run may send, default a million. MaxBytes is how many
 	// bytes of events one attempt at a run may send, default 1 GiB.
 	MaxEvents, MaxBytes int64
@@ -86,6 +91,8 @@ type Runner struct {
 	values agentValueCache
 	// known holds the limits of releases, which change with a restart only.
 	known *lru.Cache[started, limits]
+	// alone is the turn of a run that goes on without room for its state.
+	alone chan struct{}
 }
 
 // New returns a runner.
@@ -98,6 +105,7 @@ func New(c Config) *Runner {
 	if c.States == nil {
 		c.States = budget.NewLasting(defaultStates)
 	}
+	c.StateAtRest, c.StateWait = cmp.Or(c.StateAtRest, 8<<20), cmp.Or(c.StateWait, time.Minute)
 	if c.FlushDelay == 0 {
 		c.FlushDelay = 2 * time.Millisecond
 	}
@@ -110,7 +118,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown)}
+	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1)}
 }
 
 // task is the input of a Task state: the step, and the run of the step.
@@ -329,7 +337,7 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 
 // invoke calls the agent and writes its answer until the run or the slice is over.
 func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, release compute.Ref, endpoint compute.Endpoint) (next, error) {
-	if err := room.fit(ctx, slice, attempt, r.Heartbeat); err != nil {
+	if err := r.fit(ctx, slice, room, attempt); err != nil {
 		return r.cutShort(ctx, slice, attempt, err)
 	}
 	// Ending this context closes the connection: this tells the agent to stop.
@@ -337,7 +345,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 	stop := func() { end(nil) }
 	defer stop()
 	stream, err := r.ask(call, attempt, release, endpoint)
-	room.sent()
+	room.sent(int64(attempt.Memory()) - r.StateAtRest)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
