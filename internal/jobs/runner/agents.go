@@ -34,11 +34,12 @@ type Agents struct {
 
 func (a *Agents) log() *slog.Logger { return cmp.Or(a.Log, slog.Default()) }
 
-// describeLimit is how long an agent may take to describe itself, and typeLimit how long it may
-// take if it makes schemas of types. The next request asks an agent that hangs again.
+// describeLimit is how long an agent may take to describe itself. The next request asks an agent
+// that hangs again. typeLimit is how long the agent may take if it makes schemas of types: a
+// function that then goes without them still answers within its 29 s.
 const (
 	describeLimit = 30 * time.Second
-	typeLimit     = 60 * time.Second
+	typeLimit     = 25 * time.Second
 )
 
 // describedCost is the memory that a byte of a description takes while it is decoded: a graph

@@ -7,9 +7,14 @@ import { Refusal } from "./errors.mjs";
 const PROGRAM = fileURLToPath(new URL("./types-worker.mjs", import.meta.url));
 /** How long the compiler may take. It works beside the runs, and gives way to them. */
 const LIMIT_MS = 300_000;
-/** How long a request waits for it. The agent server waits a little longer. */
-const WAIT_MS = 55_000;
-const MEMORY_MB = 1024;
+/**
+ * How long a request waits for it. The agent server waits a little longer, and on AWS it has 29 s
+ * for its own answer.
+ */
+const WAIT_MS = 20_000;
+/** The heap of the compiler. With less than the minimum, it is not started. */
+const MIN_HEAP_MB = 300;
+const MAX_HEAP_MB = 1024;
 const NICE = 10;
 
 /** @type {Map<string, Promise<Record<string, object>>>} */
@@ -34,9 +39,20 @@ export function schemasOfTypes(places) {
   return Promise.race([made.get(asked), wait(WAIT_MS, undefined, { ref: false }).then(() => Promise.reject(late))]);
 }
 
+/**
+ * Half of the memory that this process may still take: a memory group that lacks memory may end as
+ * a whole, with the agent and its runs.
+ */
+function heapInMB() {
+  const total = Math.min(process.constrainedMemory() || Infinity, os.totalmem()); // 0 is no limit
+  return Math.min(MAX_HEAP_MB, Math.floor((total - process.memoryUsage().rss) / 2 / 2 ** 20));
+}
+
 function compile(asked) {
+  const heap = heapInMB();
+  if (heap < MIN_HEAP_MB) return Promise.reject(new Error(`the compiler needs a heap of ${MIN_HEAP_MB} MB, and the agent's memory has room for ${Math.max(0, heap)} MB`));
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [`--max-old-space-size=${MEMORY_MB}`, PROGRAM, asked], { stdio: ["ignore", "pipe", "pipe"], timeout: LIMIT_MS, killSignal: "SIGKILL" });
+    const child = spawn(process.execPath, [`--max-old-space-size=${heap}`, PROGRAM, asked], { stdio: ["ignore", "pipe", "pipe"], timeout: LIMIT_MS, killSignal: "SIGKILL" });
     const end = () => child.kill("SIGKILL");
     process.once("exit", end);
     const output = { stdout: "", stderr: "" };
@@ -46,7 +62,8 @@ function compile(asked) {
     child.once("close", (code, signal) => {
       process.off("exit", end);
       if (code === 0) resolve(JSON.parse(output.stdout));
-      else if (signal === "SIGKILL") reject(new Error("the compiler was stopped, after too much time or for the lack of memory"));
+      else if (child.killed) reject(new Error(`the compiler took more than ${LIMIT_MS / 1000} s`));
+      else if (signal) reject(new Error(`the compiler was ended by ${signal}, probably because a heap of ${heap} MB is too small`));
       else reject(new Error(/^\w*Error: .*$/m.exec(output.stderr)?.[0] ?? output.stderr.trim().split("\n").at(-1)));
     });
   });

@@ -32,10 +32,15 @@ export const untyped: any = graph(() => ({}));
 `;
 
 /** Starts the graphs, and returns a function that asks for their description. */
-async function start(t, files, graphs) {
-  const runtime = await Runtime.start(t, write({ ...files, "framework.json": { graphs } }));
-  return async (typed) => (await (await runtime.post({ operation: "describe", typed })).json()).graphs;
+async function start(t, files, graphs, env) {
+  const runtime = await Runtime.start(t, write({ ...files, "framework.json": { graphs } }), env);
+  const describe = async (typed) => (await (await runtime.post({ operation: "describe", typed })).json()).graphs;
+  return Object.assign(describe, { runtime });
 }
+
+/** The environment in which each process runs a piece of code first. */
+const preloaded = (code) => ({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` });
+const limited = (megabytes) => `process.constrainedMemory = () => ${megabytes} * 2 ** 20;`;
 
 test("schemas are made of the types of a graph, of its builder and of what makes it", async (t) => {
   const graphs = { compiled: "./agent.ts:compiled", builder: "./agent.ts:builder", factory: "./agent.ts:factory", plain: "./plain.mjs:default" };
@@ -62,6 +67,19 @@ test("schemas are made of the types of a graph, of its builder and of what makes
 test("a schema that the types do not give is left out", async (t) => {
   const describe = await start(t, { "agent.ts": nested }, { untyped: "./agent.ts:untyped" });
   assert.deepEqual(Object.keys((await describe(true)).untyped).sort(), ["checkpoints", "graph"]);
+});
+
+test("an agent whose memory has no room for the compiler has no schemas of types", async (t) => {
+  const describe = await start(t, { "agent.ts": nested }, { outer: "./agent.ts:outer" }, preloaded(limited(512)));
+  assert.equal((await describe(true)).outer.input_schema, undefined);
+  assert.match(describe.runtime.stderr, /the schemas of "outer" cannot be made of their types: the compiler needs a heap of 300 MB, /);
+});
+
+test("a compiler that lacks memory is reported", async (t) => {
+  const fill = `${limited(1024)} if (process.argv[1].endsWith("types-worker.mjs")) for (const all = []; ; ) all.push(new Array(1e6).fill(0));`;
+  const describe = await start(t, { "agent.ts": nested }, { outer: "./agent.ts:outer" }, preloaded(fill));
+  assert.equal((await describe(true)).outer.input_schema, undefined);
+  assert.match(describe.runtime.stderr, /the compiler was ended by SIG\w+, probably because a heap of [34]\d\d MB is too small/);
 });
 
 test("a graph is drawn with those within, level by level", async (t) => {
