@@ -50,9 +50,8 @@ export type State = [Inputs] extends [never] ? never : Shown<Updates>;
 export type Config = [Configs] extends [never] ? never : Shown<UpdateType<Configs>>;
 `;
 
-/** The options of the project that say how its files are found and read. */
-function optionsOf(directory) {
-  const file = ts.findConfigFile(directory, ts.sys.fileExists, "tsconfig.json");
+/** The options of a project that say how its files are found and read. */
+function optionsOf(file) {
   const own = file ? ts.parseJsonConfigFileContent(ts.readConfigFile(file, ts.sys.readFile).config, ts.sys, path.dirname(file)).options : {};
   const { paths, baseUrl, pathsBasePath, jsx, customConditions, lib } = own;
   return {
@@ -62,8 +61,17 @@ function optionsOf(directory) {
   };
 }
 
-function extract(places) {
-  const options = optionsOf(path.dirname(Object.values(places)[0].file));
+/** Each graph is read with the tsconfig.json that is nearest to its file. */
+function extractAll(places) {
+  const projects = new Map();
+  for (const [id, place] of Object.entries(places)) {
+    const project = ts.findConfigFile(path.dirname(place.file), ts.sys.fileExists, "tsconfig.json");
+    projects.set(project, { ...projects.get(project), [id]: place });
+  }
+  return Object.assign({}, ...[...projects].map(([project, own]) => extract(own, optionsOf(project))));
+}
+
+function extract(places, options) {
   const host = ts.createCompilerHost(options);
   const made = new Map(Object.entries(places).map(([id, { file, variable }], i) => [path.join(path.dirname(file), `.slipway-types-${i}.ts`), { id, text: typesOf(file, variable) }]));
   const { fileExists, readFile, getSourceFile } = host;
@@ -87,4 +95,4 @@ function schemasOf(checker, source) {
   return found;
 }
 
-process.stdout.write(JSON.stringify(extract(JSON.parse(process.argv[2]))));
+process.stdout.write(JSON.stringify(extractAll(JSON.parse(process.argv[2]))));

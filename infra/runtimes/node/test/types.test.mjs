@@ -69,6 +69,19 @@ test("a schema that the types do not give is left out", async (t) => {
   assert.deepEqual(Object.keys((await describe(true)).untyped).sort(), ["checkpoints", "graph"]);
 });
 
+test("each graph is read with the tsconfig.json that is nearest to it", async (t) => {
+  const files = Object.fromEntries(["one", "two"].flatMap((name) => [
+    [`${name}/tsconfig.json`, { compilerOptions: { paths: { "own/*": [`./${name}-types/*`] } } }],
+    [`${name}/${name}-types/page.ts`, `export interface Page { ${name}: string }\n`],
+    [`${name}/agent.ts`, `${imports}import type { Page } from "own/page";
+const State = Annotation.Root({ page: Annotation<Page> });
+export default new StateGraph(State).addNode("write", () => ({})).addEdge(START, "write").compile();
+`],
+  ]));
+  const described = await (await start(t, files, { one: "./one/agent.ts:default", two: "./two/agent.ts:default" }))(true);
+  for (const name of ["one", "two"]) assert.deepEqual(Object.values(described[name].input_schema.definitions)[0].properties, { [name]: { type: "string" } });
+});
+
 test("an agent whose memory has no room for the compiler has no schemas of types", async (t) => {
   const describe = await start(t, { "agent.ts": nested }, { outer: "./agent.ts:outer" }, preloaded(limited(512)));
   assert.equal((await describe(true)).outer.input_schema, undefined);
