@@ -46,23 +46,24 @@ class Question extends View {
 
   submit(text) { return html`<button ?disabled=${refusal('editor')}>${text}</button>`; }
 
-  inbox({action_request: asked, config = {}, description}) {
+  inbox({action_request: asked, config, description}) {
+    const may = config ?? {};
     const send = type => () => this.answer([{type, args: null}]);
     const edit = fields => [{type: 'edit', args: {action: asked.action, args: this.args(fields.get('args'))}}];
     return html`
       <p>${description ?? ''}</p><pre>${asked.action}(${pretty(asked.args)})</pre>
-      ${config.allow_accept !== false ? action('Accept', 'editor', send('accept')) : nothing}
-      ${config.allow_ignore !== false ? action('Ignore', 'editor', send('ignore'), 'quiet') : nothing}
-      ${config.allow_edit !== false ? html`<details><summary>Edit</summary><form @submit=${this.reply(edit)}>
+      ${may.allow_accept !== false ? action('Accept', 'editor', send('accept')) : nothing}
+      ${may.allow_ignore !== false ? action('Ignore', 'editor', send('ignore'), 'quiet') : nothing}
+      ${may.allow_edit !== false ? html`<details><summary>Edit</summary><form @submit=${this.reply(edit)}>
         <label>Arguments, as JSON <textarea name="args" rows="6" spellcheck="false" .value=${pretty(asked.args)}></textarea></label>
         ${this.submit('Accept as edited')}</form></details>` : nothing}
-      ${config.allow_respond !== false ? html`<form @submit=${this.reply(fields => [{type: 'response', args: valueOf(fields.get('answer'))}])}>
+      ${may.allow_respond !== false ? html`<form @submit=${this.reply(fields => [{type: 'response', args: valueOf(fields.get('answer'))}])}>
         <label>Answer, as text or JSON <input name="answer" required autocomplete="off"></label>${this.submit('Answer')}</form>` : nothing}`;
   }
 
   // review shows each action with the decisions that are allowed. One answer holds all decisions.
-  review({action_requests: asked, review_configs: configs = []}) {
-    const allowed = name => configs.find(c => c.action_name === name)?.allowed_decisions ?? ['approve', 'edit', 'reject'];
+  review({action_requests: asked, review_configs: configs}) {
+    const allowed = name => (configs ?? []).find(c => c.action_name === name)?.allowed_decisions ?? ['approve', 'edit', 'reject'];
     const decide = fields => ({decisions: asked.map(({name}, i) => {
       const type = fields.get(`decision-${i}`), message = fields.get(`message-${i}`);
       if (type === 'edit') return {type, edited_action: {name, args: this.args(fields.get(`args-${i}`))}};

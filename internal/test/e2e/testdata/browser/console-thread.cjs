@@ -93,6 +93,17 @@ tell(async (browser) => {
   await page.getByText("May I send it?").waitFor({ state: "detached" });
   seen.review = await answered(review.at);
 
+  // A question may have no rules about its answers.
+  const asked = { action: "send", name: "send", args: {} };
+  const bare = [
+    { action_request: asked, config: null, description: "May I send it to all?" },
+    { action_requests: [{ ...asked, description: "May I send it again?" }], review_configs: null },
+  ];
+  for (const question of bare) {
+    await go((await paused(question)).thread);
+    await page.getByText(question.description ?? question.action_requests[0].description).waitFor();
+  }
+
   // The state is edited: one message is another, and one is gone. What was edited stays as it was.
   const edited = await begin();
   await call("GET", `${edited.at}/runs/${edited.run}/join`);
