@@ -8,20 +8,23 @@ import {Live, action, refusal, table, when} from './view.js';
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-// changes is the update that makes the edited values of the values before. Messages are updated one by
-// one, by their ids: one that is missing is removed.
+// changes is the update that makes the edited values of the values before. If all messages before
+// have ids, they are updated one by one: one that is missing is removed.
 function changes(before, edited) {
   if (edited === null || typeof edited !== 'object' || Array.isArray(edited)) throw new Error('The state must be a JSON object.');
+  const missing = Object.keys(before).filter(name => !Object.hasOwn(edited, name));
+  if (missing.length) throw new Error(`A value cannot be removed, only changed. These are missing: ${missing.join(', ')}.`);
   const update = {};
   for (const [name, value] of Object.entries(edited)) {
     const old = before[name];
     if (same(old, value)) continue;
-    if (name !== 'messages' || !Array.isArray(old) || !Array.isArray(value)) {
+    if (name !== 'messages' || !Array.isArray(value) || !Array.isArray(old) || !old.every(m => m?.id)) {
       update[name] = value;
       continue;
     }
-    const gone = old.filter(m => !value.some(v => v.id === m.id)).map(m => ({type: 'remove', id: m.id, content: ''}));
-    update.messages = [...gone, ...value.filter(v => !old.some(m => same(m, v)))];
+    const gone = old.filter(m => !value.some(v => v?.id === m.id)).map(m => ({type: 'remove', id: m.id, content: ''}));
+    const messages = [...gone, ...value.filter(v => !old.some(m => same(m, v)))];
+    if (messages.length) update.messages = messages;
   }
   if (!Object.keys(update).length) throw new Error('Nothing is changed.');
   return update;
@@ -74,6 +77,8 @@ class History extends Live {
     return html`<form class="edit" aria-label="Edit the state" @submit=${this.save}>
       <label>State at step ${this.edited.metadata?.step ?? ''}, as JSON
         <textarea name="values" rows="14" spellcheck="false" .value=${JSON.stringify(this.edited.values, null, 2)}></textarea></label>
+      <p class="hint">If a channel has a reducer, the graph combines the changed value with the present one. Messages that have ids are
+        changed or removed one by one, and new messages are added at the end.</p>
       <label>As the node (if it is left empty, the graph decides) <input name="as_node" autocomplete="off" spellcheck="false"></label>
       <button ?disabled=${why}>Save</button> <button ?disabled=${why} value="go on">Save and run on</button>
       <button type="button" class="quiet" @click=${() => { this.edited = undefined; }}>Cancel</button>

@@ -117,9 +117,13 @@ tell(async (browser) => {
     await box.fill(change(await box.inputValue()));
     await page.getByRole("button", { name: button, exact: true }).click();
   };
-  await edit((text) => text, "Save");
-  await page.getByText("Nothing is changed.").waitFor();
-  await page.getByRole("button", { name: "Cancel" }).click();
+  const reordered = (values) => ({ ...values, messages: values.messages.toReversed() });
+  const refused = [[(values) => values, "Nothing is changed."], [() => ({}), "These are missing: messages."], [reordered, "Nothing is changed."]];
+  for (const [change, why] of refused) {
+    await edit((text) => JSON.stringify(change(JSON.parse(text))), "Save");
+    await page.getByText(why).waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+  }
   await edit((text) => {
     const values = JSON.parse(text);
     return JSON.stringify({ ...values, messages: [{ ...values.messages[0], content: "edited question" }] });
