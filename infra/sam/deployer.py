@@ -13,6 +13,8 @@ from samcli.yamlhelper import yaml_parse
 from transform import transform
 
 REGION, ACCOUNT, STACK, PREFIX, ZONE = "us-east-1", "000000000000", "the-stack", "slipway", "THEZONE"  # the prefix is the template's default
+# The worst name that the role's own stack may have: the role's patterns for the deployed stack match it.
+OWN_STACK = f"{STACK}-deployer"
 NETWORK = {
     "VpcId": "vpc", "Subnets": "subnet-a", "SecurityGroups": "sg", "FunctionSubnets": "subnet-b", "FunctionSecurityGroups": "sg-functions",
     "AlbListenerArn": "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/a/b/c", "AlbUrl": "http://alb",
@@ -208,6 +210,8 @@ FORBIDDEN = [
     call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/another"),
     call("iam:AttachRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess"}),
     call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PassedToService": "ec2.amazonaws.com"}),
+    *(call(f"iam:{action}", f"arn:aws:iam::{ACCOUNT}:role/{OWN_STACK}-Deployer-x") for action in ("PutRolePolicy", "UpdateAssumeRolePolicy")),
+    call("iam:CreatePolicyVersion", f"arn:aws:iam::{ACCOUNT}:policy/{OWN_STACK}-Stacks-x"),
     call("iam:CreateUser", f"arn:aws:iam::{ACCOUNT}:user/somebody"),
     call("cloudformation:DeleteStack", stacks("another")[0]),
     call("logs:DeleteLogGroup", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{PREFIX}x-runner"),
@@ -220,7 +224,7 @@ def deployer(path):
     with open(path, encoding="utf-8") as file:
         template = yaml_parse(file.read())
     names = {
-        "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "NamePrefix": PREFIX, "Stack": STACK, "HostedZoneId": ZONE,
+        "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::StackName": OWN_STACK, "NamePrefix": PREFIX, "Stack": STACK, "HostedZoneId": ZONE,
         "of": lambda logical: logical, "arn": lambda logical: logical}
     resources = template["Resources"]
     attached = resources["Deployer"]["Properties"]["ManagedPolicyArns"]
@@ -229,7 +233,7 @@ def deployer(path):
 
 def unneeded(documents, calls):
     """Returns a sentence for each action that a policy allows and no call needs, and for each policy that is too long."""
-    allowed = {action for document in documents for statement in document["Statement"] for action in statement["Action"]}
+    allowed = {action for document in documents for statement in document["Statement"] if statement["Effect"] == "Allow" for action in statement["Action"]}
     problems = [f"nothing needs {action}" for action in sorted(allowed - UNKNOWN - {c["action"] for c in calls})]
     # IAM counts a policy without its white space.
     return problems + [f"policy {n} has {quotas.size(d)} bytes, more than 80 % of 6144" for n, d in enumerate(documents) if quotas.size(d) > quotas.SHARE * 6144]
