@@ -73,8 +73,8 @@ var keys = map[string]key{
 
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
-	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: behind this platform's gateway requests reach no agent", offer: OfferHTTP},
-	"store":        {refused: "the store takes settings from a repository on one machine only, because elsewhere the server reaches no agent to embed items; TTLs can be given with each item", offer: OfferTTL},
+	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: this platform's gateway has no routes for them", offer: OfferHTTP},
+	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
 	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only; a TTL can be given with each thread", offer: OfferTTL},
 	"webhooks":     {refused: "webhooks take settings from a repository on one machine only", offer: OfferWebhooks},
 	"ui":           {refused: "components of a user interface are not built yet"},
