@@ -221,18 +221,23 @@ rehearse: build functions ## create, use, update and delete the stack on LocalSt
 SBOM := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
 RELEASED := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 
-# The SBOM lists what is linked, which is the same on all platforms. The image is made where a Docker engine answers.
-release: ## write static binaries for Linux and macOS, checksums, an SBOM and what installs them into build/release
+# Each program has an SBOM of its own, because what is linked differs between Linux and macOS. The
+# image is made where a Docker engine answers, and has the program for this machine's processor.
+IMAGE = $(filter linux-$(shell go env GOARCH),$(RELEASED))
+IMAGE_TAGS = $(VERSION) latest
+
+release: ## write static binaries for Linux and macOS, checksums, SBOMs and what installs them into build/release
 	rm -rf build/release; mkdir -p build/release
 	@for platform in $(RELEASED); do \
 		echo "slipway-$$platform"; \
 		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build -trimpath -ldflags '-s -w $(STAMP)' -o build/release/slipway-$$platform ./internal/cmd/slipway; \
+		$(SBOM) bin -json -licenses -version $(VERSION) -output build/release/slipway-$$platform.cdx.json build/release/slipway-$$platform; \
 	done
-	$(SBOM) bin -json -licenses -version $(VERSION) -output build/release/slipway.cdx.json build/release/slipway-$(firstword $(RELEASED))
 	cp LICENSE infra/CHANGELOG.md infra/release/* /etc/ssl/certs/ca-certificates.crt build/release/
 	cd build/release && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
-	@if docker info >/dev/null 2>&1; then \
-		docker build --quiet --build-arg TARGETARCH=$(shell go env GOARCH) --tag slipway:$(VERSION) --tag slipway:latest build/release; \
+	@if [ -z '$(IMAGE)' ]; then echo 'make release: there is no program for the platform of an image, so no image was made'; \
+	elif docker info >/dev/null 2>&1; then \
+		docker build --quiet --build-arg TARGETARCH=$(IMAGE:linux-%=%) $(IMAGE_TAGS:%=--tag slipway:%) build/release; \
 	else echo 'make release: there is no Docker engine, so no image was made'; fi
 
 # CONFIG names an environment of samconfig.toml.
