@@ -14,7 +14,7 @@ import sys
 import time
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from api import ROOT, Api, Failed, clear, make_key, prove
 
@@ -80,8 +80,14 @@ ERASERS = {
 
 
 def erase(clients, resources):
+    """Deletes resources. Returns those that could not be deleted, as (resource, error)."""
+    remaining = []
     for kind, name in resources:
-        ERASERS[kind](clients, name)
+        try:
+            ERASERS[kind](clients, name)
+        except (BotoCoreError, ClientError) as error:
+            remaining.append(((kind, name), error))
+    return remaining
 
 
 def make(tell):
@@ -106,6 +112,7 @@ def delete(api, tell):
     if made := outputs(TRIAL.stack):
         clear(api or Api(made["ApiUrl"], make_key(made, PROGRAMS)), PATIENCE)
         tell("the deployments are gone")
+    remaining = []
     for stack in (TRIAL.stack, TRIAL.network):
         try:
             left = kept(stack)
@@ -113,9 +120,15 @@ def delete(api, tell):
             if "does not exist" not in str(error):
                 raise
             continue
+        tell(f"the stack {stack} will leave these resources, which are deleted after it: {left}")
         run("sam", "delete", "--stack-name", stack, "--region", TRIAL.region, "--no-prompts")
-        erase(client, left)
-        tell(f"the stack {stack} and its records are gone")
+        failed = erase(client, left)
+        for (kind, name), error in failed:
+            tell(f"{kind} {name} could not be deleted: {error}")
+        remaining += failed
+        tell(f"the stack {stack} is gone, and {len(left) - len(failed)} of the {len(left)} resources that it left")
+    if remaining:
+        raise Failed(f"delete these by hand: {[resource for resource, _ in remaining]}")
 
 
 def main(choice=""):

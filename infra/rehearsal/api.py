@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 AGENT, QUESTION = "weather", "What is the weather in Oslo?"
+WORKSPACE = "rehearsal"
 
 
 class Failed(Exception):
@@ -25,9 +26,10 @@ def slipway(arguments, environment):
 
 
 def make_key(outputs, environment):
-    """Makes a workspace in the records of the stack with these outputs, and returns a key of it."""
+    """Returns a new key of the workspace `rehearsal` in the records of the stack with these outputs. Makes the workspace if there is none."""
     records = ["--table", outputs["TableName"], "--kms-key", outputs["KeyArn"]]
-    workspace = slipway(["workspaces", "create", "rehearsal", *records], environment)
+    listed = json.loads(slipway(["workspaces", "list", "--json", *records], environment))
+    workspace = next((w["id"] for w in listed if w["name"] == WORKSPACE), None) or slipway(["workspaces", "create", WORKSPACE, *records], environment)
     return slipway(["keys", "create", "--workspace", workspace, *records], environment)
 
 

@@ -284,7 +284,11 @@ def rehearse_account(clients):
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
     layers = [functions.publish_layer_version(LayerName="left", Content={"ZipFile": archive("layer")})["LayerVersionArn"] for _ in range(2)]
     key = keys.create_key()["KeyMetadata"]["KeyId"]
-    account.erase(clients, [("AWS::S3::Bucket", "left"), ("AWS::DynamoDB::Table", "left"), ("AWS::Lambda::LayerVersion", layers[1]), ("AWS::KMS::Key", key)])
+    missing = ("AWS::S3::Bucket", "missing")
+    remaining = account.erase(clients, [
+        missing, ("AWS::S3::Bucket", "left"), ("AWS::DynamoDB::Table", "left"), ("AWS::Lambda::LayerVersion", layers[1]), ("AWS::KMS::Key", key)])
+    if [resource for resource, _ in remaining] != [missing]:
+        raise Failed(f"these could not be deleted: {remaining}, want {missing}")
     left = {
         "buckets": [b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"] == "left"], "tables": tables.list_tables()["TableNames"],
         "layers": functions.list_layer_versions(LayerName="left")["LayerVersions"]}
@@ -315,7 +319,8 @@ def rehearse(template, network, tell):
             tell(f"the stack is there in its {version} version")
             if stack.versions() != {version}:
                 raise Failed(f"functions are of the versions {stack.versions()}, want {version}")
-            api = api or gateway(clients, stack.outputs())  # keys outlive updates
+            later = gateway(clients, stack.outputs())  # the second time, the workspace is there already
+            api = api or later  # keys outlive updates
             use(api)
             tell("a deployment was made, rolled out and deleted")
         stack.delete()
