@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/standalone"
@@ -60,7 +61,12 @@ func TestWebhooksOfARepository(t *testing.T) {
 	}
 	// The agent knows no runs, so the run fails, and its end is told.
 	c.call(t, http.StatusOK, "POST", agent+"/runs", run(receiver.URL))
-	got := <-told
+	var got *http.Request
+	select {
+	case got = <-told:
+	case <-time.After(time.Minute):
+		t.Fatal("the end of the run is not told")
+	}
 	if got.Header.Get("X-Key") != secret || got.Header.Get("X-From") != "weather" || got.Header.Get("Webhook-Id") == "" {
 		t.Errorf("the message has the headers %v", got.Header)
 	}

@@ -21,9 +21,6 @@ const (
 	freePause = time.Second
 	// freeStep is how many bytes of free space must have gone before files are looked at.
 	freeStep = 64 << 20
-	// lookPause is the longest time without a look: files that are removed elsewhere on the disk
-	// hide files that an agent writes.
-	lookPause = time.Minute
 	// looksPart is the part of the time, 1 in so many, that looks may take.
 	looksPart = 20
 	// mostShared is how many bytes the files of a workspace's user may take in the memory that
@@ -81,7 +78,7 @@ func (m *machine) watchDisk(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		gone := time.Since(looked) >= lookPause
+		gone := time.Since(looked) >= m.cfg.LookPause
 		for _, place := range places {
 			usage, err := disk.Statfs(place)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -22,7 +23,7 @@ func TestAttackAnAgentThatWritesUntilItIsStopped(t *testing.T) {
 	for _, where := range []string{"HOME", "TMPDIR", "TREE"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t, func(c *process.Config) { c.DiskMB = limitMB })
+			m := newMachine(t, func(c *process.Config) { c.DiskMB, c.LookPause = limitMB, time.Second })
 			tree := t.TempDir()
 			r := computetest.NewRelease("filler", "WHERE="+where, "TREE="+tree)
 			r.Artifact.Own = []string{tree}

@@ -2,9 +2,11 @@ package process_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,15 +45,20 @@ func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 	}
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port that nobody listens on. The system chooses no such port for another
+// program that asks for any port.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	must(t, err)
-	must(t, listener.Close())
-	return port
+	for patience(t).Err() == nil {
+		port := strconv.Itoa(10000 + rand.IntN(20000))
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			must(t, listener.Close())
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // TestARestartOnAFixedPort: the successor waits for the agent that has the port, and callers

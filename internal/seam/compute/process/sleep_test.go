@@ -131,7 +131,7 @@ func TestAnAgentThatDoesNotWake(t *testing.T) {
 	t.Parallel()
 	raised := make(chan compute.Status, 1)
 	m := newMachine(t, soon, func(c *process.Config) {
-		c.RestartMin, c.RestartMax = time.Second, time.Second
+		c.RestartMin, c.RestartMax = 8*time.Second, 8*time.Second
 		c.Alarm = func(_ context.Context, _ compute.Ref, status compute.Status) { raised <- status }
 	})
 	r := computetest.NewRelease("second-fails")

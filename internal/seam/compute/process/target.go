@@ -15,6 +15,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -42,6 +43,9 @@ type Config struct {
 	// DiskMB is how many MB of disk the files of a release may take: the files of its build,
 	// which has a bound of its own, and what its agents write; default 20480.
 	DiskMB int
+	// LookPause is the longest time without a look at these files; default a minute. Files that
+	// are removed elsewhere on the disk hide files that an agent writes.
+	LookPause time.Duration
 	replica.Limits
 	// Alarm and Try may be nil.
 	Alarm compute.Alarm
@@ -78,6 +82,7 @@ func New(cfg Config) (*Target, error) {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
 	cfg.Dir, cfg.Limits, cfg.DiskMB = dir, cfg.OrDefaults(), cmp.Or(cfg.DiskMB, 20480)
+	cfg.LookPause = cmp.Or(cfg.LookPause, time.Minute)
 	if cfg.Private != "" {
 		if cfg.Private, err = filepath.Abs(cfg.Private); err != nil {
 			return nil, fmt.Errorf("open process target: %w", err)
