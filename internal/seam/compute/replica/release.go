@@ -137,10 +137,13 @@ func (r *release) prepared(host Prepared) {
 	r.sleeps = r.target.limits.SleepAfter > 0 && r.spec.Resources.MinScale == 0
 }
 
-// add makes room for one more replica.
+// add makes room for one more replica. It returns nil if the release sleeps.
 func (r *release) add() *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.asleep {
+		return nil
+	}
 	s := &slot{release: r, starting: true, wakes: r.waking}
 	s.ctx, s.stop = context.WithCancel(r.ctx)
 	r.slots = append(r.slots, s)

@@ -41,6 +41,9 @@ func (r *release) scale() {
 		present, wanted, changed := r.look()
 		for ; present < wanted; present++ {
 			s := r.add()
+			if s == nil {
+				break // it has just gone to sleep
+			}
 			r.supervised.Go(r.guarded(func() { s.supervise(nil) }))
 		}
 		if present > wanted && !idling {
@@ -83,7 +86,8 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	return present, min(max(wanted, r.lowest), r.highest), r.changed
 }
 
-// retire takes away the replica that has the fewest callers. From then on it gets no new
+// retire takes away the replica that has the fewest callers, if the release has not just gone to
+// sleep. From then on it gets no new
 // callers, and it ends when its present callers have left. These callers have as long as the
 // release lives, because no other replica would take over their work.
 func (r *release) retire() {
@@ -94,6 +98,9 @@ func (r *release) retire() {
 		if !s.closing && (chosen == nil || s.callers <= chosen.callers) {
 			chosen = s
 		}
+	}
+	if chosen == nil {
+		return
 	}
 	chosen.closing = true
 	r.set(compute.Status{State: compute.Progressing, Message: "its replicas are starting"})
