@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
 func (f *fixture) delete(t *testing.T, ref deployment.Ref) {
@@ -169,4 +170,14 @@ func TestWhatCannotBeForgottenIsNotErased(t *testing.T) {
 		t.Errorf("got %v, want %v", err, refused)
 	}
 	f.revision(t, d.Ref, d.Latest)
+}
+
+// TestTheMessagesOfADeletedDeploymentAreNotSent, because its rules for them are gone.
+func TestTheMessagesOfADeletedDeploymentAreNotSent(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, err := f.OwnWebhooks(t.Context(), workspace, "0197a000-0000-7000-8000-0000000000d9")
+	if refused, ok := errors.AsType[*webhook.Refusal](err); !ok || refused.Why != "The deployment was deleted." {
+		t.Errorf("got %v, want a refusal", err)
+	}
 }

@@ -23,12 +23,12 @@ func CheckWebhooks(r revision.Revision, secrets []Secret) error {
 }
 
 // OwnWebhooks returns the rules and headers for the messages about a deployment's runs, from the
-// active revision. A message cannot be sent if a header has no value. Messages that a deleted
-// deployment has left have neither rules nor headers: their addresses were checked before.
+// active revision. A message cannot be sent if a header has no value, or if the deployment was
+// deleted: its rules are gone, and so nothing says what the message may hold.
 func (s *Store) OwnWebhooks(ctx context.Context, workspace, deployment string) (own webhook.Own, err error) {
 	d, err := s.Get(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if fault.Is(err, fault.NotFound) {
-		return own, nil
+		return own, &webhook.Refusal{Why: "The deployment was deleted."}
 	}
 	if own.Rules = d.Settings.Webhooks; err != nil || own.Rules == nil || len(own.Rules.Headers) == 0 {
 		return own, err
