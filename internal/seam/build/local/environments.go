@@ -66,7 +66,10 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 		if err := moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), made); err != nil {
 			return err
 		}
-		return shareFiles(filepath.Dir(kept), made)
+		if err := shareFiles(ctx, filepath.Dir(kept), made); err != nil {
+			b.cfg.Log.Warn("an environment shares not all files that it could", "environment", name, "error", err)
+		}
+		return nil
 	})
 	if err != nil {
 		return "", err

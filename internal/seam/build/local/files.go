@@ -13,7 +13,7 @@ import (
 // replaceFile writes one of the server's own files completely and durably, or not at all.
 // Users of workspaces that may enter its directory can read it.
 func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	temp, err := os.CreateTemp(filepath.Dir(path), unpublishedPrefix)
 	if err != nil {
 		return err
 	}

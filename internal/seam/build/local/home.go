@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -249,7 +250,7 @@ func (b *Builder) keepNewest(dir string, count int) error {
 }
 
 // asideButNewest sets aside the entries of a directory that were used longest ago. It keeps so
-// many entries, and the entries in stay.
+// many entries, the entries in stay, and what builds are about to publish.
 func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (aside string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= count {
@@ -264,7 +265,8 @@ func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (a
 		if err != nil {
 			return "", err
 		}
-		if path := filepath.Join(dir, entry.Name()); !stay[path] {
+		unpublished := strings.HasPrefix(entry.Name(), unpublishedPrefix) && time.Since(info.ModTime()) < homeRest
+		if path := filepath.Join(dir, entry.Name()); !stay[path] && !unpublished {
 			used[path] = info.ModTime()
 		}
 	}

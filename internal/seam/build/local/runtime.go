@@ -30,6 +30,9 @@ func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	return dir, b.publish(dir, func(temp string) error { return errors.Join(os.CopyFS(temp, files), openTree(temp)) })
 }
 
+// unpublishedPrefix begins the names of files and directories that are not complete yet.
+const unpublishedPrefix = ".new-"
+
 // publish makes a directory by filling a temporary directory, unless the directory is there.
 // Other builds see it complete or not at all. Two builds that publish it at the same time both
 // succeed. Users of workspaces can read the directory if they can enter its parent
@@ -41,7 +44,7 @@ func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if err := makeReadable(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	temp, err := os.MkdirTemp(filepath.Dir(dir), unpublishedPrefix)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,8 +19,9 @@ const worthSharing = 4 << 10
 // shareFiles replaces files of a new environment by links to the same files of the workspace's
 // other environments, in the directory all. Nothing writes to a kept environment, so that nothing
 // changes a file for several of them: no step of a build runs any more that could reach the new
-// environment, and agents only read them.
-func shareFiles(all, made string) (err error) {
+// environment, and agents only read them. If it fails or ctx ends, the environment is as complete
+// as before, and takes more of the disk.
+func shareFiles(ctx context.Context, all, made string) (err error) {
 	own, err := os.OpenRoot(made)
 	if err != nil {
 		return err
@@ -40,7 +42,7 @@ func shareFiles(all, made string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(linkSame(other, own), other.Close()); err != nil {
+		if err := errors.Join(linkSame(ctx, other, own), other.Close()); err != nil {
 			return err
 		}
 	}
@@ -48,14 +50,14 @@ func shareFiles(all, made string) (err error) {
 }
 
 // linkSame replaces the files of an environment that another environment has under the same path,
-// with the same content, owner and mode.
-func linkSame(other, own *os.Root) error {
+// with the same content, owner and mode. Files that are links already stay as they are.
+func linkSame(ctx context.Context, other, own *os.Root) error {
 	return fs.WalkDir(own.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+		if err = errors.Join(err, ctx.Err()); err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		mine, err := own.Lstat(path)
-		if err != nil || mine.Size() < worthSharing {
+		if err != nil || mine.Size() < worthSharing || isLinked(mine) {
 			return err
 		}
 		theirs, err := other.Lstat(path)
@@ -63,11 +65,20 @@ func linkSame(other, own *os.Root) error {
 			return nil //nolint:nilerr // a file that the other environment does not have is not shared
 		}
 		same, err := sameContent(own, other, path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return nil // the other environment was erased just now, or a package lets nobody read the file
+		}
 		if err != nil || !same {
 			return err
 		}
 		return relink(filepath.Join(other.Name(), path), filepath.Join(own.Name(), path))
 	})
+}
+
+// isLinked reports whether a file has several names.
+func isLinked(file fs.FileInfo) bool {
+	known, ok := file.Sys().(*syscall.Stat_t)
+	return ok && known.Nlink > 1
 }
 
 // alike reports whether two different files may be one file.
@@ -117,5 +128,8 @@ func relink(file, path string) error {
 	case err != nil:
 		return err
 	}
-	return os.Rename(temp, path)
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
 }

@@ -1,10 +1,14 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEnvironmentsShareFiles has two environments with equal and different files. What the new
@@ -44,7 +48,7 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	if err := os.Symlink(filepath.Join(outside, "linked"), filepath.Join(old, "linked")); err != nil {
 		t.Fatal(err)
 	}
-	if err := shareFiles(all, made); err != nil {
+	if err := shareFiles(t.Context(), all, made); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"lib/same.so": true, "lib/small.py": false, "lib/content.so": false, "lib/mode.so": false, "lib/length.so": false} {
@@ -70,7 +74,34 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	if link, err := os.Readlink(filepath.Join(made, "target.so")); err != nil || link != "target.so" {
 		t.Errorf("a link became %q, %v", link, err)
 	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := shareFiles(over, all, made); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the build: %v", err)
+	}
 	if left, err := filepath.Glob(filepath.Join(made, "*", "*.shared")); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// TestTheEraserLeavesWhatABuildIsAboutToPublish, and does not count it among what is kept.
+func TestTheEraserLeavesWhatABuildIsAboutToPublish(t *testing.T) {
+	t.Parallel()
+	all, b := t.TempDir(), &Builder{cfg: Config{Dir: t.TempDir()}}
+	long := time.Now().Add(-2 * homeRest)
+	for name, used := range map[string]time.Time{"oldest": long, ".new-broken": long.Add(time.Second), "kept": time.Now().Add(-2 * time.Hour), ".new-1": time.Now()} {
+		if err := os.Mkdir(filepath.Join(all, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(all, name), used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.keepNewest(all, 1); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(all, "*"))
+	if want := []string{filepath.Join(all, ".new-1"), filepath.Join(all, "kept")}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %v, %v; want %v", left, err, want)
 	}
 }
