@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,9 +30,9 @@ type frame struct {
 	// kept are the lasting subgraphs at the time of the checkpoint, since the newest
 	// checkpoint of each subgraph after it.
 	kept  map[string]chain
-	since map[string]subgraph
-	// writes are the results of tasks since the checkpoint, in the order in which they came.
-	writes []graph.Writes
+	since tiers[string, subgraph]
+	// writes are the newest results of each task since the checkpoint.
+	writes tiers[task, results]
 	// items is the number of items since the checkpoint.
 	items int64
 }
@@ -54,6 +55,16 @@ type subgraph struct {
 
 	values state.Values
 	known  bool
+}
+
+// task is a task of a checkpoint.
+type task struct{ checkpoint, ns, id string }
+
+// results are the results of a task. place is the number of their item since the checkpoint.
+type results struct {
+	graph.Writes
+
+	place int64
 }
 
 // Bounds of the data that an agent may send for a checkpoint.
@@ -99,21 +110,32 @@ func (f frame) checkpoints() *graph.Checkpoints {
 	if f.at < 0 {
 		return nil
 	}
-	all := &graph.Checkpoints{ID: f.root.ID, Checkpoints: []graph.Checkpoint{f.root.Checkpoint}, Writes: slices.Clone(f.writes)}
+	all := &graph.Checkpoints{ID: f.root.ID, Checkpoints: []graph.Checkpoint{f.root.Checkpoint}, Writes: f.inOrder()}
 	newest := map[string]graph.Checkpoint{}
 	for ns, c := range f.kept {
 		newest[ns] = c.Checkpoint
 	}
-	for ns, sub := range f.since {
+	for ns, sub := range f.since.all() {
 		newest[ns] = sub.Checkpoint
 	}
 	for _, ns := range slices.Sorted(maps.Keys(newest)) {
 		all.Checkpoints = append(all.Checkpoints, newest[ns])
 	}
-	if all.Writes == nil {
-		all.Writes = []graph.Writes{}
-	}
 	return all
+}
+
+// inOrder returns the results of tasks in the order in which they came.
+func (f frame) inOrder() []graph.Writes {
+	var found []results
+	for _, result := range f.writes.all() {
+		found = append(found, result)
+	}
+	slices.SortFunc(found, func(a, b results) int { return cmp.Compare(a.place, b.place) })
+	writes := make([]graph.Writes, len(found))
+	for i, result := range found {
+		writes[i] = result.Writes
+	}
+	return writes
 }
 
 // checkNames returns an error if one of the checkpoint's names cannot be stored.
@@ -148,7 +170,7 @@ func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c grap
 			lasting[ns], next.kept[ns] = before.Checkpoint, noChain
 		}
 	}
-	for ns, sub := range f.since {
+	for ns, sub := range f.since.all() {
 		if sub.Persistent {
 			lasting[ns] = sub.Checkpoint
 		}
@@ -254,7 +276,7 @@ func (f frame) subgraph(ref Ref, now time.Time, at State, c graph.Checkpoint) (f
 	if kept, ok := f.kept[c.NS]; ok {
 		from, data = fromKept, kept.Data
 	}
-	if before, ok := f.since[c.NS]; ok {
+	if before, ok := f.since.get(c.NS); ok {
 		from, data = fromSelf, before.Data
 		next.values, show.Self = before.values, before.known
 	}
@@ -268,18 +290,9 @@ func (f frame) subgraph(ref Ref, now time.Time, at State, c graph.Checkpoint) (f
 	attrs := named(c)
 	attrs[attrFrom] = from
 	delta := state.Delta(data, c.Data)
-	f = f.with(next)
+	f.since = f.since.with(c.NS, next)
 	f, put := f.put(ref, now, attrs, sinceBody{Shown: &show, Data: delta})
 	return f, []table.Write{put}, nil
-}
-
-// with returns the frame with a subgraph's checkpoint in place of the earlier one.
-func (f frame) with(sub subgraph) frame {
-	since := make(map[string]subgraph, len(f.since)+1)
-	maps.Copy(since, f.since)
-	since[sub.NS] = sub
-	f.since = since
-	return f
 }
 
 // results returns the frame with the results of a task, and the write that stores them.
@@ -293,20 +306,15 @@ func (f frame) results(ref Ref, now time.Time, w graph.Writes) (frame, []table.W
 	if f.at < 0 {
 		return f, nil, nil
 	}
-	f, put := f.take(w).put(ref, now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data})
+	f, put := f.put(ref, now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data})
+	f = f.take(w)
 	return f, []table.Write{put}, nil
 }
 
-// take returns the frame with a task's results in place of the earlier results of this task.
+// take returns the frame with a task's results, which are its newest item, in place of the earlier
+// results of this task.
 func (f frame) take(w graph.Writes) frame {
-	writes := make([]graph.Writes, 0, len(f.writes)+1)
-	for _, other := range f.writes {
-		if other.CheckpointID != w.CheckpointID || other.NS != w.NS || other.TaskID != w.TaskID {
-			writes = append(writes, other)
-		}
-	}
-	writes = append(writes, w)
-	f.writes = writes
+	f.writes = f.writes.with(task{w.CheckpointID, w.NS, w.TaskID}, results{w, f.items})
 	return f
 }
 
@@ -421,12 +429,14 @@ func (f frame) next(item *table.Item) (frame, error) {
 	case fromKept:
 		before = f.kept[c.NS].Data
 	case fromSelf:
-		before = f.since[c.NS].Data
+		since, _ := f.since.get(c.NS)
+		before = since.Data
 	}
 	text := state.NewText(before)
 	if err := text.Apply(b.Data); err != nil {
 		return f, fmt.Errorf("item %v: %w", item.Key, err)
 	}
 	c.Data = text.Bytes()
-	return f.with(subgraph{Checkpoint: c}), nil
+	f.since = f.since.with(c.NS, subgraph{Checkpoint: c})
+	return f, nil
 }

@@ -33,8 +33,8 @@ type Log struct {
 	frame frame
 }
 
-// NewLog returns the log that goes on from a thread's newest state. Agents cannot write to it
-// before Store.ReadFrame.
+// NewLog returns the log that goes on from a state: the thread's newest state, or an earlier state
+// if Fork follows. Agents cannot write to it before Store.ReadFrame.
 func NewLog(ref Ref, st State) Log { return Log{State: st, ref: ref, last: st.At.Number} }
 
 // Fork makes the next checkpoint follow At, although the thread's newest checkpoint has the
@@ -188,8 +188,8 @@ func (l Log) AgentEnd() (checkpoint, items int64) { return l.frame.at, l.frame.i
 // reports false if the agent's data was not read.
 func (l Log) TaskResults() (tasks map[string]bool, read bool) {
 	tasks = map[string]bool{}
-	for _, w := range l.frame.writes {
-		tasks[w.TaskID] = true
+	for task := range l.frame.writes.all() {
+		tasks[task.id] = true
 	}
 	return tasks, l.frame.read
 }
