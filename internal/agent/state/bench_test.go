@@ -46,6 +46,24 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
+// BenchmarkReduceRemoves removes all messages of a state, each by its id.
+func BenchmarkReduceRemoves(b *testing.B) {
+	for _, n := range []int{200, 2000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			v := messages(b, n)
+			update := `{"messages":[{"type":"remove","id":"m0"}`
+			for i := range n - 1 {
+				update += fmt.Sprintf(`,{"type":"remove","id":"m%d"}`, i+1)
+			}
+			update += "]}"
+			b.ReportAllocs()
+			for b.Loop() {
+				reduce(b, v, update)
+			}
+		})
+	}
+}
+
 // messages returns a state of n messages.
 func messages(b *testing.B, n int) (v state.Values) {
 	for i := range n {

@@ -98,6 +98,7 @@ func merge(old channel, incoming []json.RawMessage, newID func() string) (channe
 	}
 	if m.own {
 		m.list, m.added = append(m.list, m.added...), nil
+		m.compact()
 	}
 	before := old.list.elements
 	for m.own && m.changed < min(len(before), len(m.list)) && bytes.Equal(before[m.changed], m.list[m.changed]) {
@@ -113,10 +114,10 @@ func merge(old channel, incoming []json.RawMessage, newID func() string) (channe
 // merging is a list of messages while updates are merged into it.
 type merging struct {
 	old list
-	// list are the old messages; if own, they are a copy, with all changes. added are messages
-	// behind list.
-	list, added []json.RawMessage
-	own         bool
+	// list are the old messages; if own, they are a copy, with all changes. The place of a
+	// removed message is nil until compact. added are messages behind list.
+	list, added  []json.RawMessage
+	own, removed bool
 	// changed is the place of the first message that differs from the old messages.
 	changed int
 	// index finds the place of a message; if not own, only of an added message.
@@ -131,8 +132,8 @@ func (m *merging) take(raw json.RawMessage, head message) {
 		clear(m.index)
 	case head.Type == "remove" && known:
 		m.change(at)
-		m.list = slices.Delete(m.list, at, at+1)
-		unindex(m.index, head.ID, at)
+		m.list[at], m.removed = nil, true
+		delete(m.index, head.ID)
 	case head.Type == "remove":
 	case !known:
 		m.index[head.ID] = len(m.list) + len(m.added)
@@ -174,13 +175,23 @@ func (m *merging) merged() list {
 	return merged
 }
 
-// unindex removes a message that was at a place; the messages behind it move up.
-func unindex(index map[string]int, removed string, place int) {
-	delete(index, removed)
-	for id, at := range index {
-		if at > place {
-			index[id] = at - 1
+// compact closes the places of removed messages. It does this for all of them at once, so that the
+// cost does not grow with the number of removals times the number of messages.
+func (m *merging) compact() {
+	if !m.removed {
+		return
+	}
+	places, kept := make([]int, len(m.list)), 0
+	for at, raw := range m.list {
+		if places[at] = kept; raw != nil {
+			m.list[kept] = raw
+			kept++
 		}
+	}
+	clear(m.list[kept:])
+	m.list = m.list[:kept]
+	for id, at := range m.index {
+		m.index[id] = places[at]
 	}
 }
 

@@ -24,6 +24,11 @@ func TestReduceMergesMessages(t *testing.T) {
 		"removes, appends the same":   {ab, `{"messages":[{"type":"remove","id":"b"},{"type":"ai","id":"b"}]}`, ab},
 		"removes all, puts them back": {ab, `{"messages":[{"type":"remove","id":"__remove_all__"},{"type":"human","id":"a"},{"type":"ai","id":"b"}]}`, ab},
 		"needs no removal":            {ab, `{"messages":[{"type":"remove","id":"gone"}]}`, ab},
+		"removes one after the other": {
+			ab, `{"messages":[{"type":"remove","id":"a"},{"type":"ai","id":"c"},{"type":"remove","id":"b"},{"type":"ai","id":"d"},` +
+				`{"type":"remove","id":"c"},{"type":"ai","id":"d","content":"x"},{"type":"ai","id":"c"}]}`,
+			`{"messages":[{"type":"ai","id":"d","content":"x"},{"type":"ai","id":"c"}]}`,
+		},
 		"removes all":                 {ab, `{"messages":[{"type":"remove","id":"__remove_all__"}]}`, `{"messages":[]}`},
 		"removes all before the rest": {ab, `{"messages":[{"type":"ai","id":"c"},{"type":"remove","id":"__remove_all__"},{"type":"ai","id":"a"}]}`, `{"messages":[{"type":"ai","id":"a"}]}`},
 		"takes null for none":         {ab, `{"messages":null}`, ab},
