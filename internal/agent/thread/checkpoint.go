@@ -189,7 +189,7 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	if st, err = st.replay(items); err != nil {
 		return st, err
 	}
-	s.states.remember(ref, st)
+	s.states.remember(ref, st, number == Newest)
 	return st, nil
 }
 

@@ -31,13 +31,14 @@ type remembered struct {
 // provoked.
 var sums = maphash.MakeSeed()
 
-// remember keeps the state, unless a newer state of the thread is remembered.
-func (c stateCache) remember(ref Ref, s State) {
+// remember keeps the state, unless a newer state of the thread is remembered. A state that was read
+// as the newest one is kept in any case: after a rollback, the remembered state is too new.
+func (c stateCache) remember(ref Ref, s State, newest bool) {
 	if s.At.Number < 0 {
 		return
 	}
 	if known, ok := c.Get(ref); ok {
-		if old := known.state; old.At.Number > s.At.Number || (old.At.Number == s.At.Number && old.sum == s.sum) {
+		if old := known.state; (!newest && old.At.Number > s.At.Number) || (old.At.Number == s.At.Number && old.sum == s.sum) {
 			return
 		}
 	}
@@ -69,6 +70,6 @@ func (c stateCache) find(ref Ref, items []*table.Item) (st State, following []*t
 // whole log.
 func (s *Store) Remember(l Log) {
 	if !l.Forks() {
-		s.states.remember(l.ref, l.State)
+		s.states.remember(l.ref, l.State, false)
 	}
 }

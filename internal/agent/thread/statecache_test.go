@@ -105,7 +105,9 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	if got, _ := newest(t, s, m, ref); got != string(before.Values.JSON()) {
 		t.Errorf("after the checkpoints were erased: got %s, want %s", got, before.Values.JSON())
 	}
-	newest(t, s, m, ref)
+	if _, queries := newest(t, s, m, ref); queries != 1 {
+		t.Errorf("the second reading after the checkpoints were erased took %d queries, want 1", queries)
+	}
 	for _, text := range []string{"another", "and one more", "and the last"} {
 		before = say(t, m, before, text)
 		if got, _ := newest(t, thread.NewStore(m, ticking()), m, ref); got != string(before.Values.JSON()) {
