@@ -3,7 +3,6 @@ package protocol
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -31,13 +30,20 @@ func (t *Translator) beginAgain(ctx context.Context) error {
 		t.tools.open[i].left = true
 	}
 	var gone []string
-	for _, m := range slices.Concat(t.messages.open, t.messages.unkept) {
-		if t.messages.shown[m.id] {
-			gone = append(gone, m.id)
+	take := func(id string) {
+		if t.messages.shown[id] {
+			gone = append(gone, id)
 		}
-		delete(t.messages.shown, m.id)
+		delete(t.messages.shown, id)
 	}
-	t.closeMessages(func(*message) bool { return true }, true)
+	for _, m := range t.messages.open {
+		take(m.id)
+	}
+	for _, o := range t.messages.unkept {
+		take(o.id)
+	}
+	t.closeMessages(func(origin) bool { return true }, true)
+	t.messages.unkept = nil
 	if len(gone) == 0 || t.newest == nil {
 		return nil
 	}

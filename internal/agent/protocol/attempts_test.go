@@ -49,6 +49,28 @@ func TestAnotherAttemptTakesMessagesBack(t *testing.T) {
 	}
 }
 
+// TestAnotherAttemptRepeatsASubgraph checks that the messages of a subgraph are removed if the step
+// of the root graph had not finished, although nodes of the subgraph had. The messages of a task of
+// the root graph that had finished stay.
+func TestAnotherAttemptRepeatsASubgraph(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	says := func(id, ns, task string) step {
+		return inner("messages", ns, fmt.Sprintf(
+			`[{"type":"AIMessageChunk","id":%q,"content":"Hi","chunk_position":"last"},{"graph_node":"model","x_checkpoint_ns":"%s|model:%s"}]`, id, ns, task,
+		))
+	}
+	r := f.create(run.Request{Input: input(`{"messages":[]}`)})
+	a := f.claim(r)
+	f.shows(a, update("first", `"messages":[]`),
+		says("m1", "sub:1", "3"), inner("tasks", "sub:1", `{"id":"3","name":"model","result":{}}`),
+		says("m2", "other:2", "4"), inner("tasks", "other:2", `{"id":"4","name":"model","result":{}}`),
+		step{"tasks", `{"id":"2","name":"other","result":{}}`})
+	f.finish(f.claim(r), run.Outcome{})
+	f.wantLines(f.read(everything(), nil, 1), []string{"values"}, `values {"messages":[]}`, `values {"messages":[]}`,
+		`values {"messages":[{"id":"m1","type":"remove"}]}`, `values {"messages":[]}`)
+}
+
 // TestAnotherAttemptRepeatsTools checks that the call of a tool goes on if the next attempt
 // repeats the call, and ends with the run if it does not.
 func TestAnotherAttemptRepeatsTools(t *testing.T) {

@@ -76,7 +76,10 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 		t.emit(Event{Method: MethodTasks, Namespace: namespace, Data: data})
 		return
 	}
-	t.closeMessages(func(m *message) bool { return m.task != "" && m.task == task.ID }, false)
+	t.closeMessages(func(o origin) bool { return o.task != "" && o.task == task.ID }, false)
+	if len(namespace) == 0 { // the next attempt may repeat a subgraph's task with its step
+		t.messages.unkept = slices.DeleteFunc(t.messages.unkept, func(o origin) bool { return o.within(task.ID) })
+	}
 	t.emit(Event{Method: MethodTasks, Namespace: namespace, Data: data})
 	event, failure := completed, ""
 	switch {

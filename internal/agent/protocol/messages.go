@@ -17,18 +17,30 @@ type messages struct {
 	// messages.
 	open  []*message
 	shown map[string]bool
-	// unkept are the messages of steps that had not finished at the newest "values" event.
-	unkept []*message
+	// unkept are the messages of steps of the root graph that the next attempt may repeat: they
+	// had not finished at the newest "values" event, and have returned nothing since.
+	unkept []origin
 }
 
 func newMessages() *messages { return &messages{shown: map[string]bool{}} }
 
-// message is a message that has begun and not finished.
-type message struct {
+// origin is a message's id, and what makes the message.
+type origin struct {
 	id, node  string
 	namespace []string
 	// task is the id of the task that makes the message, "" if the agent does not name it.
-	task   string
+	task string
+}
+
+// within reports whether a task of the root graph makes the message, itself or in a subgraph.
+func (o origin) within(task string) bool {
+	return task != "" && (o.task == task || (len(o.namespace) > 0 && strings.HasSuffix(o.namespace[0], ":"+task)))
+}
+
+// message is a message that has begun and not finished.
+type message struct {
+	origin
+
 	blocks []*block
 	usage  map[string]any
 	// reason is why the message ended, "" if the agent does not name a reason.
@@ -164,11 +176,11 @@ func (t *Translator) emitMessage(m *message, data map[string]any) {
 }
 
 func (t *Translator) startMessage(head chunkHead, said about, namespace []string) *message {
-	m := &message{id: head.ID, node: said.node, task: said.task, namespace: namespace}
+	m := &message{origin: origin{id: head.ID, node: said.node, task: said.task, namespace: namespace}}
 	if m.id == "" {
 		m.id, m.nameless = eventID(t.run.Run, Seq(t.position, t.index)), true
 	}
-	t.messages.open, t.messages.unkept = append(t.messages.open, m), append(t.messages.unkept, m)
+	t.messages.open, t.messages.unkept = append(t.messages.open, m), append(t.messages.unkept, m.origin)
 	t.messages.shown[m.id] = true
 	start := map[string]any{"event": "message-start", "role": head.role()}
 	if len(said.shown) > 0 {
@@ -269,11 +281,10 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	t.emitMessage(m, finish)
 }
 
-// closeMessages finishes open messages, and notes that the steps of messages have finished.
-func (t *Translator) closeMessages(which func(*message) bool, cut bool) {
-	t.messages.unkept = slices.DeleteFunc(t.messages.unkept, which)
+// closeMessages finishes open messages.
+func (t *Translator) closeMessages(which func(origin) bool, cut bool) {
 	for _, m := range slices.Clone(t.messages.open) {
-		if which(m) {
+		if which(m.origin) {
 			t.finishMessage(m, cut)
 		}
 	}
@@ -311,9 +322,13 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 		t.toolsCalled(head.Calls, node.Name, namespace)
 	}
 	// If an agent does not name the task of a message, the node's messages are finished now.
-	t.closeMessages(func(m *message) bool {
-		return m.task == "" && m.node == node.Name && slices.Equal(m.namespace, namespace)
-	}, false)
+	returned := func(o origin) bool {
+		return o.task == "" && o.node == node.Name && slices.Equal(o.namespace, namespace)
+	}
+	t.closeMessages(returned, false)
+	if len(namespace) == 0 {
+		t.messages.unkept = slices.DeleteFunc(t.messages.unkept, returned)
+	}
 	return nil
 }
 

@@ -300,7 +300,7 @@ func (t *Translator) end(r run.Run) {
 	t.index, t.at = closing, r.Updated.UnixMilli()
 	outcome := outcomeOf(r)
 	status := outcome.Event
-	t.closeMessages(func(*message) bool { return true }, status != completed)
+	t.closeMessages(func(origin) bool { return true }, status != completed)
 	if status != completed && r.Interrupts == nil {
 		t.failTools(func(openCall) bool { return true }, "The run "+verbs[status]+" before the tool had ended.")
 	}
