@@ -87,7 +87,7 @@ func (a *ahead) arrived(ctx context.Context, event graph.Event) (size, error) {
 		return taken, nil
 	}
 	if budget.TooManyValues(event.Data) {
-		return taken, &excessError{"JSON values in an event", budget.MostValues}
+		return taken, &excessError{"JSON values in an event", "in one event", budget.MostValues}
 	}
 	values := budget.Values(event.Data)
 	if err := a.share.Grow(ctx, int64(values)*valueCost); err != nil {
@@ -183,14 +183,14 @@ func (i *inbox) stored() {
 	i.accepted = size{}
 }
 
-// excessError says that a run sent more than the limit for a run.
+// excessError says that a run sent more than the limit for a run, or for an event: where names it.
 type excessError struct {
-	what string
-	most int64
+	what, where string
+	most        int64
 }
 
 func (e *excessError) Error() string {
-	return fmt.Sprintf("The run has sent more than %d %s, which is the most that this server takes of one run.", e.most, e.what)
+	return fmt.Sprintf("The run has sent more than %d %s, which is the most that this server takes %s.", e.most, e.what, e.where)
 }
 
 // noRoomError says that the server cannot store the data that a run sends.
@@ -206,10 +206,10 @@ func (r *Runner) count(a *answer, data int) error {
 	}
 	a.bytes += int64(data)
 	if a.bytes > r.MaxBytes {
-		return &excessError{"bytes of events", r.MaxBytes}
+		return &excessError{"bytes of events", "of one run", r.MaxBytes}
 	}
 	if a.attempt.Run.Position-a.attempt.Run.Start > r.MaxEvents {
-		return &excessError{"events", r.MaxEvents}
+		return &excessError{"events", "of one run", r.MaxEvents}
 	}
 	return nil
 }

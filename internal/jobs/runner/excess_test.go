@@ -61,7 +61,8 @@ func TestAttackARunOfManyValues(t *testing.T) {
 			emit(graph.EventUpdates, map[string]any{"agent": map[string]any{name: zeros(half)}})
 		}
 	}
-	const output, stateful = "more than 1000000 JSON values in an event", "would hold more than 1000000 JSON values"
+	const output = "more than 1000000 JSON values in an event, which is the most that this server takes in one event."
+	const stateful = "would hold more than 1000000 JSON values"
 	for name, c := range map[string]struct {
 		attack        func(emit func(string, any))
 		failure, text string
