@@ -2,12 +2,14 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,15 +48,18 @@ func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 }
 
 // freePort returns a port that nobody listens on. The system chooses no such port for another
-// program that asks for any port.
+// program that asks for any port. A dial finds it: a listener would stay open for as long as a
+// child that is being started has a copy of it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for patience(t).Err() == nil {
 		port := strconv.Itoa(10000 + rand.IntN(20000))
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		if err == nil {
-			must(t, listener.Close())
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+		if errors.Is(err, syscall.ECONNREFUSED) {
 			return port
+		}
+		if err == nil {
+			must(t, conn.Close())
 		}
 	}
 	t.Fatal("no port is free")
