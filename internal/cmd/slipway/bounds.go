@@ -26,7 +26,7 @@ func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 	flags.DurationVar(&config.SleepAfter, "sleep-after", defaultSleepAfter,
 		"how long nobody must call an agent that is a process, so that its process is ended until the next request; 0 for never; agents of the type prod never sleep")
 	flags.Var((*count)(&config.AwakeAgents), "awake-agents",
-		"how many agents may be awake while nobody calls them: above that, the agent that was idle for the longest time sleeps at once; needs --sleep-after (default: no bound)")
+		"how many of the agents that may sleep are kept awake, those with callers included: above that, the agent that was idle for the longest time sleeps once it was idle for 30s; needs --sleep-after (default: no bound)")
 	flags.Var((*bytes)(&config.Memory), "memory",
 		"how much memory the bodies of requests and the events of agents may take together, as 192MiB (default 192MiB)")
 	flags.Var((*bytes)(&config.RunBytes), "run-bytes", "how many bytes of events a run may send, as 1GiB (default 1GiB)")

@@ -109,8 +109,8 @@ type Config struct {
 	DrainLimit time.Duration
 	// SleepAfter is how long nobody must call an agent that runs as a process, so that its process
 	// is ended until the next request; 0 stands for never. Agents of the type prod do not sleep.
-	// AwakeAgents is the number of awake agents above which the agent that was idle for the longest
-	// time sleeps at once; 0 stands for no bound.
+	// AwakeAgents is the number of awake agents that may sleep above which the agent that was idle
+	// for the longest time sleeps after a short while; 0 stands for no bound.
 	SleepAfter  time.Duration
 	AwakeAgents int64
 	// PrivateAddresses are the networks in which repositories, images, OAuth providers,

@@ -18,7 +18,9 @@ import (
 func soon(c *process.Config) { c.SleepAfter = 10 * time.Millisecond }
 
 // crowded lets two agents be awake that nobody calls.
-func crowded(c *process.Config) { c.SleepAfter, c.Awake = time.Hour, 2 }
+func crowded(c *process.Config) {
+	c.SleepAfter, c.Awake, c.YieldAfter = time.Hour, 2, 10*time.Millisecond
+}
 
 // unplanned fails the test if an agent ends that the target did not end.
 func unplanned(t *testing.T) func(*process.Config) {
@@ -175,7 +177,7 @@ func TestAnAgentThatDoesNotWake(t *testing.T) {
 func TestACallerWaitsForTheStartOfAnAgentThatSlept(t *testing.T) {
 	t.Parallel()
 	calls := computetest.NewSwitchboard(t)
-	m := newMachine(t, func(c *process.Config) { c.SleepAfter, c.Awake = time.Hour, 1 })
+	m := newMachine(t, func(c *process.Config) { c.SleepAfter, c.Awake, c.YieldAfter = time.Hour, 1, 10*time.Millisecond })
 	r, other := computetest.NewRelease(computetest.Serve, "ASK="+calls.Address()), computetest.NewRelease(computetest.Serve)
 	m.apply(t, r)
 	calls.Accept().Say("go on")
@@ -277,6 +279,26 @@ func TestTheAgentThatWasLongestIdleMakesRoom(t *testing.T) {
 	agents[2].WantDeath()
 	agents[3].WantDeath()
 	m.wantProcesses(t, 2)
+}
+
+// TestAgentsThatNeverSleepTakeNoRoom has more of them than may be awake.
+func TestAgentsThatNeverSleepTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, crowded, unplanned(t))
+	idle := computetest.NewRelease(computetest.Serve)
+	m.apply(t, idle)
+	m.want(t, idle, compute.Healthy, "")
+	for range 2 {
+		always := computetest.NewRelease(computetest.Serve)
+		always.Resources.MinScale = 1
+		m.apply(t, always)
+		m.want(t, always, compute.Healthy, "")
+	}
+	m.wantProcesses(t, 3)
+	endpoint, done := m.acquire(t, idle)
+	defer done()
+	ask(t, endpoint, "pid")
+	m.wantProcesses(t, 3)
 }
 
 // TestAServerThatStartsLeavesAgentsAsleep applies more releases that have served before than may

@@ -48,9 +48,11 @@ func (r *release) sleep(after time.Duration) (left time.Duration) {
 	return after
 }
 
-// nap puts the release to sleep whenever it had no callers for SleepAfter.
+// nap puts the release to sleep whenever it had no callers for SleepAfter. When it had none for
+// YieldAfter, it may have to make room.
 func (r *release) nap() {
-	for left := r.target.limits.SleepAfter; ; {
+	limits := r.target.limits
+	for left := time.Duration(0); ; {
 		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
@@ -58,7 +60,16 @@ func (r *release) nap() {
 			timer.Stop()
 			return
 		}
-		left = r.sleep(r.target.limits.SleepAfter)
+		left = r.sleep(limits.SleepAfter)
+		if limits.Awake == 0 {
+			continue
+		}
+		untilYield := limits.YieldAfter - (limits.SleepAfter - left)
+		if untilYield <= 0 {
+			r.target.makeRoom()
+			untilYield = limits.YieldAfter // it may have callers in between
+		}
+		left = min(left, untilYield)
 	}
 }
 
@@ -87,7 +98,8 @@ func (r *release) awoke(failure *compute.Status) {
 }
 
 // makeRoom puts the releases to sleep that had no callers for the longest time, until no more
-// than Awake are awake. Releases with callers stay awake.
+// than Awake are awake. Releases with callers, and those that had some within YieldAfter, stay
+// awake: else agents that are called in turn would start at each call.
 func (t *Target) makeRoom() {
 	if t.limits.Awake == 0 {
 		return
@@ -100,13 +112,13 @@ func (t *Target) makeRoom() {
 	}
 	var all []resting
 	awake := t.awake(func(r *release) {
-		if r.mayRest() {
+		if r.mayRest() && time.Since(r.idleSince) >= t.limits.YieldAfter {
 			all = append(all, resting{r, r.idleSince})
 		}
 	})
 	slices.SortFunc(all, func(a, b resting) int { return a.since.Compare(b.since) })
 	for _, r := range all[:min(max(awake-t.limits.Awake, 0), len(all))] {
-		r.sleep(0)
+		r.sleep(t.limits.YieldAfter)
 	}
 }
 
@@ -128,15 +140,15 @@ func (t *Target) beginAsleep(r *release) bool {
 	return true
 }
 
-// awake counts the releases that are awake or starting, and calls visit for each of them with
-// its mu held.
+// awake counts the releases that are awake or starting and may sleep, and calls visit for each
+// of them with its mu held.
 func (t *Target) awake(visit func(*release)) (count int) {
 	t.mu.Lock()
 	all := slices.SortedFunc(maps.Values(t.releases), func(a, b *release) int { return cmp.Compare(a.revision, b.revision) })
 	t.mu.Unlock()
 	for _, r := range all {
 		r.mu.Lock()
-		if !r.asleep && !r.draining && r.status.State != compute.Failed {
+		if r.sleeps && !r.asleep && !r.draining && r.status.State != compute.Failed {
 			count++
 			visit(r)
 		}

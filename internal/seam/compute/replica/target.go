@@ -43,9 +43,11 @@ type Limits struct {
 	// SleepAfter is how long nobody must call a release that may go down to no replica, so that
 	// it sleeps (never).
 	SleepAfter time.Duration
-	// Awake is the number of releases above which a release sleeps as soon as nobody calls it
-	// (no bound). Without SleepAfter it does nothing.
-	Awake int
+	// Awake is the number of awake releases that may sleep, with and without callers, above which
+	// a release sleeps when nobody has called it for YieldAfter (no bound; 30 s). Without
+	// SleepAfter they do nothing.
+	Awake      int
+	YieldAfter time.Duration
 }
 
 // OrDefaults returns the limits with the defaults in the place of zeros.
@@ -59,6 +61,7 @@ func (l Limits) OrDefaults() Limits {
 	l.LiveLimit = cmp.Or(l.LiveLimit, time.Minute)
 	l.RoomLimit = cmp.Or(l.RoomLimit, 10*time.Second)
 	l.IdleLimit = cmp.Or(l.IdleLimit, 5*time.Minute)
+	l.YieldAfter = cmp.Or(l.YieldAfter, 30*time.Second)
 	return l
 }
 
