@@ -73,6 +73,7 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer m.disk.begin(spec.Revision)()
 	if err := m.makeRoom(spec); err != nil {
 		return nil, err
 	}

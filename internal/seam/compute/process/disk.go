@@ -32,6 +32,40 @@ const (
 type diskWatch struct {
 	mu      sync.Mutex
 	running map[*agent]struct{}
+	// starting has a lock for each revision whose agents are being started.
+	starting map[string]*start
+}
+
+// start is a lock, and how many starts have it or wait for it.
+type start struct {
+	sync.Mutex
+
+	users int
+}
+
+// begin waits until no other agent of a revision is being started, and returns the function that
+// ends this start. So an agent finds either no files removed, or the agents that have them.
+func (w *diskWatch) begin(revision string) (end func()) {
+	w.mu.Lock()
+	if w.starting == nil {
+		w.starting = map[string]*start{}
+	}
+	s := w.starting[revision]
+	if s == nil {
+		s = &start{}
+		w.starting[revision] = s
+	}
+	s.users++
+	w.mu.Unlock()
+	s.Lock()
+	return func() {
+		s.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if s.users--; s.users == 0 {
+			delete(w.starting, revision)
+		}
+	}
 }
 
 // add notes an agent that has been started.
@@ -129,7 +163,8 @@ func (m *machine) lookAtDisk() {
 var errOverDisk = errors.New("the files of the agent take too much disk")
 
 // makeRoom returns errOverDisk if the files of a release already take too much disk. The home
-// and the temporary files of its earlier agents are removed first, if none of them runs.
+// and the temporary files of its earlier agents are removed first, if none of them runs. The
+// caller has begun the start of an agent.
 func (m *machine) makeRoom(spec compute.Release) error {
 	dirs := m.dirsOf(spec)
 	if !m.overDisk(dirs) {
