@@ -177,3 +177,17 @@ func TestAttackElsewhereIsNotTheMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackWithoutLoopback: no address that reaches the machine's own programs is left.
+func TestAttackWithoutLoopback(t *testing.T) {
+	t.Parallel()
+	networks := Everywhere.WithoutLoopback()
+	for text, want := range map[string]bool{
+		"127.0.0.1": false, "127.9.9.9": false, "0.0.0.0": false, "0.1.2.3": false, "::": false, "::1": false, "::ffff:0.0.0.0": false,
+		"10.0.0.1": true, "192.168.7.3": true, "fd12::1": true,
+	} {
+		if got := networks.permit(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s is permitted: %v", text, got)
+		}
+	}
+}

@@ -38,9 +38,10 @@ func (n Networks) Elsewhere() Networks {
 	return n.without(ofTheMachine)
 }
 
-// WithoutLoopback returns the networks without the addresses of the machine's own programs.
+// WithoutLoopback returns the networks without the addresses of the machine's own programs. A
+// connection to an address that stands for all addresses reaches them, too.
 func (n Networks) WithoutLoopback() Networks {
-	return n.without(Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+	return n.without(Networks{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::/127")})
 }
 
 // without returns the networks without the addresses of others.

@@ -93,11 +93,18 @@ func isBelow(host, domain string) bool {
 	return host == domain
 }
 
+// thisNetwork has the addresses by which some systems reach themselves.
+var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+
 // isLoopback reports whether a host, by its text, is the machine itself. The address that a
 // name is resolved to is checked when the message is sent.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || (err == nil && addr.Unmap().IsLoopback())
+	if err != nil {
+		return host == "localhost" || strings.HasSuffix(host, ".localhost")
+	}
+	addr = addr.Unmap()
+	return addr.IsLoopback() || addr.IsUnspecified() || thisNetwork.Contains(addr)
 }
 
 // Header returns the headers with the values of the agent's secrets and of Env. The error names a

@@ -29,6 +29,10 @@ func TestRulesForAddresses(t *testing.T) {
 		{all, "https://hooks.test/" + strings.Repeat("x", 40), "max_url_length"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://127.0.0.2/", "disable_loopback"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://[::ffff:127.0.0.1]/", "disable_loopback"},
+		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://0.0.0.0/", "disable_loopback"},
+		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://0.1.2.3/", "disable_loopback"},
+		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://[::]/", "disable_loopback"},
+		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://[::ffff:0.0.0.0]/", "disable_loopback"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://LOCALHOST/", "disable_loopback"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://a.localhost./", "disable_loopback"},
 	} {
