@@ -29,7 +29,7 @@ var (
 	// webhookFields are the fields of the message about a run's end.
 	webhookFields = []string{
 		"run_id", "thread_id", "assistant_id", "created_at", "updated_at", "metadata", "kwargs", "multitask_strategy", "status", "run_started_at",
-		"run_ended_at", "webhook_sent_at", "values", "error",
+		"run_ended_at", "webhook_sent_at", "values", "error", "cancel_reason",
 	}
 	// ownHeaders belong to the message itself.
 	ownHeaders = []string{
@@ -55,8 +55,15 @@ func (p *parser) webhooks() {
 	p.member(fields, key, "env_prefix", &prefix)
 	p.member(fields, key, "headers", &asked.Headers)
 	p.member(fields, key, "allowed_fields", &asked.Fields)
+	hasTemplate, spelled := "", map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(asked.Headers)) {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		if other, twice := spelled[canonical]; twice {
+			p.problem("webhooks.headers.%s: is the same header as %s", name, other)
+		}
+		spelled[canonical] = name
 		for _, variable := range p.webhookHeader(name, asked.Headers[name], prefix) {
+			hasTemplate = name
 			if value, ok := p.config.Env[variable]; ok {
 				asked.Env[variable] = value
 			}
@@ -68,6 +75,9 @@ func (p *parser) webhooks() {
 		}
 	}
 	p.webhookURL(fields, asked)
+	if hasTemplate != "" && len(asked.Domains) == 0 {
+		p.remark("webhooks.headers."+hasTemplate, "without webhooks.url.allowed_domains, the secret goes to any address that a caller names")
+	}
 	p.config.Settings.Webhooks = asked
 }
 
