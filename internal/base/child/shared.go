@@ -3,7 +3,6 @@ package child
 import (
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,10 +10,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
+// mostCounted is more than memory can hold, and the sum of many such counts fits into an int64.
+const mostCounted = 1 << 50
+
 // SharedBy returns how many bytes the files of a user take in SharedMemory.
 func SharedBy(user int) (taken int64) {
 	for _, path := range sharedFiles(user) {
-		taken += disk.Taken(path, math.MaxInt64)
+		taken += disk.Taken(path, mostCounted)
 	}
 	return taken
 }

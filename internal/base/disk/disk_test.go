@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,5 +110,35 @@ func TestTheSystemIsAsked(t *testing.T) {
 	everything := disk.Keep{Percent: 100}
 	if err := disk.Open(t.TempDir(), everything, nil, slog.New(slog.DiscardHandler)).Room(); !fault.Is(err, fault.NoRoom) {
 		t.Errorf("got %v, want that not all of the disk is free", err)
+	}
+}
+
+// TestFilesThatTakeNoBlocksOrHaveLongPathsCount hides files from a walk by their size and depth.
+func TestFilesThatTakeNoBlocksOrHaveLongPathsCount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before := disk.Taken(dir, 1<<30)
+	for i := range 10 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := disk.Taken(dir, 1<<30) - before; got < 10*4096 {
+		t.Errorf("10 empty files count %d bytes", got)
+	}
+	root, err := os.OpenRoot(dir)
+	for range 30 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = root.Close() })
+		name := strings.Repeat("x", 250)
+		if err := root.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		root, err = root.OpenRoot(name)
+	}
+	if got := disk.Taken(dir, 1<<30); got <= 1<<30 {
+		t.Errorf("a tree that is too deep counts %d bytes", got)
 	}
 }

@@ -23,6 +23,8 @@ const (
 	freeStep = 64 << 20
 	// looksPart is the part of the time, 1 in so many, that looks may take.
 	looksPart = 20
+	// longestPause bounds the time after a look that took long.
+	longestPause = 5 * time.Minute
 	// mostShared is how many bytes the files of a workspace's user may take in the memory that
 	// all programs of the machine share.
 	mostShared = 256 << 20
@@ -132,7 +134,7 @@ func (m *machine) watchDisk(ctx context.Context) {
 		}); err != nil {
 			m.cfg.Log.Error("the disk of agents was not looked at", "error", err)
 		}
-		pause = max(freePause, looksPart*time.Since(looked))
+		pause = min(max(freePause, looksPart*time.Since(looked)), longestPause)
 	}
 }
 
@@ -196,7 +198,7 @@ func (m *machine) overDisk(dirs []string) bool {
 }
 
 // forgetShared removes what the agents of a user have left in shared memory, after the last of
-// them. Agents without a user of their own share the user of the server: their files stay.
+// them. A build of the workspace that runs has the same user, and loses its files there. Agents without a user of their own share the user of the server: their files stay.
 func (m *machine) forgetShared(a *agent) error {
 	if last := m.disk.remove(a); !last || a.user == 0 {
 		return nil
