@@ -51,6 +51,9 @@ func newServe() *cobra.Command {
 			if cmd.Flags().Changed("operator-ssh") {
 				config.OperatorSSH = &operatorSSH
 			}
+			if config.SleepAfter < 0 {
+				return exit.Usage(errors.New("--sleep-after: want a duration of at least 0"))
+			}
 			if config.AwakeAgents > 0 && config.SleepAfter == 0 {
 				return exit.Usage(errors.New("--awake-agents needs --sleep-after, because agents that never sleep make no room"))
 			}

@@ -80,5 +80,5 @@ func refusal(workspaces int) string {
 	if workspaces < 2 {
 		return ""
 	}
-	return "this server cannot keep the agents and builds of its workspaces apart (slipway doctor says why). The server's operator can start it as root with its data in /var/lib/slipway, run agents as images, or start the server with --trust-agents."
+	return "this server cannot keep the agents and builds of its workspaces apart (slipway doctor says why). The server's operator can start it on Linux 6.7 or newer (for version 4 of Landlock) as root with its data in /var/lib/slipway, run agents as images, or start the server with --trust-agents."
 }
