@@ -198,7 +198,8 @@ func (m *machine) overDisk(dirs []string) bool {
 }
 
 // forgetShared removes what the agents of a user have left in shared memory, after the last of
-// them. A build of the workspace that runs has the same user, and loses its files there. Agents without a user of their own share the user of the server: their files stay.
+// them. A build of the workspace that runs has the same user, and loses its files there. Agents
+// without a user of their own share the user of the server: their files stay.
 func (m *machine) forgetShared(a *agent) error {
 	if last := m.disk.remove(a); !last || a.user == 0 {
 		return nil
