@@ -36,6 +36,7 @@ var remedies = map[string]string{
 	FailureOutOfDisk:         "Free space on the disk of the server, and start the run again.",
 	FailureOutputTooLarge:    "Have the agent return less at a time, and deploy it again.",
 	FailureStateTooLarge:     "Start a new thread, or keep large data outside of the state.",
+	failureUnknownInterrupt:  "Read which questions the thread waits on now, and answer those.",
 	FailureTimedOut:          "Make the answer shorter, or give runs more time: the variable BG_JOB_TIMEOUT_SECS of the deployment.",
 }
 

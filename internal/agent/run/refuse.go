@@ -2,12 +2,14 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -23,9 +25,20 @@ type Refusal struct {
 // service know this name.
 const failureUnknownInterrupt = "UnknownInterruptError"
 
+// Bounds of the ids in a refused answer, because they are stored with the run.
+const (
+	maxRefused   = 100
+	maxRefusedID = 256 // bytes
+)
+
+// ErrAsked says that a thread now waits for an answer that was to be refused.
+var ErrAsked = errors.New("the thread waits for the answer")
+
 // Refuse creates a run that has failed already, for a strict request that Create has refused:
 // clients learn from the run's end that their answer came too late. The thread stays as it is,
-// with its questions and its active run.
+// with its questions and its active run. If the thread has come to wait for the answer meanwhile,
+// Refuse returns ErrAsked, and the caller creates the run again. The watcher and the webhook are not
+// told of a refused run: no agent has worked on it.
 func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -35,6 +48,13 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		return Run{}, err
 	}
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (run Run, o record.Outbox, err error) {
+		if unasked(t, request) == nil {
+			return run, o, ErrAsked
+		}
+		refused, err := refusal(t, request)
+		if err != nil {
+			return run, o, err
+		}
 		delayed, err := s.delayedActive(ctx, t)
 		if err != nil {
 			return run, o, err
@@ -42,7 +62,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		if run, err = s.draftRun(t, request, delayed != nil, false); err != nil {
 			return run, o, err
 		}
-		run.Status, run.Answers, run.Refusal = Error, nil, refusal(t, request)
+		run.Status, run.Answers, run.Refusal = Error, nil, refused
 		run.Failure = &Failure{Name: failureUnknownInterrupt, Message: fmt.Sprintf(
 			"The thread does not wait for an answer to the interrupt %.200s.", strings.Join(run.Refusal.Interrupts, ", "),
 		)}
@@ -54,16 +74,26 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 	})
 }
 
-func refusal(t thread.Thread, request Request) *Refusal {
+// refusal returns a fault.Invalid if the answer names too many questions that the thread does not
+// wait on, or such a question with a long id.
+func refusal(t thread.Thread, request Request) (*Refusal, error) {
 	refused := &Refusal{Interrupts: []string{}, Pending: append([]string{}, waiting(t)...)}
 	members, err := state.Members(resumeOf(request))
 	if err != nil {
-		return refused // the answer is no object, so it names no question
+		return refused, nil //nolint:nilerr // the answer is no object, so it names no question
 	}
 	for _, member := range members {
-		if !slices.Contains(refused.Pending, member.Name) {
-			refused.Interrupts = append(refused.Interrupts, member.Name)
+		if slices.Contains(refused.Pending, member.Name) {
+			continue
 		}
+		if len(member.Name) > maxRefusedID {
+			return nil, fault.New(fault.Invalid, "The interrupt_id %.40q... has %d bytes: the limit is %d.", member.Name, len(member.Name), maxRefusedID)
+		}
+		refused.Interrupts = append(refused.Interrupts, member.Name)
 	}
-	return refused
+	if len(refused.Interrupts) > maxRefused {
+		return nil, fault.New(fault.Invalid,
+			"The answer has %d values of interrupt_id that the thread does not wait on: the limit is %d.", len(refused.Interrupts), maxRefused)
+	}
+	return refused, nil
 }

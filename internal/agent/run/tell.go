@@ -12,7 +12,7 @@ import (
 )
 
 // Watcher is told of the beginning and of the end of each run, after the run was written. If the
-// process dies in between, the watcher is not told.
+// process dies in between, the watcher is not told. It is not told of runs that Refuse creates.
 type Watcher interface {
 	// Started is told of a run's first attempt, and how long the run waited for it since the run
 	// was created, or since it was due.

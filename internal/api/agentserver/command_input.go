@@ -2,6 +2,7 @@ package agentserver
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -69,14 +70,15 @@ func (c command) inputRespond() (any, *int64, error) {
 		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	}
 	_, before, err := c.start(answer)
-	switch {
-	case !fault.Is(err, fault.Conflict):
-		return nil, before, err
-	case p.Strict:
-		before, err = c.refuseAnswer(answer)
-		return nil, before, err
+	if p.Strict && fault.Is(err, fault.Conflict) {
+		if before, err = c.refuseAnswer(answer); errors.Is(err, run.ErrAsked) {
+			_, before, err = c.start(answer)
+		}
 	}
-	return nil, nil, refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
+	if fault.Is(err, fault.Conflict) {
+		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
+	}
+	return nil, before, err
 }
 
 // refuseAnswer creates a run that fails, from which a client that sent a strict answer learns

@@ -1,6 +1,7 @@
 package agentserver_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -201,12 +202,16 @@ func TestAStrictAnswerInTheProtocol(t *testing.T) {
 	present := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}})
 	f.does(t, thread, "run.start", script(pausing("q1", "q2")))
 	seen := present.runs(t, 1)
-	respond := func(run object, ids ...string) response {
+	answer := func(run object, ids ...string) object {
 		var all []any
 		for _, id := range ids {
 			all = append(all, object{"interrupt_id": id, "response": true})
 		}
-		return f.does(t, thread, "input.respond", object{"responses": all, "strict_resume": true, "config": run["config"]})
+		return object{"responses": all, "strict_resume": true, "config": run["config"]}
+	}
+	respond := func(run object, ids ...string) response {
+		t.Helper()
+		return f.does(t, thread, "input.respond", answer(run, ids...))
 	}
 	refused := respond(script(), "q1", "q9")
 	told := present.runs(t, 1)
@@ -229,6 +234,16 @@ func TestAStrictAnswerInTheProtocol(t *testing.T) {
 	failed := f.call(t, "GET", thread+"/runs/"+id+"/join", nil)
 	if failed.member("__error__", "error") != "UnknownInterruptError" {
 		t.Errorf("the refused run leaves %s", failed.text)
+	}
+	if got := f.call(t, "GET", thread+"/runs/"+id+"/explanation", nil).string("remedy"); !strings.Contains(got, "questions the thread waits on now") {
+		t.Errorf("the remedy is %q", got)
+	}
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprint("other", i)
+	}
+	for _, ids := range [][]string{many, {strings.Repeat("x", 257)}} {
+		wantRefusal(t, f.command(t, thread, "input.respond", answer(script(), ids...)), "invalid_argument")
 	}
 	// The refused run stays out of what an interrupt keeps, and out of the way of later runs.
 	respond(heldAfter("Hel"), "q1", "q2")
