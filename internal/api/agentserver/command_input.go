@@ -69,8 +69,15 @@ func (c command) inputRespond() (any, *int64, error) {
 	answer := startParams{
 		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	}
+	before, err := c.startAnswer(answer, p.Strict)
+	return nil, before, err
+}
+
+// startAnswer creates the run of an answer. If the thread does not wait for a strict answer, this
+// is a run that fails.
+func (c command) startAnswer(answer startParams, strict bool) (*int64, error) {
 	_, before, err := c.start(answer)
-	if p.Strict && fault.Is(err, fault.Conflict) {
+	if strict && fault.Is(err, fault.Conflict) {
 		if before, err = c.refuseAnswer(answer); errors.Is(err, run.ErrAsked) {
 			_, before, err = c.start(answer)
 		}
@@ -78,7 +85,7 @@ func (c command) inputRespond() (any, *int64, error) {
 	if fault.Is(err, fault.Conflict) {
 		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
 	}
-	return nil, before, err
+	return before, err
 }
 
 // refuseAnswer creates a run that fails, from which a client that sent a strict answer learns
