@@ -76,7 +76,7 @@ async function mistaken() {
   const id = await create();
   const page = new StreamController({ client: pages, assistantId: "agent", threadId: id, transport, webSocketFactory });
   await page.hydrate(id);
-  page.submit({ messages: [] }, { config: following(pauses) });
+  await page.submit({ messages: [] }, { config: following(pauses) });
   await shows(page, ({ interrupts, isLoading }) => interrupts.length === 2 && !isLoading);
   await page.respond(true, { interruptId: "q9", strictResume: true });
   const { error } = await shows(page, ({ error: shown, interrupts }) => shown?.name === "UnknownInterruptError" && interrupts.length === 2);
