@@ -1,7 +1,6 @@
 // Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport.
 const assert = require("node:assert/strict");
-const { createRequire } = require("node:module");
-const { client: pages, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");
+const { isRoot, said, stream, until } = require("./threads-v3.cjs");
 const { client, create, tell } = require("./story.cjs");
 
 const pauses = [
@@ -70,28 +69,6 @@ async function named() {
   await Promise.all([page.close(), other.close()]);
 }
 
-/** mistaken is a page that answers a question that nobody has asked, and still shows the questions that wait. It is told over a WebSocket only: over server-sent events
-    the page has two connections, and forgets the refusal if the one with the values is behind. */
-async function mistaken() {
-  const { StreamController } = createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk/stream");
-  const id = await create();
-  const page = new StreamController({ client: pages, assistantId: "agent", threadId: id, transport, webSocketFactory });
-  await page.hydrate(id);
-  await page.submit({ messages: [] }, { config: following(pauses) });
-  await shows(page, ({ interrupts, isLoading }) => interrupts.length === 2 && !isLoading);
-  await page.respond(true, { interruptId: "q9", strictResume: true });
-  const { error } = await shows(page, ({ error: shown, interrupts }) => shown?.name === "UnknownInterruptError" && interrupts.length === 2);
-  assert.deepEqual([error.interruptIds, error.pendingIds], [["q9"], ["q1", "q2"]]);
-  await page.dispose();
-}
-
-/** shows waits for what a page shows, and returns it. */
-const shows = (page, is) => new Promise((resolve) => {
-  const look = () => { if (is(page.rootStore.getSnapshot())) resolve(page.rootStore.getSnapshot()); };
-  page.rootStore.subscribe(look);
-  look();
-});
-
 /** forked goes back to the checkpoint before the answer. */
 async function forked() {
   const id = await create();
@@ -109,4 +86,4 @@ async function forked() {
   await page.close();
 }
 
-tell(asked, forked, named, ...(newest && transport === "websocket" ? [mistaken] : []));
+tell(asked, forked, named);
