@@ -100,7 +100,8 @@ func TestAHomeIsNeverThereWithoutItsSettings(t *testing.T) {
 	must(t, os.RemoveAll(erased))
 	must(t, os.WriteFile(erased, nil, 0o600))
 	m.start(t, spec)
-	if result, err := m.Await(t.Context(), spec.Revision); err == nil {
+	// The builder may have dropped the build before the test waits for it.
+	if result, err := m.Await(t.Context(), spec.Revision); err == nil && result.State != build.Absent {
 		t.Errorf("a build without a home is %s", result.State)
 	}
 	wantThere(t, false, m.home(spec.Workspace, "1"))
