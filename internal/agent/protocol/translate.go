@@ -142,9 +142,9 @@ type lifecycle struct {
 }
 
 // root emits a lifecycle event of the run itself.
-func (t *Translator) root(said lifecycle) {
-	said.GraphName = t.run.Graph
-	t.emit(Event{ID: lifecycleID(t.run.Run, said.Event), Method: MethodLifecycle, Data: record.Encode(said)})
+func (t *Translator) root(event lifecycle) {
+	event.GraphName = t.run.Graph
+	t.emit(Event{ID: lifecycleID(t.run.Run, event.Event), Method: MethodLifecycle, Data: record.Encode(event)})
 }
 
 // take translates an event of the log.

@@ -30,7 +30,7 @@ type Config struct {
 	// Webhooks sends the end of a run to the address that the run names. If it is nil, no
 	// address is notified.
 	Webhooks *webhook.Store
-	// Watcher is told of runs; nil if nobody counts them.
+	// Watcher is told of runs; nil if no part of the server counts runs.
 	Watcher Watcher
 	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
 	Lease time.Duration

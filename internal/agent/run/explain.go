@@ -14,7 +14,7 @@ type Explanation struct {
 	Run Run
 	// Cause is why the run failed, was ended early or waits; "" for a run that succeeded or
 	// goes on. Evidence are the lines that show the cause. Remedy says what to change, "" if
-	// nothing need change.
+	// there is nothing to change.
 	Cause    string
 	Evidence []string
 	Remedy   string

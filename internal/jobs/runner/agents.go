@@ -250,10 +250,11 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 
 // takeCheckpoint passes a checkpoint to take when there is room for its values.
 func takeCheckpoint(ctx context.Context, hold *budget.Hold, data json.RawMessage, take func(graph.Checkpoint) error) error {
-	if budget.TooManyValues(data) {
+	values := budget.Values(data)
+	if values > budget.MostValues {
 		return fault.New(fault.Invalid, "The graph's answer has more than %d JSON values.", budget.MostValues)
 	}
-	if err := hold.Take(ctx, int64(budget.Values(data))*valueCost); err != nil {
+	if err := hold.Take(ctx, int64(values)*valueCost); err != nil {
 		return err
 	}
 	c, err := checkpointOf(data)

@@ -86,10 +86,10 @@ func (a *ahead) arrived(ctx context.Context, event graph.Event) (size, error) {
 	if len(event.Data) < largeStep {
 		return taken, nil
 	}
-	if budget.TooManyValues(event.Data) {
+	values := budget.Values(event.Data)
+	if values > budget.MostValues {
 		return taken, &excessError{"JSON values in an event", "in one event", budget.MostValues}
 	}
-	values := budget.Values(event.Data)
 	if err := a.share.Grow(ctx, int64(values)*valueCost); err != nil {
 		return taken, err
 	}

@@ -60,6 +60,9 @@ func (r *Runner) claim(ctx, slice context.Context, ref run.Ref, permits int) (*r
 // claimAlone claims a run without room for its state. Such runs are claimed one after the other:
 // the next one when the state of the one before was sent.
 func (r *Runner) claimAlone(ctx, slice context.Context, ref run.Ref, permits int) (*run.Attempt, *stateRoom, error) {
+	if slice.Err() != nil {
+		return nil, &stateRoom{}, context.Cause(slice)
+	}
 	select {
 	case r.alone <- struct{}{}:
 	case <-slice.Done():

@@ -87,9 +87,9 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 }
 
 // retire takes away the replica that has the fewest callers, if the release has not just gone to
-// sleep. From then on it gets no new
-// callers, and it ends when its present callers have left. These callers have as long as the
-// release lives, because no other replica would take over their work.
+// sleep. From then on the replica gets no new callers, and it ends when its present callers have
+// left. These callers have as long as the release lives, because no other replica would take over
+// their work.
 func (r *release) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
