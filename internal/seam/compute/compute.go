@@ -281,7 +281,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("revision %s is %s: %s", e.Ref.Revision, e.Status.State, e.Status.Message)
 }
 
-// Reasons of a Failed release, and of one that wakes.
+// Reasons of a Failed release, and of a release that wakes.
 const (
 	// ReasonStartFailed: the agent's process could not be started, or ended at once.
 	ReasonStartFailed = "START_FAILED"
