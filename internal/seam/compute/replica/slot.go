@@ -145,6 +145,7 @@ func (s *slot) supervise(running Replica) {
 		begun := &life{over: make(chan struct{})}
 		s.live(begun, running.URL())
 		failure := s.follow(running)
+		s.shut()
 		begun.why = sentence(failure.Message)
 		close(begun.over)
 		s.noteEnd(failure)
@@ -164,6 +165,15 @@ func (s *slot) live(begun *life, url string) {
 	r.idleSince = time.Now()
 	r.awoke(nil)
 	r.set(compute.Status{State: compute.Healthy})
+}
+
+// shut lets no more callers in. A caller that then learns why the replica has ended cannot get the
+// same replica again.
+func (s *slot) shut() {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.url = ""
 }
 
 // publish publishes that the replica answers nowhere, and the status of the release if it has
