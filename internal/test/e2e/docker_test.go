@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 )
 
 // buildImage makes an image of a version of the example, and returns its name.
@@ -31,10 +35,13 @@ func buildImage(t *testing.T, version string) string {
 	return imageOf(t, source)
 }
 
-// imageOf makes an image, from scratch, of a program, and returns its name.
+// imageOf makes an image, from scratch, of a program, pushes it to a registry of this machine, and
+// returns its name.
 func imageOf(t *testing.T, source string, args ...string) string {
 	t.Helper()
-	dir, name := t.TempDir(), "slipway.test/agent:"+strings.ToLower(rand.Text())
+	images := httptest.NewServer(registry.New(registry.Logger(log.New(t.Output(), "", 0))))
+	t.Cleanup(images.Close)
+	dir, name := t.TempDir(), strings.TrimPrefix(images.URL, "http://")+"/agent:"+strings.ToLower(rand.Text())
 	compile := exec.Command("go", "build", "-o", filepath.Join(dir, "agent"))
 	compile.Dir, compile.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := compile.CombinedOutput(); err != nil {
@@ -50,6 +57,7 @@ func imageOf(t *testing.T, source string, args ...string) string {
 	}
 	docker(t, "build", "--quiet", "--tag", name, dir)
 	t.Cleanup(func() { docker(t, "image", "rm", "--force", name) })
+	docker(t, "push", "--quiet", name)
 	return name
 }
 
@@ -129,7 +137,7 @@ func startDocker(t *testing.T, on *local) *server {
 func TestAnImageIsDeployed(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")
-	s := startDocker(t, newLocal(t.TempDir()))
+	s := startDocker(t, newLocal(t.TempDir(), "--private-addresses")) // the images' registry is this machine
 
 	refused := imageCreation(first, map[string]any{"volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "c"}}}})
 	got := s.call(t, http.StatusBadRequest, "POST", "/v2/deployments", refused, nil)

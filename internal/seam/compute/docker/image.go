@@ -22,7 +22,9 @@ import (
 // Pull policies, by the names that Kubernetes gives them. pullTag is the policy of a release's
 // own image: a digest that is on this machine is not pulled, a tag is pulled again. With every
 // policy, the registry is asked whether these credentials may have an image before the
-// engine's copy is used, because another workspace may have pulled that copy.
+// engine's copy is used, because another workspace may have pulled that copy. A registry that
+// does not answer counts as one that refuses, unless it has given the same image to the
+// workspace before.
 const (
 	pullTag          = ""
 	pullAlways       = "Always"
@@ -32,15 +34,15 @@ const (
 
 // resolve makes an image available at the engine, and returns its name by digest. This is a
 // digest of the image's repository, or the engine's own if no repository has the image.
-func (e *engine) resolve(ctx context.Context, image, policy string, keys keychain) (string, *compute.Status) {
-	pinned, err := e.pin(ctx, image, policy, keys)
+func (e *engine) resolve(ctx context.Context, ref compute.Ref, image, policy string, keys keychain) (string, *compute.Status) {
+	pinned, err := e.pin(ctx, ref, image, policy, keys)
 	if err != nil {
 		return "", replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", image, strings.TrimPrefix(err.Error(), "Error response from daemon: ")))
 	}
 	return pinned, nil
 }
 
-func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (string, error) {
+func (e *engine) pin(ctx context.Context, ref compute.Ref, image, policy string, keys keychain) (string, error) {
 	if strings.HasPrefix(image, "sha256:") {
 		return image, e.mustBeThere(ctx, image)
 	}
@@ -51,30 +53,57 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 	// An engine would take a bare name for the beginning of an id.
 	image = reference.FamiliarString(named)
 	_, digested := named.(reference.Digested)
-	if err := e.admit(ctx, image, named, policy, digested, keys); err != nil || digested {
+	silence, err := e.admit(ctx, image, named, policy, digested, keys)
+	if err != nil {
+		return "", err
+	}
+	there, err := e.client.ImageInspect(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	if silence == nil {
+		err = e.noteAdmitted(ref, named, there.ID)
+	} else {
+		err = e.useWithoutAnswer(ref, image, named, there.ID, silence)
+	}
+	if err != nil || digested {
 		return image, err
 	}
-	return e.digestOf(ctx, image, named)
+	return digestOf(there, named), nil
 }
 
 // admit pulls an image, or asks its registry whether these credentials may have the image that is
-// on this machine.
-func (e *engine) admit(ctx context.Context, image string, named reference.Named, policy string, digested bool, keys keychain) error {
+// on this machine. silence is the error of a registry that has neither given nor refused that
+// image.
+func (e *engine) admit(ctx context.Context, image string, named reference.Named, policy string, digested bool, keys keychain) (silence, err error) {
 	missing := e.mustBeThere(ctx, image)
 	if missing != nil && policy == pullNever {
-		return missing
+		return nil, missing
 	}
-	var err error
 	if missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)) {
 		err = e.ask(ctx, named, keys)
 	} else {
 		err = e.pull(ctx, named, keys)
 	}
 	if err != nil && missing == nil && policy != pullAlways && !refused(err) {
-		e.cfg.Log.Warn("the registry of an image does not answer, the image that is on this machine is used", "image", image, "error", err)
-		return nil
+		return err, nil
 	}
-	return err
+	return nil, err
+}
+
+// useWithoutAnswer returns an error unless the image that is on this machine is one that its
+// registry has given to the release's workspace before. Another workspace may have pulled the
+// image, and no registry may have it.
+func (e *engine) useWithoutAnswer(ref compute.Ref, image string, named reference.Named, imageID string, silence error) error {
+	before, err := e.wasAdmitted(ref, named, imageID)
+	if err != nil {
+		return err
+	}
+	if !before {
+		return fmt.Errorf("its registry does not give it now, and has not given the image that is on this machine to this workspace before (%w)", silence)
+	}
+	e.cfg.Log.Warn("the registry of an image does not answer, the image that is on this machine is used", "image", image, "error", silence)
+	return nil
 }
 
 // notAsked is the reason why a registry may not be asked.
@@ -107,17 +136,13 @@ func (e *engine) mustBeThere(ctx context.Context, image string) error {
 }
 
 // digestOf is the digest of an image in its repository, or else at the engine.
-func (e *engine) digestOf(ctx context.Context, image string, named reference.Named) (string, error) {
-	there, err := e.client.ImageInspect(ctx, image)
-	if err != nil {
-		return "", err
-	}
+func digestOf(there client.ImageInspectResult, named reference.Named) string {
 	for _, pinned := range there.RepoDigests {
 		if of, err := reference.ParseDockerRef(pinned); err == nil && of.Name() == named.Name() {
-			return pinned, nil
+			return pinned
 		}
 	}
-	return there.ID, nil
+	return there.ID
 }
 
 // credentials are the credentials for an image's registry. It is an error if that registry may

@@ -8,13 +8,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -26,10 +31,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// image is the agents of the tests, made from scratch.
-const image = "slipway.test/agent:docker"
-
-var engine *client.Client
+// image is the agents of the tests, made from scratch. registryHost is the registry that gives it
+// to everybody.
+var (
+	image, registryHost string
+	engine              *client.Client
+)
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -50,7 +57,11 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	computetest.Host = bridge.Network.IPAM.Config[0].Gateway.String()
-	if err := buildImage(ctx, image, "./testdata/agent"); err != nil {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	registryHost = strings.TrimPrefix(server.URL, "http://")
+	image = registryHost + "/agent:docker"
+	if err := errors.Join(buildImage(ctx, image, "./testdata/agent"), push(ctx, image)); err != nil {
 		return 0, err
 	}
 	defer func() {
@@ -102,6 +113,15 @@ func buildImage(ctx context.Context, name, program string) error {
 		return errors.New(said.String())
 	}
 	return nil
+}
+
+// push pushes an image to the registry that its name says.
+func push(ctx context.Context, name string) error {
+	pushed, err := engine.ImagePush(ctx, name, client.ImagePushOptions{RegistryAuth: "e30="}) // no credentials
+	if err != nil {
+		return err
+	}
+	return errors.Join(pushed.Wait(ctx), pushed.Close())
 }
 
 // machine is a target with its logs and its journal.

@@ -23,7 +23,8 @@ import (
 
 // Config holds the values that a Target needs.
 type Config struct {
-	// Dir holds the name under which the engine knows this server's containers.
+	// Dir holds the name under which the engine knows this server's containers, and notes of the
+	// images that registries have given to workspaces.
 	Dir string
 	// Host is the engine's address. "" takes the address from DOCKER_HOST and its companions,
 	// or else the engine's usual address.
@@ -164,13 +165,13 @@ func (e *engine) Prepare(ctx context.Context, spec compute.Release) (replica.Pre
 		return nil, replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", spec.Artifact.Image, err))
 	}
 	var failure *compute.Status
-	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Artifact.Image, pullTag, p.keys); failure != nil {
+	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Ref, spec.Artifact.Image, pullTag, p.keys); failure != nil {
 		return nil, failure
 	}
 	p.spec.Artifact.Image = spec.Artifact.Image
 	for _, containers := range [][]containerSpec{p.InitContainers, p.Sidecars} {
 		for i, c := range containers {
-			if containers[i].Image, failure = e.resolve(ctx, c.Image, cmp.Or(c.ImagePullPolicy, pullIfNotPresent), p.keys); failure != nil {
+			if containers[i].Image, failure = e.resolve(ctx, spec.Ref, c.Image, cmp.Or(c.ImagePullPolicy, pullIfNotPresent), p.keys); failure != nil {
 				return nil, failure
 			}
 		}
@@ -192,13 +193,14 @@ func (e *engine) has() size {
 
 // Erase removes everything that a release's replicas could not remove themselves.
 func (e *engine) Erase(spec compute.Release) error {
+	forgotten := e.forgetAdmitted(spec.Ref)
 	e.mu.Lock()
 	met := e.size != nil
 	e.mu.Unlock()
 	if !met {
-		return nil
+		return forgotten
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
-	return e.sweep(ctx, labelRevision+"="+spec.Revision)
+	return errors.Join(forgotten, e.sweep(ctx, labelRevision+"="+spec.Revision))
 }

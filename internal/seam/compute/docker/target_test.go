@@ -185,14 +185,15 @@ func mustJSON(t *testing.T, v any) []byte {
 // its own image, also when it is applied again.
 func TestATagIsResolvedOnce(t *testing.T) {
 	t.Parallel()
-	tag := "slipway.test/moving:" + strings.ToLower(t.Name())
+	tag := registryHost + "/moving:" + strings.ToLower(t.Name())
 	_, err := engine.ImageTag(t.Context(), client.ImageTagOptions{Source: image, Target: tag})
 	must(t, err)
+	must(t, push(t.Context(), tag))
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	r.Artifact.Image = tag
 	m.apply(t, r)
 	pinned := m.want(t, r, compute.Healthy, "").Image
-	if !strings.HasPrefix(pinned, "sha256:") {
+	if !strings.HasPrefix(pinned, registryHost+"/moving@sha256:") {
 		t.Fatalf("the image is %q", pinned)
 	}
 	_, err = engine.ImageRemove(t.Context(), tag, client.ImageRemoveOptions{})
