@@ -2,8 +2,11 @@
 // uploaded tarball, checks the framework configuration file and builds the agent that the file
 // describes: as an image if Config.Images is set, else as a tree for processes.
 //
-// A build is a job. Jobs wait for one of a few places. They get a place in the order of their
-// start, except that jobs of workspaces with fewer places come first. A job ends with a result
+// A build is a job. Jobs wait for one of a few places. The workspaces with the fewest places
+// come first, then the workspaces that have waited longest since they last got a place, and then
+// the jobs that were started first. If all places are taken, there is one more place for a
+// workspace that has none. So when a build ends, the next build is one of a workspace that has no
+// place, if such a build waits. A job ends with a result
 // that is kept in a file, so that a finished build is known after a restart of the server. If
 // a build was running when the server ended, it is absent afterwards, and the next start of it
 // begins with an empty directory.
@@ -101,8 +104,8 @@ type Config struct {
 	// HomeMB is how many MB of disk the home of a workspace's builds may take before the next
 	// build begins another home (10240).
 	HomeMB int
-	// Places is how many builds run at a time (2). If one workspace has all places, one more
-	// build runs for a workspace that has no place.
+	// Places is how many builds run at a time (2). If all places are taken, one more build runs
+	// for a workspace that has no place.
 	Places int
 }
 
@@ -127,6 +130,8 @@ type Builder struct {
 	closed  bool
 	busy    int
 	busyOf  map[string]int  // by workspace
+	turn    int             // how many jobs have got a place
+	turnOf  map[string]int  // the turn in which each workspace got its last place
 	waiting []*job          // in the order of Start
 	jobs    map[string]*job // the jobs that wait or run, by revision
 }
@@ -150,7 +155,7 @@ func New(cfg Config) (*Builder, error) {
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
 	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
-	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private, cfg.Users != nil), busyOf: map[string]int{}, jobs: map[string]*job{}}
+	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private, cfg.Users != nil), busyOf: map[string]int{}, turnOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
@@ -201,6 +206,8 @@ func (b *Builder) fillPlaces() {
 		j := b.takeNext()
 		b.busy++
 		b.busyOf[j.spec.Workspace]++
+		b.turn++
+		b.turnOf[j.spec.Workspace] = b.turn
 		b.running.Go(guard.Func(b.cfg.Log, "build", func() {
 			defer b.free(j)
 			j.run()
@@ -208,28 +215,24 @@ func (b *Builder) fillPlaces() {
 	}
 }
 
-// mayUseSpare reports whether the next job runs although all places are taken: all running
-// jobs belong to one workspace, which could keep the places for as long as a build may take,
-// and the next job belongs to another workspace. The caller holds b.mu.
+// mayUseSpare reports whether the next job runs although all places are taken: the workspaces
+// that have them could keep them for as long as a build may take, and the next job belongs to
+// another workspace. The caller holds b.mu.
 func (b *Builder) mayUseSpare() bool {
-	if b.busy != b.cfg.Places || len(b.busyOf) != 1 {
-		return false
-	}
-	return slices.ContainsFunc(b.waiting, func(j *job) bool { return b.busyOf[j.spec.Workspace] == 0 })
+	return b.busy == b.cfg.Places && slices.ContainsFunc(b.waiting, func(j *job) bool { return b.busyOf[j.spec.Workspace] == 0 })
 }
 
-// takeNext takes the job that has waited longest among the workspaces with the fewest running
-// builds, so that no workspace keeps the places from the others by asking for more.
+// takeNext takes the job whose turn it is, so that no workspace keeps the places from the others
+// by asking for more or by asking earlier. The caller holds b.mu.
 func (b *Builder) takeNext() *job {
-	next := 0
-	for i, j := range b.waiting {
-		if b.busyOf[j.spec.Workspace] < b.busyOf[b.waiting[next].spec.Workspace] {
-			next = i
-		}
-	}
-	j := b.waiting[next]
-	b.waiting = slices.Delete(b.waiting, next, next+1)
-	return j
+	next := slices.MinFunc(b.waiting, func(one, other *job) int {
+		return cmp.Or(
+			cmp.Compare(b.busyOf[one.spec.Workspace], b.busyOf[other.spec.Workspace]),
+			cmp.Compare(b.turnOf[one.spec.Workspace], b.turnOf[other.spec.Workspace]),
+		)
+	})
+	b.waiting = slices.DeleteFunc(b.waiting, func(j *job) bool { return j == next })
+	return next
 }
 
 // free forgets a job whose result is stored, and gives its place to the next job.

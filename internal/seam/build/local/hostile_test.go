@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
@@ -159,6 +161,12 @@ func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	}
 }
 
+// specOf returns a build of another workspace, with one build command.
+func specOf(t *testing.T, command string) build.Spec {
+	t.Helper()
+	return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
+}
+
 // TestAttackAWorkspaceWithManyBuilds uses a workspace that takes all places and waits for
 // more.
 func TestAttackAWorkspaceWithManyBuilds(t *testing.T) {
@@ -166,19 +174,57 @@ func TestAttackAWorkspaceWithManyBuilds(t *testing.T) {
 	m := newMachine(t, func(c *local.Config) { c.Places = 2 })
 	running, openRunning := newGate(t)
 	held, openHeld := newGate(t)
-	spec := func(command string) build.Spec {
-		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
-	}
-	greedy := []build.Spec{spec("read go <" + running), spec("read go <" + held), spec(noteTime), spec(noteTime)}
+	greedy := []build.Spec{specOf(t, "read go <"+running), specOf(t, "read go <"+held), specOf(t, noteTime), specOf(t, noteTime)}
 	for i := range greedy {
 		greedy[i].Workspace = greedy[0].Workspace
 		m.start(t, greedy[i])
 	}
-	modest := []build.Spec{spec(noteTime), spec(noteTime)}
+	modest := []build.Spec{specOf(t, noteTime), specOf(t, noteTime)}
 	for _, s := range modest {
 		m.start(t, s)
 	}
+	m.wantInOrder(t, modest) // beside the builds that keep the places
 	openRunning()
-	m.wantInOrder(t, append(modest, greedy[2:]...))
+	m.wantInOrder(t, greedy[2:])
 	openHeld()
+}
+
+// TestAttackWorkspacesThatKeepAllPlacesTogether uses workspaces that take all places, and the one
+// for workspaces without a place. When the first of their builds ends, the build of another
+// workspace runs, before all builds that they have queued earlier.
+func TestAttackWorkspacesThatKeepAllPlacesTogether(t *testing.T) {
+	t.Parallel()
+	for name, holders := range map[string][]int{"two places and one": {0, 0, 1}, "one place each": {0, 1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, calls := newMachine(t, func(c *local.Config) { c.Places = 2 }), newSwitchboard(t)
+			gate, open := newGate(t)
+			workspaces := []string{id.New(time.Now()), id.New(time.Now()), id.New(time.Now())}
+			start := func(of int, command string) build.Spec {
+				spec := specOf(t, command)
+				spec.Workspace = workspaces[of]
+				m.start(t, spec)
+				return spec
+			}
+			start(holders[0], "read go <"+gate)
+			for _, of := range holders[1:] {
+				start(of, calls.caller())
+				calls.accept(t)
+			}
+			queued := start(0, noteTime)
+			stranger := specOf(t, noteTime)
+			m.start(t, stranger)
+			open()
+			if holders[1] != 0 { // with one build less, the first workspace may go on, too
+				m.wantInOrder(t, []build.Spec{stranger, queued})
+				return
+			}
+			m.build(t, stranger)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if got, err := m.Await(ctx, queued.Revision); err != nil || got.State != build.Running {
+				t.Errorf("the build that was queued earlier is %s %v, want it waiting", got.State, err)
+			}
+		})
+	}
 }
