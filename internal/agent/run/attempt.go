@@ -43,7 +43,7 @@ var ErrNoProgress = errors.New("the run makes no progress")
 // table can hold, or has more values than the server keeps in memory. The change is not made. The
 // worker must end the run with Fail.
 type TooLargeError struct {
-	Size int
+	Size, Limit int
 	// Values says that the state has too many values.
 	Values bool
 }
@@ -52,7 +52,7 @@ func (e *TooLargeError) Error() string {
 	if e.Values {
 		return fmt.Sprintf("The thread's state would hold more than %d JSON values, which is the most that this server keeps.", budget.MostValues)
 	}
-	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
+	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, e.Limit)
 }
 
 // Failure returns the failure to store on a run whose leftovers could not be kept.
@@ -65,11 +65,11 @@ func isTooLarge(err error) bool {
 	return full
 }
 
-// fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes, or if the
+// fits returns a TooLargeError if the item's body has more bytes than the store allows, or if the
 // body or the state has too many values.
-func fits(put table.Put, values state.Values) error {
-	if size := len(put.Item.Body); size > table.MaxBody {
-		return &TooLargeError{Size: size}
+func (s *Store) fits(put table.Put, values state.Values) error {
+	if size := len(put.Item.Body); size > s.maxBody {
+		return &TooLargeError{Size: size, Limit: s.maxBody}
 	}
 	if budget.TooManyValues(put.Item.Body) || values.Elements() > budget.MostValues {
 		return &TooLargeError{Values: true}

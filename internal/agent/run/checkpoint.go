@@ -77,7 +77,7 @@ func (a *Attempt) Writes(w graph.Writes) error {
 // addWrite adds a write to the next flush and replaces an unflushed write with the same key,
 // because an agent may send a name twice.
 func (d *draft) addWrite(put table.Put) error {
-	if err := fits(put, d.Log.Values); err != nil {
+	if err := d.store.fits(put, d.Log.Values); err != nil {
 		return err
 	}
 	d.writes = thread.Replace(d.writes, put)

@@ -37,6 +37,8 @@ type Config struct {
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.
 	Linger time.Duration
+	// MaxBody is how large the state of a thread may become, in bytes; default table.MaxBody.
+	MaxBody int
 }
 
 // Store creates, works on and reads runs.
@@ -49,6 +51,7 @@ type Store struct {
 	watcher  Watcher
 	lease    time.Duration
 	linger   time.Duration
+	maxBody  int
 	log      *slog.Logger
 	tail     *tail
 }
@@ -61,7 +64,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
-		tail: newTail(),
+		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(),
 	}
 }
 

@@ -11,13 +11,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// beyond is a text that no item can hold.
-var beyond = strings.Repeat("x", table.MaxBody+1)
+// beyond is a text that a state with the limit smallBody cannot hold.
+var beyond = strings.Repeat("x", smallBody+1)
 
-// wantTooLarge checks that the table cannot hold a change.
+// wantTooLarge checks that a change is refused because the state cannot hold it.
 func wantTooLarge(t *testing.T, err error) {
 	t.Helper()
 	if _, full := errors.AsType[*run.TooLargeError](err); !full {
@@ -45,7 +44,7 @@ func TestAnUpdateThatIsTooLargeChangesNothing(t *testing.T) {
 	t.Parallel()
 	attempts := map[bool][]string{}
 	for _, refuses := range []bool{false, true} {
-		f := newFixture(t)
+		f := newSmallFixture(t)
 		_, a := f.started("hello")
 		f.answer(a, "one", "fine")
 		show(a, "two", "open")
@@ -68,7 +67,7 @@ func TestACheckpointThatIsTooLargeChangesNothing(t *testing.T) {
 	t.Parallel()
 	attempts := map[bool][]string{}
 	for _, refuses := range []bool{false, true} {
-		f := newFixture(t)
+		f := newSmallFixture(t)
 		_, a := f.started("hello")
 		root := func(id, values string) graph.Checkpoint {
 			return graph.Checkpoint{ID: id, Values: json.RawMessage(values), Data: []byte("data of " + id)}

@@ -6,11 +6,21 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// large is a text so large that a state can hold only one copy.
-var large = strings.Repeat("x", table.MaxBody*2/3)
+// smallBody is the limit of the states in tests of states that are too large.
+const smallBody = 64 << 10
+
+// newSmallFixture makes a thread whose state has the limit smallBody.
+func newSmallFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, MaxBody: smallBody})
+	return f
+}
+
+// large is a text so large that such a state can hold only one copy.
+var large = strings.Repeat("x", smallBody*2/3)
 
 // fill puts large into the thread's state.
 func (f *fixture) fill() {
@@ -46,7 +56,7 @@ func (f *fixture) wantLost(r run.Run, status run.Status) {
 // lost with a failure, and that the thread goes on.
 func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newSmallFixture(t)
 	f.fill()
 	before := f.create("kept", run.Enqueue)
 	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Input: input(`{"more":"` + large + `x"}`)})
@@ -62,7 +72,7 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 // their run is given up.
 func TestLeftoversThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newSmallFixture(t)
 	f.fill()
 	r, a := f.started("shows")
 	a.Show(run.EventMessages, json.RawMessage(`[{"id":"m","type":"AIMessageChunk","content":"`+large+`x"},{}]`))

@@ -272,7 +272,7 @@ func (b *sealPlan) apply(run Run, change thread.Change) error {
 	size := 0
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
-			if err := fits(put, next.Values); err != nil {
+			if err := b.fits(put, next.Values); err != nil {
 				return err
 			}
 			size += len(put.Item.Body)
