@@ -1,6 +1,7 @@
 // Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport.
 const assert = require("node:assert/strict");
-const { isRoot, said, stream, until } = require("./threads-v3.cjs");
+const { createRequire } = require("node:module");
+const { client: pages, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");
 const { client, create, tell } = require("./story.cjs");
 
 const pauses = [
@@ -69,6 +70,30 @@ async function named() {
   await Promise.all([page.close(), other.close()]);
 }
 
+/** mistaken is a page that answers a question that nobody has asked: it shows the refusal, and still the questions that wait. The page has two subscriptions, and the one
+    for lifecycles alone may be ahead. If it answers before the other one has seen the end of the run, it takes that end for the end of the answer, and drops the refusal. */
+async function mistaken() {
+  const { StreamController, channelProjection } = createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk/stream");
+  const id = await create();
+  const page = new StreamController({ client: pages, assistantId: "agent", threadId: id, transport, webSocketFactory });
+  await page.hydrate(id);
+  const behind = page.registry.acquire(channelProjection(["lifecycle"], [], { replay: false })).store;
+  await page.submit({ messages: [] }, { config: following(pauses) });
+  await shows(page.rootStore, ({ interrupts, isLoading }) => interrupts.length === 2 && !isLoading);
+  await shows(behind, (events) => events.some((event) => isRoot(event) && said(event) === "interrupted"));
+  await page.respond(true, { interruptId: "q9", strictResume: true });
+  const { error } = await shows(page.rootStore, ({ error: shown, interrupts }) => shown?.name === "UnknownInterruptError" && interrupts.length === 2);
+  assert.deepEqual([error.interruptIds, error.pendingIds], [["q9"], ["q1", "q2"]]);
+  await page.dispose();
+}
+
+/** shows waits for what a store of a page has, and returns it. */
+const shows = (store, is) => new Promise((resolve) => {
+  const look = () => { if (is(store.getSnapshot())) resolve(store.getSnapshot()); };
+  store.subscribe(look);
+  look();
+});
+
 /** forked goes back to the checkpoint before the answer. */
 async function forked() {
   const id = await create();
@@ -86,4 +111,4 @@ async function forked() {
   await page.close();
 }
 
-tell(asked, forked, named);
+tell(asked, forked, named, ...(newest ? [mistaken] : []));
