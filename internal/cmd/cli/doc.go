@@ -13,7 +13,7 @@ import (
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		newNew(), newDev(), newDeploy(), newChat(), newRollback(), newLogs(), newExplain(),
-		newDeployments(), newThreads(), newRuns(), newOpen(), newWhoami(), newLogin(), newLogout(), newContext(), newExitCodes(),
+		newDeployments(), newThreads(), newRuns(), newOpen(), newWhoami(), newLogin(), newLogout(), newContext(), newConfig(), newExitCodes(),
 	}
 }
 

@@ -22,6 +22,12 @@ const whereHelp = `
 The server is the first of these: the one of --data, --url or --context; $SLIPWAY_URL; $SLIPWAY_CONTEXT; the current
 context (slipway context use); the server of this machine that uses the directory .slipway.`
 
+// fromFlag and fromVariable are the sources of an address that a command got directly.
+const (
+	fromFlag     = "--url"
+	fromVariable = "$SLIPWAY_URL"
+)
+
 // defaultData is the directory that a server of this machine uses by default.
 const defaultData = ".slipway"
 
@@ -116,10 +122,7 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 		return client.Server{}, err
 	}
 	if server.URL != "" {
-		w.From = "$SLIPWAY_URL"
-		if w.server.URL != "" {
-			w.From = "--url"
-		}
+		w.From = origin(w.server.URL, fromFlag, fromVariable)
 		return server, nil
 	}
 	if name := os.Getenv("SLIPWAY_CONTEXT"); name != "" {
