@@ -110,6 +110,7 @@ func (d *deploying) rollBack(ctx context.Context, to revision, pause bool) (resu
 		if err := d.api.do(ctx, http.MethodPatch, d.found.path(), body, &d.found); err != nil {
 			return result, err
 		}
+		d.show(output.Event{Kind: output.KindNote, Text: "pushes are not built any more: build_on_push is unset"})
 	}
 	if err := d.api.do(ctx, http.MethodPost, d.found.revision(to.ID)+"/rollback", nil, &d.found); err != nil {
 		return result, err

@@ -11,8 +11,8 @@ import (
 
 // sayAgent is an agent whose answer is the file words beside it, which must exist when the
 // agent starts. If it is asked to wait, it writes the answer and continues it until it is
-// interrupted; if it is asked to fail, it fails. Its output and its failure contain text that
-// would move the cursor.
+// interrupted; if it is asked to fail, it fails. It prints the id of each run. Its output and its
+// failure contain text that would move the cursor.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {
@@ -48,6 +48,7 @@ func say(w http.ResponseWriter, r *http.Request, said string) error {
 		return err
 	}
 	asked := in.State.Values.Messages
+	fmt.Println("INFO answers run", in.RunID)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, word := range strings.SplitAfter(said, " ") {
 		fmt.Fprintf(w, "event: messages\ndata: [{\"type\": \"AIMessageChunk\", \"id\": \"a-%s\", \"content\": %q}, {}]\n\n", in.RunID, word)
@@ -56,6 +57,7 @@ func say(w http.ResponseWriter, r *http.Request, said string) error {
 		}
 	}
 	if len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "fail") {
+		fmt.Println("ERROR fails in run", in.RunID)
 		fmt.Fprint(w, "event: error\ndata: {\"error\": \"Planted\", \"message\": \"first\\n::add-mask::\\u001b[2Jsecond\"}\n\n")
 		return nil
 	}
