@@ -13,13 +13,7 @@ import (
 // every method of every SDK in the program (7 MB of methods, when it was tried).
 func TestFunctionsStaySmall(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("go", "list", "-deps", "-tags", "lambda.norpc", "./functions/...")
-	cmd.Dir, cmd.Stderr = top, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	linked := strings.Fields(string(out))
+	linked := goList(t, "{{.ImportPath}}", "-deps", "-tags", "lambda.norpc", "./functions/...")
 	for _, engine := range []string{"text/template", "html/template"} {
 		if slices.Contains(linked, engine) {
 			t.Errorf("a function links %s", engine)
@@ -30,6 +24,61 @@ func TestFunctionsStaySmall(t *testing.T) {
 			t.Errorf("a function links %s, which only one machine has", folder)
 		}
 	}
+}
+
+// forPeople are the packages that people use: the console and the command line.
+var forPeople = []string{"./internal/api/console", "./internal/cmd/cli"}
+
+// maxEmbedded is how many bytes the files of these packages may add to the program. With the files,
+// the packages and the modules below, the program grew by 602112 bytes when it was measured; it may
+// grow by 2 MB.
+const maxEmbedded = 200_000
+
+// modulesForPeople are the modules that the program links only for its command line.
+var modulesForPeople = []string{
+	"github.com/cli/browser", "github.com/fsnotify/fsnotify", "github.com/godbus/dbus/v5", "github.com/spf13/cobra", "github.com/spf13/pflag",
+	"github.com/zalando/go-keyring", "golang.org/x/term",
+}
+
+// TestTheProgramGrowsLittleForPeople: the size of the program is not compared itself, since to link
+// it twice takes long. What makes it grow is: files that are embedded, and modules.
+func TestTheProgramGrowsLittleForPeople(t *testing.T) {
+	t.Parallel()
+	embedded := int64(0)
+	for _, file := range goList(t, "{{$dir := .Dir}}{{range .EmbedFiles}}{{$dir}}/{{.}}\n{{end}}", forPeople...) {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		embedded += info.Size()
+	}
+	if embedded < 50_000 || embedded > maxEmbedded {
+		t.Errorf("%d bytes are embedded, want at most %d", embedded, maxEmbedded)
+	}
+	const ofModule = "{{with .Module}}{{.Path}}{{end}}"
+	servers := goList(t, ofModule, "-deps", "./internal/host/standalone")
+	var added []string
+	for _, name := range goList(t, ofModule, append([]string{"-deps"}, forPeople...)...) {
+		if !slices.Contains(servers, name) && !slices.Contains(added, name) {
+			added = append(added, name)
+		}
+	}
+	slices.Sort(added)
+	if !slices.Equal(added, modulesForPeople) {
+		t.Errorf("the modules %q are linked for people, want %q", added, modulesForPeople)
+	}
+}
+
+// goList returns the words that `go list` prints for Linux in a format.
+func goList(t *testing.T, format string, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-f", format}, args...)...)
+	cmd.Dir, cmd.Stderr, cmd.Env = top, os.Stderr, append(os.Environ(), "GOOS=linux")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
 }
 
 // TestWorkersWaitForTheTable: a function that answers requests soon gives up on a busy table,
