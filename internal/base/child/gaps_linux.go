@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// sharedGap is the gap where the files of agents cannot be told from other files of one user.
+const sharedGap = "Agents and builds have no users of their own: what they write to " + SharedMemory + ", and so to the machine's memory, is neither bounded nor removed."
+
 // Gaps lists, in one sentence each, the files and actions that this system cannot keep from
 // confined programs. noUsers is why workspaces have no users of their own, nil if they have.
 func Gaps(noUsers error) []string {
@@ -14,6 +17,7 @@ func Gaps(noUsers error) []string {
 	if !Confines() {
 		return []string{
 			fmt.Sprintf("This kernel has no Landlock of version %d or newer: agents and builds can read and change all files that the server's user can.", neededABI),
+			sharedGap,
 		}
 	}
 	var gaps []string
@@ -25,6 +29,7 @@ func Gaps(noUsers error) []string {
 	add(!users, fmt.Sprintf("Agents and builds run as the server's own user (%v): outside the data directory they can read all files that this user can, such as those in ~/.ssh and ~/.aws, "+
 		"change the modes, owners and times of its files, and connect to its Unix sockets (D-Bus, systemd, ssh-agent, Docker, those of other agents). "+
 		"Start the server as root, with its data in /var/lib/slipway, and each workspace gets a user of its own.", noUsers))
+	add(!users, sharedGap)
 	add(landlock() < portABI, "This kernel has no Landlock of version 4: an agent can take a port that another agent is about to get.")
 	add(landlock() < scopeABI, "This kernel has no Landlock of version 6: agents and builds can connect to abstract Unix sockets.")
 	add(landlock() < scopeABI && !users, "This kernel has no Landlock of version 6: agents and builds can end the server and other agents by signals.")
