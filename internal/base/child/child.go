@@ -73,9 +73,11 @@ type Process struct {
 	cmd     *exec.Cmd
 	group   *group
 	outputs []*output
-	// mark is the name of the child's record, "" if only the group is ended with the child.
-	mark   string
-	forget func() error
+	// mark is the name of the child's record. confined says that processes with the mark that have
+	// left the group end with the child, too.
+	mark     string
+	confined bool
+	forget   func() error
 
 	// stopping and killed are closed by Stop and Kill.
 	stopping, killed         chan struct{}
@@ -110,6 +112,8 @@ func start(command Command, in *group, mark string, keep func(pid int) error, fo
 	p := &Process{
 		cmd:      &exec.Cmd{Path: program, Args: command.Args, Dir: command.Dir, Env: command.Env, SysProcAttr: attributes},
 		group:    in,
+		mark:     mark,
+		confined: command.Confine.Private != "",
 		forget:   forget,
 		stopping: make(chan struct{}),
 		killed:   make(chan struct{}),
@@ -133,9 +137,6 @@ func start(command Command, in *group, mark string, keep func(pid int) error, fo
 		if err := errors.Join(stdout.w.Chown(user, user), stderr.w.Chown(user, user)); err != nil {
 			return nil, err
 		}
-	}
-	if command.Confine.Private != "" {
-		p.mark = mark
 	}
 	if err := startConfined(p.cmd, command.Confine, markOf(mark)); err != nil {
 		err = fmt.Errorf("start %s: %w", command.Args[0], err)
@@ -243,7 +244,7 @@ func (p *Process) wait() {
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
-	if p.mark != "" {
+	if p.confined {
 		err = errors.Join(err, endMarked(p.mark))
 	}
 	p.err = errors.Join(p.err, err, p.noteMemory(), p.collectOutput(), p.clear())

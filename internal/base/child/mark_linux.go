@@ -46,17 +46,25 @@ func setMark(mark uint64) error {
 	return err
 }
 
+// marks are the marks of several children, as variables and as limits.
+type marks struct{ variables, limits [][]byte }
+
+func marksOf(names ...string) marks {
+	m := marks{make([][]byte, len(names)), make([][]byte, len(names))}
+	for i, name := range names {
+		m.variables[i] = []byte(markVariable + "=" + name)
+		m.limits[i] = strconv.AppendUint(nil, markOf(name), 10)
+	}
+	return m
+}
+
 // endMarked kills every process that has one of the marks, in its environment or as its limit,
 // and returns when there is no such process.
-func endMarked(marks ...string) error {
-	variables, limits := make([][]byte, len(marks)), make([][]byte, len(marks))
-	for i, mark := range marks {
-		variables[i] = []byte(markVariable + "=" + mark)
-		limits[i] = strconv.AppendUint(nil, markOf(mark), 10)
-	}
+func endMarked(names ...string) error {
+	wanted := marksOf(names...)
 	quiet := 0 // a process that was just being started may hide from one look
 	for deadline := time.Now().Add(endPatience); quiet < 2; time.Sleep(time.Millisecond) {
-		killed, err := killMarked(variables, limits)
+		killed, err := killMarked(wanted)
 		if err != nil {
 			return err
 		}
@@ -72,14 +80,14 @@ func endMarked(marks ...string) error {
 
 // killMarked kills the marked processes that exist, and counts them. It does not count
 // processes that end meanwhile, or processes of others.
-func killMarked(variables, limits [][]byte) (killed int, err error) {
+func killMarked(wanted marks) (killed int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, err
 	}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !isMarked(pid, variables, limits) {
+		if err != nil || wanted.of(pid) < 0 {
 			continue
 		}
 		// The killed process is the one that was checked, not another process that has got the
@@ -88,7 +96,7 @@ func killMarked(variables, limits [][]byte) (killed int, err error) {
 		if err != nil {
 			return killed, err
 		}
-		if isMarked(pid, variables, limits) {
+		if wanted.of(pid) >= 0 {
 			err = process.Kill()
 			killed++
 		}
@@ -102,32 +110,35 @@ func killMarked(variables, limits [][]byte) (killed int, err error) {
 	return killed, nil
 }
 
-func isMarked(pid int, variables, limits [][]byte) bool {
+// of returns which of the marks a process has, -1 if it has none of them.
+func (m marks) of(pid int) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
-		return false
+		return -1
 	}
 	for line := range bytes.Lines(status) {
 		if values, found := bytes.CutPrefix(line, []byte(markedLimit)); found {
-			if fields := bytes.Fields(values); len(fields) > 1 && holds(limits, fields[1]) {
-				return alive(pid)
+			if fields := bytes.Fields(values); len(fields) > 1 {
+				if i := index(m.limits, fields[1]); i >= 0 && alive(pid) {
+					return i
+				}
 			}
 		}
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
-		return false
+		return -1
 	}
 	for variable := range bytes.SplitSeq(environment, []byte{0}) {
-		if holds(variables, variable) {
-			return true
+		if i := index(m.variables, variable); i >= 0 {
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
-func holds(all [][]byte, one []byte) bool {
-	return slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, one) })
+func index(all [][]byte, one []byte) int {
+	return slices.IndexFunc(all, func(other []byte) bool { return bytes.Equal(other, one) })
 }
 
 // alive reports whether a process runs. A process that has ended, but whose parent has not

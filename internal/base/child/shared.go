@@ -21,9 +21,9 @@ func SharedBy(user int) (taken int64) {
 	return taken
 }
 
-// RemoveShared removes the files of a user from SharedMemory. They would stay there after the
+// removeShared removes the files of a user from SharedMemory. They would stay there after the
 // end of the programs that made them.
-func RemoveShared(user int) (err error) {
+func removeShared(user int) (err error) {
 	for _, path := range sharedFiles(user) {
 		err = errors.Join(err, RemoveFiles(path))
 	}

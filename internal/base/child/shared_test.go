@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// TestAttackByFilesInSharedMemory checks that the files that a user leaves there are counted and
-// removed, and that the files of other users stay.
+// TestAttackByFilesInSharedMemory checks that the files that a user leaves there are counted, and
+// removed when the last of the user's agents and builds has ended. The files of other users stay.
 func TestAttackByFilesInSharedMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(child.SharedMemory); err != nil || os.Getuid() != 0 {
@@ -30,7 +30,15 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 	if taken := child.SharedBy(user); taken < size || taken > 2*size {
 		t.Errorf("the files of the user take %d bytes, want about %d", taken, size)
 	}
-	must(t, child.RemoveShared(user))
+	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
+	must(t, err)
+	agent, build := users.Enter(user), users.Enter(user)
+	must(t, agent())
+	must(t, agent()) // a second call does nothing
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the file of a build that runs is gone: %v", err)
+	}
+	must(t, build())
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
 		t.Errorf("the file of the user is still there: %v", err)
 	}

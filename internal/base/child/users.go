@@ -23,6 +23,15 @@ type Users struct {
 
 	mu sync.Mutex
 	of map[string]int
+	// programs are the programs of each user.
+	programs map[int]*programs
+}
+
+// programs counts the agents and builds of a user that run.
+type programs struct {
+	sync.Mutex
+
+	running int
 }
 
 // UserRange is a range of users, both ends included.
@@ -85,6 +94,36 @@ func (u *Users) Of(workspace string) (int, error) {
 	}
 	u.of = of
 	return user, nil
+}
+
+// Enter notes that an agent or a build of a user begins. When the last of them ends, the function
+// that it got here removes what the user's programs have left in SharedMemory. The server's own
+// user, 0, keeps its files.
+func (u *Users) Enter(user int) (leave func() error) {
+	if u == nil || user == 0 {
+		return func() error { return nil }
+	}
+	u.mu.Lock()
+	if u.programs == nil {
+		u.programs = map[int]*programs{}
+	}
+	p := u.programs[user]
+	if p == nil {
+		p = &programs{}
+		u.programs[user] = p
+	}
+	u.mu.Unlock()
+	p.Lock() // the next program does not begin before the files of earlier ones are removed
+	defer p.Unlock()
+	p.running++
+	return sync.OnceValue(func() error {
+		p.Lock()
+		defer p.Unlock()
+		if p.running--; p.running > 0 {
+			return nil
+		}
+		return removeShared(user)
+	})
 }
 
 // write stores all users durably, or changes nothing, because files already belong to these

@@ -2,6 +2,8 @@ package local_test
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,6 +86,36 @@ func TestAttackByABuildThatWrites(t *testing.T) {
 		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
 	}
 	m.build(t, commandSpec(t, `mktemp && echo mine >~/file && test "$(cat ~/file)" = mine && chmod 700 ~/file`))
+}
+
+// TestAttackABuildThatLeavesSharedMemory writes files to memory that all programs share. They are
+// there until the build and the agents of its workspace have ended.
+func TestAttackABuildThatLeavesSharedMemory(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(child.SharedMemory); err != nil || os.Geteuid() != 0 || !child.Confines() {
+		return // only root gives workspaces users of their own
+	}
+	m := newMachine(t, withUsers(t))
+	gate, _ := newGate(t)
+	must(t, os.Chmod(gate, 0o644))
+	must(t, childtest.Open(filepath.Dir(gate)))
+	left := filepath.Join(child.SharedMemory, "slipway-"+rand.Text())
+	t.Cleanup(func() { must(t, os.RemoveAll(left)) })
+	spec := commandSpec(t, "echo here >"+left+"; read go <"+gate+"; cat "+left)
+	m.start(t, spec)
+	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // when the build has written the file
+	must(t, err)
+	user, err := m.cfg.Users.Of(spec.Workspace)
+	must(t, err)
+	must(t, m.cfg.Users.Enter(user)()) // the last agent of the workspace ends
+	_, err = fmt.Fprintln(open)
+	must(t, errors.Join(err, open.Close()))
+	if got := m.await(t, spec); got.State != build.Succeeded {
+		t.Errorf("the build lost its file while it ran: %+v", got)
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the build has left its file: %v", err)
+	}
 }
 
 // TestAttackByABuildThatOutlives runs a build that leaves a process in a session of its own

@@ -111,7 +111,8 @@ func (j *job) build() (result build.Result, err error) {
 	if err := j.open(dir, tree); err != nil {
 		return build.Result{}, err
 	}
-	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
+	leave := j.builder.cfg.Users.Enter(j.user)
+	defer func() { err = errors.Join(err, leave(), j.tree.Close(), j.root.Close()) }()
 	if err := j.checkRoom(); err != nil {
 		return build.Result{}, err
 	}

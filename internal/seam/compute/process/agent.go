@@ -26,9 +26,11 @@ type agent struct {
 	limits   child.Limits
 	process  *child.Process
 	output   *files.Writer
-	// dirs are the directories of the release, user is the agent's user.
-	dirs []string
-	user int
+	// dirs are the directories of the release, user is the agent's user. leave notes that this
+	// user's agent has ended.
+	dirs  []string
+	user  int
+	leave func() error
 	// overDisk says that the agent was ended because its files took too much disk.
 	overDisk atomic.Bool
 }
@@ -116,7 +118,7 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 	if err != nil {
 		return nil, err
 	}
-	limits := limitsOf(spec)
+	limits, leave := limitsOf(spec), m.cfg.Users.Enter(confinement.User)
 	process, err := m.children.Start(child.Command{
 		Args:    spec.Artifact.Start,
 		Dir:     spec.Artifact.Dir,
@@ -126,9 +128,9 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 		Limits:  limits,
 	})
 	if err != nil {
-		return nil, errors.Join(err, output.Close())
+		return nil, errors.Join(err, output.Close(), leave())
 	}
-	a := &agent{machine: m, revision: spec.Revision, port: port, socket: offered, limits: limits, process: process, output: output, dirs: m.dirsOf(spec), user: confinement.User}
+	a := &agent{machine: m, revision: spec.Revision, port: port, socket: offered, limits: limits, process: process, output: output, dirs: m.dirsOf(spec), user: confinement.User, leave: leave}
 	m.disk.add(a)
 	return a, nil
 }
@@ -176,7 +178,8 @@ func (a *agent) Done() <-chan struct{} { return a.process.Done() }
 func (a *agent) End(kill context.Context) {
 	stopped := a.process.Stop(kill, a.machine.cfg.StopGrace)
 	_, err := a.process.Exit()
-	if err = errors.Join(stopped, err, a.output.Close(), a.machine.sockets.withdraw(a.socket), a.machine.forgetShared(a)); err != nil {
+	a.machine.disk.remove(a)
+	if err = errors.Join(stopped, err, a.output.Close(), a.machine.sockets.withdraw(a.socket), a.leave()); err != nil {
 		a.machine.cfg.Log.Error("run agent", "revision", a.revision, "error", err)
 	}
 }

@@ -3,7 +3,6 @@ package process_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -99,7 +98,8 @@ func hog() {
 }
 
 // fill is an agent that writes 64 MB of files into a directory, when it is invoked, and keeps
-// them until it is stopped. The directory is the value of the variable that WHERE names.
+// them until it is stopped. The directory is the value of the variable that WHERE names. With
+// HOW=removed it removes the files, and keeps them open.
 func fill() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
@@ -108,7 +108,13 @@ func fill() {
 			file, err := os.CreateTemp(os.Getenv(os.Getenv("WHERE")), "filler")
 			check(err)
 			_, err = file.Write(make([]byte, 1<<20))
-			check(errors.Join(err, file.Close()))
+			check(err)
+			if os.Getenv("HOW") == "removed" {
+				check(os.Remove(file.Name()))
+				defer file.Close()
+				continue
+			}
+			check(file.Close())
 		}
 		<-time.After(time.Hour)
 	})

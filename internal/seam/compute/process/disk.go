@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -34,8 +35,14 @@ const (
 type diskWatch struct {
 	mu      sync.Mutex
 	running map[*agent]struct{}
+	// added gets a value when an agent was added.
+	added chan struct{}
 	// starting has a lock for each revision whose agents are being started.
 	starting map[string]*start
+}
+
+func newDiskWatch() diskWatch {
+	return diskWatch{running: map[*agent]struct{}{}, added: make(chan struct{}, 1), starting: map[string]*start{}}
 }
 
 // start is a lock, and how many starts have it or wait for it.
@@ -49,9 +56,6 @@ type start struct {
 // ends this start. So an agent finds either no files removed, or the agents that have them.
 func (w *diskWatch) begin(revision string) (end func()) {
 	w.mu.Lock()
-	if w.starting == nil {
-		w.starting = map[string]*start{}
-	}
 	s := w.starting[revision]
 	if s == nil {
 		s = &start{}
@@ -74,23 +78,35 @@ func (w *diskWatch) begin(revision string) (end func()) {
 func (w *diskWatch) add(a *agent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.running == nil {
-		w.running = map[*agent]struct{}{}
-	}
 	w.running[a] = struct{}{}
+	select {
+	case w.added <- struct{}{}:
+	default: // it has a value already
+	}
 }
 
-// remove notes that an agent has ended. last says that no other agent of its user runs.
-func (w *diskWatch) remove(a *agent) (last bool) {
+// remove notes that an agent has ended.
+func (w *diskWatch) remove(a *agent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, a)
-	for other := range w.running {
-		if other.user == a.user {
+}
+
+// await waits until an agent runs, and returns false if ctx ends first.
+func (w *diskWatch) await(ctx context.Context) bool {
+	for {
+		w.mu.Lock()
+		running := len(w.running)
+		w.mu.Unlock()
+		if running > 0 {
+			return true
+		}
+		select {
+		case <-w.added:
+		case <-ctx.Done():
 			return false
 		}
 	}
-	return true
 }
 
 // agents returns the agents that run, by the revision whose files they share.
@@ -108,15 +124,10 @@ func (w *diskWatch) agents() map[string][]*agent {
 func (m *machine) watchDisk(ctx context.Context) {
 	places := []string{m.cfg.Dir, child.SharedMemory}
 	most, looked := map[string]int64{}, time.Now()
-	for pause := freePause; ; {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
+	for pause := freePause; m.disk.await(ctx) && clock.Sleep(ctx, pause); {
 		gone := time.Since(looked) >= m.cfg.LookPause
 		for _, place := range places {
-			usage, err := disk.Statfs(place)
+			usage, err := m.look(place)
 			if err != nil {
 				continue // a machine may have no such place; then agents have none, either
 			}
@@ -147,9 +158,20 @@ func (c Config) mostDisk() int64 { return int64(c.DiskMB) << 20 }
 
 // lookAtDisk ends the agents of the releases whose files take too much disk.
 func (m *machine) lookAtDisk() {
-	for _, agents := range m.disk.agents() {
-		first := agents[0]
-		if !m.overDisk(first.dirs) && (first.user == 0 || child.SharedBy(first.user) <= mostShared) {
+	running := m.disk.agents()
+	var processes []*child.Process
+	for _, agents := range running {
+		for _, a := range agents {
+			processes = append(processes, a.process)
+		}
+	}
+	held := child.Held(m.cfg.Dir, processes)
+	for _, agents := range running {
+		first, removed := agents[0], int64(0)
+		for _, a := range agents {
+			removed += held[a.process]
+		}
+		if !m.overDisk(first.dirs, removed) && (first.user == 0 || child.SharedBy(first.user) <= mostShared) {
 			continue
 		}
 		for _, a := range agents {
@@ -169,7 +191,7 @@ var errOverDisk = errors.New("the files of the agent take too much disk")
 // caller has begun the start of an agent.
 func (m *machine) makeRoom(spec compute.Release) error {
 	dirs := m.dirsOf(spec)
-	if !m.overDisk(dirs) {
+	if !m.overDisk(dirs, 0) {
 		return nil
 	}
 	if len(m.disk.agents()[spec.Revision]) == 0 {
@@ -177,7 +199,7 @@ func (m *machine) makeRoom(spec compute.Release) error {
 			return fmt.Errorf("remove the files of earlier agents: %w", err)
 		}
 	}
-	if m.overDisk(dirs) {
+	if m.overDisk(dirs, 0) {
 		return errOverDisk
 	}
 	return nil
@@ -188,21 +210,12 @@ func (m *machine) dirsOf(spec compute.Release) []string {
 	return append([]string{m.dirOf(spec.Revision)}, spec.Artifact.Own...)
 }
 
-// overDisk reports whether the files in directories together take more disk than they may.
-func (m *machine) overDisk(dirs []string) bool {
-	left := m.cfg.mostDisk()
+// overDisk reports whether the files in directories, and removed bytes of files without a name,
+// together take more disk than they may.
+func (m *machine) overDisk(dirs []string, removed int64) bool {
+	left := m.cfg.mostDisk() - removed
 	for _, dir := range dirs {
 		left -= disk.Taken(dir, left)
 	}
 	return left < 0
-}
-
-// forgetShared removes what the agents of a user have left in shared memory, after the last of
-// them. A build of the workspace that runs has the same user, and loses its files there. Agents
-// without a user of their own share the user of the server: their files stay.
-func (m *machine) forgetShared(a *agent) error {
-	if last := m.disk.remove(a); !last || a.user == 0 {
-		return nil
-	}
-	return child.RemoveShared(a.user)
 }

@@ -8,11 +8,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 )
+
+// TestAttackAnAgentThatHidesItsFiles removes the files that it writes, and keeps them open.
+func TestAttackAnAgentThatHidesItsFiles(t *testing.T) {
+	t.Parallel()
+	if !child.Confines() {
+		return // only Linux finds these files
+	}
+	m := newMachine(t, func(c *process.Config) { c.DiskMB, c.LookPause = 16, time.Second })
+	r := computetest.NewRelease("filler", "WHERE=TMPDIR", "HOW=removed")
+	m.apply(t, r)
+	endpoint, done := m.acquire(t, r)
+	defer done()
+	if _, err := computetest.Ask(patience(t), endpoint, "fill"); err == nil {
+		t.Error("the agent has written as much as it wanted")
+	}
+	why := endpoint.Witness.WhyEnded(patience(t))
+	if !strings.Contains(why, "its files took more than the disk that they may: 16 MB") {
+		t.Errorf("it has ended because: %q", why)
+	}
+}
 
 // TestAttackAnAgentThatWritesUntilItIsStopped checks that such an agent is ended with the reason.
 // It is started again without its home and its temporary files. If it has filled the

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
@@ -72,6 +73,7 @@ type machine struct {
 	children *child.Registry
 	sockets  *sockets
 	disk     diskWatch
+	look     disk.Look
 }
 
 // New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server
@@ -101,7 +103,7 @@ func New(cfg Config) (*Target, error) {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
 	dial := sockets.dialer(new(net.Dialer).DialContext)
-	m := &machine{cfg: cfg, children: children, sockets: sockets}
+	m := &machine{cfg: cfg, children: children, sockets: sockets, disk: newDiskWatch(), look: disk.Statfs}
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(guard.Func(cfg.Log, "watch the disk of agents", func() { m.watchDisk(watching) }))
