@@ -223,12 +223,20 @@ func (e *expression) update(u table.Update, ref bodyRef, tx string) string {
 // body returns the parts of an update expression that replace the body, wherever the previous
 // body was.
 func (e *expression) body(body []byte, ref bodyRef) (set, remove []string) {
-	inline, id, chunks := e.name(nameBody), e.name(nameBodyID), e.name(nameChunks)
+	next := stored{}
 	switch {
 	case ref.id != "":
-		return []string{id + " = " + e.value(text(ref.id)), chunks + " = " + e.value(number(int64(ref.chunks)))}, []string{inline}
+		next[nameBodyID], next[nameChunks] = text(ref.id), number(int64(ref.chunks))
 	case len(body) > 0:
-		return []string{inline + " = " + e.value(binary(body))}, []string{id, chunks}
+		name, value := encodeBody(body)
+		next[name] = value
 	}
-	return nil, []string{inline, id, chunks}
+	for _, name := range []string{nameBody, namePacked, nameBodyID, nameChunks} {
+		if value, ok := next[name]; ok {
+			set = append(set, e.name(name)+" = "+e.value(value))
+		} else {
+			remove = append(remove, e.name(name))
+		}
+	}
+	return set, remove
 }

@@ -1,6 +1,7 @@
 package dynamo_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -89,15 +90,16 @@ func TestUpdates(t *testing.T) {
 			table.Update{Index: map[table.Index]table.Key{table.ByList: key("l", "1"), table.ByDue: {}}},
 			`SET tx = "TX", list_pk = "l", list_sk = "1" REMOVE due_pk, due_sk`,
 		},
-		"small body": {table.Update{Body: []byte("xyz")}, `SET tx = "TX", body = 3 bytes REMOVE body_id, body_chunks`},
-		"no body":    {table.Update{Body: []byte{}}, `SET tx = "TX" REMOVE body, body_id, body_chunks`},
+		"small body": {table.Update{Body: []byte("xyz")}, `SET tx = "TX", body = 3 bytes REMOVE packed, body_id, body_chunks`},
+		"packed":     {table.Update{Body: bytes.Repeat([]byte("xyz"), 100)}, `SET tx = "TX", packed = 13 bytes REMOVE body, body_id, body_chunks`},
+		"no body":    {table.Update{Body: []byte{}}, `SET tx = "TX" REMOVE body, packed, body_id, body_chunks`},
 	} {
 		if _, got := dynamo.Expressions(c.update, 1000); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}
 	_, got := dynamo.Expressions(table.Update{Body: make([]byte, dynamo.ChunkSize+1)}, 1000)
-	if !strings.HasSuffix(got, `, body_chunks = 2 REMOVE body`) || !strings.Contains(got, `body_id = "`) {
+	if !strings.HasSuffix(got, `, body_chunks = 2 REMOVE body, packed`) || !strings.Contains(got, `body_id = "`) {
 		t.Errorf("large body: got %s, want a reference to two chunks", got)
 	}
 }

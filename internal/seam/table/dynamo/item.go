@@ -74,7 +74,8 @@ func encodeItem(item table.Item, ref bodyRef, tx string) stored {
 	case ref.id != "":
 		to[nameBodyID], to[nameChunks] = text(ref.id), number(int64(ref.chunks))
 	case len(item.Body) > 0:
-		to[nameBody] = binary(item.Body)
+		name, value := encodeBody(item.Body)
+		to[name] = value
 	}
 	return to
 }
@@ -96,8 +97,8 @@ func decodeItem(from stored) (*head, error) {
 	if h.Attrs, err = decodeAttrs(from); err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
 	}
-	if body, ok := from[nameBody].(*types.AttributeValueMemberB); ok {
-		h.Body = body.Value
+	if h.Body, err = decodeBody(from); err != nil {
+		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
 	}
 	if h.ref, err = decodeRef(from, h.Key); err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)

@@ -21,8 +21,10 @@ const (
 	nameExpires = "expires"
 	nameAttrs   = "attrs"
 	nameBody    = "body"
-	nameBodyID  = "body_id"
-	nameChunks  = "body_chunks"
+	// namePacked holds the body in compressed form (pack.go), in place of nameBody.
+	namePacked = "packed"
+	nameBodyID = "body_id"
+	nameChunks = "body_chunks"
 	// nameTx is the token of the transaction that wrote the item last. With it, a watcher sees
 	// every change.
 	nameTx = "tx"
