@@ -121,7 +121,7 @@ func TestSDKStreamsManyThreads(t *testing.T) {
 func TestSDKsRemoteGraph(t *testing.T) {
 	t.Parallel()
 	weather, follower := shared(t), scripted(t)
-	for _, sdk := range []string{"Python", "JavaScript streaming"} {
+	for _, sdk := range streaming {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
 			weather.lives(t, sdk, "remote")

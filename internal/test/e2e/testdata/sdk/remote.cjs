@@ -47,6 +47,20 @@ async function threadsStreamed() {
   await run.thread.close();
 }
 
+/** failed is told of by an error in the old protocol, and by an event in the other. */
+async function failed() {
+  const fails = { configurable: { node_delay_ms: 0, fail: "tools" } };
+  await assert.rejects(remote.invoke(ask("sf"), fails), /NodeError/);
+  const run = await remote.streamEvents(ask("sf"), { ...fails, version: "v3" });
+  for await (const { method, params } of run) {
+    if (method === "lifecycle" && params.namespace.length === 0 && params.data.event === "failed") {
+      assert.match(params.data.error, /NodeError/);
+      break;
+    }
+  }
+  await run.thread.close();
+}
+
 async function aborted() {
   const thread = randomUUID();
   const run = await remote.streamEvents(ask("sf"), { ...on(thread, slow), version: "v3" });
@@ -82,4 +96,4 @@ async function asked() {
   assert.deepEqual(await newest(), answers);
 }
 
-tell(...(process.argv[4] === "asked" ? [asked] : [invoked, streamed, threadsStreamed, aborted]));
+tell(...(process.argv[4] === "asked" ? [asked] : [invoked, streamed, threadsStreamed, failed, aborted]));

@@ -6,10 +6,10 @@ import asyncio
 import sys
 import uuid
 
-from langgraph.pregel.remote import RemoteGraph
+from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Command
 from langgraph_sdk import get_client, get_sync_client
-from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, tell, types, until
+from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, refused, tell, types, until
 
 # The agent's questions, and what it does when they are answered.
 PAUSES = [{"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]}]
@@ -86,6 +86,15 @@ async def threads_streamed_synchronously(client):
     expect("the last values", [e["params"]["data"] for e in events if e["method"] == "values"][-1], output)
 
 
+async def failed(client):
+    """The node that fails, in each protocol."""
+    fails = {"configurable": {"node_delay_ms": 0, "fail": "tools"}}
+    told = str(await refused(RemoteException, remote().ainvoke(ask("sf"), fails)))
+    async with await remote().astream_events(ask("sf"), fails, version="v3") as run:
+        told += str(await refused(RuntimeError, run.output()))
+    expect("how often the failure is told of", told.count("NodeError"), 2)
+
+
 async def aborted(client):
     thread_id = str(uuid.uuid4())
     async with await remote().astream_events(ask("sf"), on(thread_id, SLOW), version="v3") as run:
@@ -129,4 +138,4 @@ async def asked(client):
 if sys.argv[3:] == ["asked"]:
     tell(asked)
 else:
-    tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, aborted)
+    tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, failed, aborted)

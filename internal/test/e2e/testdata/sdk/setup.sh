@@ -12,12 +12,12 @@ uv=$(sh infra/runtimes/uv.sh)
 npm install --prefix .tools/sdk/js --silent --no-audit --no-fund --save-exact \
   '@langchain/langgraph-sdk@2.0.0' '@langchain/core@1.2.13' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 [ -x .tools/sdk/python-older/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python-older
-"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python-older 'langgraph-sdk==0.4.3'
+"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python-older 'langgraph-sdk==0.4.3' 'langgraph==1.2.12'
 # The newest release by number is older code: the release before it has the thread-centric protocol.
 # Node has no WebSocket that takes headers.
 npm install --prefix .tools/sdk/js-threads --silent --no-audit --no-fund --save-exact \
-  '@langchain/langgraph-sdk@1.15.0' '@langchain/langgraph@1.4.18' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0' 'ws@8.23.0'
+  '@langchain/langgraph-sdk@1.15.0' '@langchain/langgraph@1.7.3' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0' 'ws@8.23.0'
 # The hooks bring an older release of the SDK along.
 npm install --prefix .tools/sdk/js-hooks --silent --no-audit --no-fund --save-exact \
-  '@langchain/react@1.1.0' '@langchain/langgraph-sdk@1.11.0' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0' 'ws@8.23.0'
+  '@langchain/react@1.1.0' '@langchain/langgraph-sdk@1.11.0' '@langchain/langgraph@1.4.18' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0' 'ws@8.23.0'
 echo "$wanted" >$stamp
