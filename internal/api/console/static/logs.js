@@ -55,10 +55,12 @@ class Logs extends View {
     this.line = undefined;
   }
 
+  // scrolled stops following when a person scrolls up. The page itself scrolls down only, and more
+  // lines may have come until it is told so.
   scrolled(event) {
-    const box = event.target;
+    const box = event.target, up = box.scrollTop < this.top;
     this.top = box.scrollTop;
-    this.following = box.scrollHeight - box.scrollTop - box.clientHeight < height;
+    this.following = this.following && !up || box.scrollHeight - box.scrollTop - box.clientHeight < height;
     if (this.following) this.fresh = 0;
   }
 

@@ -1,0 +1,49 @@
+//go:build browser
+
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// maxNodes is how many nodes the page of a long log may have.
+const maxNodes = 2000
+
+// TestBrowserConsoleWork acts as a person who uses the keyboard, enlarges the page, reads a log of
+// 100,000 lines and rolls back: testdata/browser/console-work.cjs contains the story.
+func TestBrowserConsoleWork(t *testing.T) {
+	s := newServer(t)
+	repo := scriptedRepository(t)
+	d := s.deploy(t, repo, "main")
+	repo.write(t, "framework.json", agentConfig().with("build", "seq 100000"))
+	repo.commit(t)
+	d.awaitDeployed(t, d.patch(t, "main"))
+	type story struct {
+		Findings, Complaints       []string
+		Moving, Flipped            bool
+		Reduced, Downloaded, Marks int
+		Marked                     string
+		Statuses                   []string
+		Overflow, Nodes            []int
+	}
+	var saw story
+	browse(t, &saw, "console-work.cjs", s.BaseURL, s.APIKey, d.ID, pictures())
+	if len(saw.Nodes) != 4 {
+		t.Errorf("the nodes were counted %d times", len(saw.Nodes))
+	}
+	for _, nodes := range saw.Nodes {
+		if nodes == 0 || nodes >= maxNodes {
+			t.Errorf("the page of a long log has %d nodes, want less than %d", nodes, maxNodes)
+		}
+	}
+	saw.Nodes = nil
+	want := story{
+		Findings: []string{}, Complaints: []string{}, Overflow: []int{0, 0, 0},
+		Moving: true, Flipped: true, Downloaded: 100_000, Marks: 1, Statuses: []string{"interrupted", "success", "interrupted"}, Marked: "99999",
+	}
+	if diff := cmp.Diff(want, saw); diff != "" {
+		t.Errorf("(-want +saw):\n%s", diff)
+	}
+}
