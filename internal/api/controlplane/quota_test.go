@@ -80,6 +80,64 @@ func TestAttackAKeyThatTakesAllDeployments(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("more")), http.StatusForbidden)
 }
 
+// TestAttackAKeyThatAsksForReplicas creates deployments with many replicas, and changes them. The
+// sum of their max_scale stays within the quota, also if they are created at once.
+func TestAttackAKeyThatAsksForReplicas(t *testing.T) {
+	t.Parallel()
+	const most = 5
+	f := setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
+		store.Quotas = quota.Limits{}.With(quota.Replicas, most)
+	})
+	sized := func(name string, replicas int) object {
+		body := fromImage(name)
+		body["source_config"] = object{"resource_spec": object{"min_scale": replicas, "max_scale": replicas}}
+		return body
+	}
+	refused := func(answer response) {
+		t.Helper()
+		wantDetail(t, answer, http.StatusForbidden, "The quota replicas of this workspace is used up: its limit is 5. Delete a deployment, or give one a lower max_scale, "+
+			"or have the operator of the server raise it (--quota replicas=N, on AWS the parameter Quotas).")
+	}
+	shown := func(want int64) {
+		t.Helper()
+		if limit, used := f.used(t, f.own, quota.Replicas); limit != most || used != want {
+			t.Errorf("shown are %d of %d, want %d of %d", used, limit, want, most)
+		}
+	}
+	refused(f.call(t, "POST", "/v2/deployments", sized("first", most+1)))
+	answers := make([]response, 6)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = f.call(t, "POST", "/v2/deployments", sized(fmt.Sprintf("d%d", i), 2)) })
+	}
+	all.Wait()
+	var made []string
+	for _, answer := range answers {
+		if answer.StatusCode == http.StatusCreated {
+			made = append(made, "/v2/deployments/"+answer.id("id"))
+			continue
+		}
+		refused(answer)
+	}
+	if len(made) != 2 {
+		t.Fatalf("%d deployments were made, want 2", len(made))
+	}
+	shown(4)
+	wantStatus(t, f.call(t, "PATCH", made[0], object{"source_config": object{"resource_spec": object{"max_scale": 3}}}), http.StatusOK)
+	refused(f.call(t, "PATCH", made[1], object{"source_config": object{"resource_spec": object{"max_scale": 3}}}))
+	shown(5)
+	wantStatus(t, f.call(t, "PATCH", made[1], object{"source_config": object{"resource_spec": object{"max_scale": 1}}}), http.StatusOK)
+	shown(4)
+	wantStatus(t, f.call(t, "DELETE", made[0]+"?recovery_window_seconds=3600", nil), http.StatusNoContent)
+	shown(1)
+	wantStatus(t, f.call(t, "PATCH", made[1], object{"source_config": object{"resource_spec": object{"max_scale": 4}}}), http.StatusOK)
+	refused(f.call(t, "POST", made[0]+"/undelete", nil))
+	wantStatus(t, f.call(t, "DELETE", made[1], nil), http.StatusNoContent)
+	wantStatus(t, f.call(t, "POST", made[0]+"/undelete", nil), http.StatusOK)
+	shown(3)
+	wantStatus(t, f.send(t, "POST", "/v2/deployments", sized("theirs", most), f.other.headers()), http.StatusCreated)
+}
+
 // TestAttackKeysThatAskWithoutEnd checks that keys share the rate of their workspace, whatever
 // their roles are. Another workspace notices nothing.
 func TestAttackKeysThatAskWithoutEnd(t *testing.T) {

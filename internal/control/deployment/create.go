@@ -79,13 +79,15 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	if err != nil || request.ValidateOnly {
 		return d, o, err // the project is free when the name is free: they change owners together
 	}
-	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, 1)
-	if err != nil {
+	if d.replicas, err = d.mostReplicas(); err != nil {
+		return d, o, err
+	}
+	if err := s.quotas.Place(ctx, s.table, now, &o, d.Workspace, quota.Placed{Deployments: 1, Replicas: d.replicas}); err != nil {
 		return d, o, err
 	}
 	events := []event.Event{d.happened(event.DeploymentCreated)}
 	o.AddOr(s.putName(d, now), record.Always(taken(d.Name)))
-	writes := append([]table.Write{project, counted, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now)}, others...)
+	writes := append([]table.Write{project, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now)}, others...)
 	if d.Busy {
 		first := revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now)
 		events, writes = append(events, d.told(first)...), append(writes, first.Write)
@@ -187,7 +189,7 @@ func (s *Store) put(d Deployment) table.Write {
 		Item: table.Item{
 			Key: d.Key(),
 			Attrs: record.Attrs(kind, d.Created, table.Attrs{
-				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion,
+				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion, attrReplicas: d.replicas,
 			}),
 			Body:  record.Encode(d.Spec),
 			Index: index,

@@ -57,11 +57,11 @@ func (s *Store) DeleteAs(ctx context.Context, ref Ref, how Deletion) error {
 // deletion returns the writes that delete a deployment that lives.
 func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (record.Outbox, error) {
 	now := s.now()
-	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, -1)
-	if err != nil {
-		return record.Outbox{}, err
+	var counted record.Outbox
+	if err := s.quotas.Place(ctx, s.table, now, &counted, d.Workspace, quota.Placed{Deployments: -1, Replicas: -d.replicas}); err != nil {
+		return counted, err
 	}
-	writes := []table.Write{counted}
+	writes := counted.Writes
 	d.Teardown++
 	if how.Window > 0 {
 		d.PurgeAt = now.Add(how.Window)
@@ -69,7 +69,7 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 		writes = append(writes, d.release()...)
 	}
 	change := d.change(now, table.Attrs{
-		attrStatus: string(AwaitingDelete), attrTeardown: int64(d.Teardown), attrPurge: clock.FormatOptional(d.PurgeAt),
+		attrStatus: string(AwaitingDelete), attrTeardown: int64(d.Teardown), attrPurge: clock.FormatOptional(d.PurgeAt), attrReplicas: int64(0),
 	})
 	change.Index = overdue(d.Deployment, now)
 	change.Index[table.ByList] = table.Key{}

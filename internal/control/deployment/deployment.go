@@ -163,6 +163,8 @@ type Deployment struct {
 	restarts string
 	// event is the newest event of the deployment.
 	event string
+	// replicas is how many replicas are counted for the deployment in the workspace's quota.
+	replicas int64
 	// version counts the changes; writes are made under the condition that the version is the
 	// version that was read.
 	version int64
@@ -195,6 +197,7 @@ const (
 	attrStopped      = "stopped"
 	attrPurging      = "purging"
 	attrLeftover     = "leftover"
+	attrReplicas     = "replicas"
 )
 
 // decode reads a deployment from its item.
@@ -238,6 +241,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
 		restarts:     item.Text(attrRestart),
+		replicas:     item.Int(attrReplicas),
 		version:      item.Int(record.Version),
 	}
 	r.JSON(attrGraphs, &d.Graphs)

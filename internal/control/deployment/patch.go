@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Patch is a request to change a deployment. A nil member changes nothing.
@@ -298,6 +299,8 @@ type besides struct {
 	revisions []revision.Change
 	set       table.Attrs
 	index     map[table.Index]table.Key
+	// places is the change of the workspace's counts; the replicas are those of the new revision.
+	places quota.Placed
 }
 
 func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, record.Outbox, error) {
@@ -315,6 +318,17 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
 		})
 		more.revisions = append(more.revisions, put(d.Revision(d.Latest), d.begins(), now))
+		replicas, err := d.mostReplicas()
+		if err != nil {
+			return d, record.Outbox{}, err
+		}
+		more.places.Replicas, set[attrReplicas] = replicas-d.replicas, replicas
+	}
+	var counted record.Outbox
+	if more.places.Deployments != 0 || more.places.Replicas != 0 {
+		if err := s.quotas.Place(ctx, s.table, now, &counted, d.Workspace, more.places); err != nil {
+			return d, counted, err
+		}
 	}
 	for _, change := range more.revisions {
 		writes = append(writes, change.Write)
@@ -330,6 +344,7 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 	}
 	events := append([]event.Event{d.happened(more.event)}, d.told(more.revisions...)...)
 	o, err := s.outbox(ctx, d, events, append(writes, change)...)
+	o.Join(counted)
 	d.version++
 	if starts {
 		o.Then(s.begin(d, s.StartRollout))

@@ -31,6 +31,19 @@ var typeResources = map[string]compute.Resources{
 	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 }
 
+// mostReplicas returns how many replicas the newest revision may have at most, as the
+// workspace's quota counts them.
+func (d Deployment) mostReplicas() (int64, error) {
+	if !d.hasSource() || d.Remote() {
+		return 0, nil
+	}
+	resources, err := d.Resources(revision.Revision{Spec: d.revisionSpec()})
+	if err != nil {
+		return 0, err
+	}
+	return int64(resources.OrDefaults().MaxScale), nil
+}
+
 // Resources returns the resources of a revision's agent. For an external image the
 // ResourceSpec defines them, defaults included: the limits are what a replica may use. A
 // target of one size gives the limits to the replica from the start. A limit below its request

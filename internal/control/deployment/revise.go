@@ -10,6 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Redeploy makes a revision from the values of a deployed revision: its configuration, secrets
@@ -35,7 +37,7 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 		if from.Source == revision.InternalDocker && from.Forgotten {
 			return d, none, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
 		}
-		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
+		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision, quota.Placed{})
 		if err == nil {
 			err = record.AddNotes(ctx, &o, d, notes...)
 		}
@@ -44,12 +46,14 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 }
 
 // deployAgain returns the writes that store a revision which is made from another revision.
-func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, record.Outbox, error) {
+func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string, places quota.Placed) (Deployment, record.Outbox, error) {
 	put, err := d.again(from)
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
-	return s.write(ctx, d, done, put)
+	return s.writeWith(ctx, d, put, besides{
+		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), places: places,
+	})
 }
 
 // again gives the deployment the values from which another revision was made, and returns the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // MayRollBack reports whether there is a revision to go back to when the active revision does
@@ -30,7 +31,7 @@ func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revis
 	if d.Latest != active.Revision || d.Active != active.Revision {
 		return nil
 	}
-	_, o, err := s.deployAgain(ctx, d, active, "rebuild of revision "+active.Revision)
+	_, o, err := s.deployAgain(ctx, d, active, "rebuild of revision "+active.Revision, quota.Placed{Beyond: true})
 	if err != nil {
 		return fmt.Errorf("build revision %s again: %w", active.Revision, err)
 	}
@@ -57,7 +58,7 @@ func (s *Store) RollBack(ctx context.Context, d Deployment, relapsed revision.Re
 			return err
 		}
 	}
-	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision)
+	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision, quota.Placed{Beyond: true})
 	if err != nil {
 		return err
 	}

@@ -75,17 +75,14 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
-	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, 1)
-	if err != nil {
-		return d, record.Outbox{}, err
-	}
 	left, put, err := s.takeUp(ctx, &d)
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
 	more := besides{
 		event: event.DeploymentUndeleted, entry: audit.New(ctx, audit.UndeleteDeployment, d.Deployment, d.Name),
-		writes: []table.Write{s.putName(d, now), project, counted},
+		writes: []table.Write{s.putName(d, now), project},
+		places: quota.Placed{Deployments: 1},
 		index:  map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)},
 		set: table.Attrs{
 			attrStatus: string(d.Status), attrPurge: "", attrStopped: false, attrLeftover: strings.Join(d.Leftover, " "),

@@ -12,7 +12,9 @@
 //
 // Objects that are made rarely (deployments, crons, webhooks) have one count per quota: a
 // record.Count, which Limits.Take bounds. Objects that older versions have made are counted
-// when the count changes for the first time.
+// when the count changes for the first time. The count of deployments holds the count of their
+// replicas, too (Limits.Place). The replicas of a deployment that an older version has made are
+// counted with its next revision.
 //
 // Threads and runs are made often, and one item cannot take more than a few hundred
 // transactions a second. Their counts are divided into several parts ([Pool]), each of which
@@ -46,7 +48,8 @@
 //
 // Uploads, builds and pushed images are files of the server's machine, or objects in AWS
 // services. [FileBytes] bounds the files: [Files] asks the packages that keep the files for
-// their size. On AWS it bounds nothing, and has no figure.
+// their size. On AWS it bounds nothing, and has no figure. It does not count caches of builds,
+// logs, and files that agents write: limits of their own bound these.
 //
 // # Rates and streams are counted by each process
 //

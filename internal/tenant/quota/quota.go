@@ -18,6 +18,9 @@ type Name string
 const (
 	// Deployments are the deployments that the workspace lists.
 	Deployments Name = "deployments"
+	// Replicas are the replicas that all deployments together may have at most: their max_scale. A
+	// deployment that a listener runs has none, because it runs on a machine of the workspace.
+	Replicas Name = "replicas"
 	// Crons are the crons of all deployments.
 	Crons Name = "crons"
 	// DeploymentCrons are the crons of one deployment. A search reads all of them.
@@ -60,6 +63,7 @@ type Quota struct {
 // All are the quotas, in the order in which they are shown.
 var All = []Quota{
 	{Deployments, 1000, 0, fault.Forbidden, "Delete a deployment"},
+	{Replicas, 2000, 0, fault.Forbidden, "Delete a deployment, or give one a lower max_scale"},
 	{Threads, 10_000_000, 0, fault.Forbidden, "Delete threads, or give them a time to live"},
 	{Crons, 10_000, 0, fault.Forbidden, "Delete a cron"},
 	{DeploymentCrons, 1000, 10_000, fault.Forbidden, "Delete a cron of this deployment"},

@@ -25,14 +25,19 @@ type Usage struct {
 
 // Of returns the quotas of a workspace, in the order of All.
 func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
-	pooled, err := NewPool(u.Table, nil, u.Limits, slog.New(slog.DiscardHandler)).Used(ctx, workspace)
+	used, err := NewPool(u.Table, nil, u.Limits, slog.New(slog.DiscardHandler)).Used(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
+	deployments, replicas, err := placed(ctx, u.Table, workspace)
+	if err != nil {
+		return nil, err
+	}
+	used[Deployments], used[Replicas] = deployments, replicas
 	uses := make([]Use, len(All))
 	for i, q := range All {
 		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}
-		if n, ok := pooled[q.Name]; ok {
+		if n, ok := used[q.Name]; ok {
 			uses[i].Used = &n
 		} else if q.Name == FileBytes && u.Files != nil {
 			n := u.Files.Measure(workspace)
