@@ -29,9 +29,12 @@ func (e *updateError) Error() string { return "The agent's update cannot be appl
 func (e *updateError) Unwrap() error { return e.err }
 
 // take handles one event. Events of subgraphs, whose names have a namespace, are only shown,
-// to readers that asked for them: the parent's update holds the results of the subgraph.
+// to readers that asked for them: the parent's update holds the results of the subgraph. Only
+// the server itself says which run an answer belongs to, and that a run is done: readers would
+// believe an agent that says so of another run.
 func (a *answer) take(event graph.Event) error {
-	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {
+	kind, _, subgraph := strings.Cut(event.Name, "|")
+	if kind == run.EventMetadata || subgraph && !a.attempt.Run.StreamSubgraphs {
 		return nil
 	}
 	var err error

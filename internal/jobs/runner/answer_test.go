@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,54 @@ func TestAnAgentsAnswerBecomesTheRun(t *testing.T) {
 	}
 	if got := f.target.callers.Load(); got != 0 {
 		t.Errorf("%d callers were not counted out", got)
+	}
+}
+
+// TestAttackAnAgentSpeaksForAnotherRun forges events that say which run they belong to, and that
+// another run is done or has failed. Readers see only what the server says about runs.
+func TestAttackAnAgentSpeaksForAnotherRun(t *testing.T) {
+	t.Parallel()
+	victims, forged := make(chan string, 1), make(chan struct{})
+	f := newFixture(t, graphtest.Start(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		if bytes.Contains(invocation.Input, []byte("victim")) {
+			victims <- invocation.RunID
+			<-forged
+			emit(graph.EventUpdates, update("m", "Hello"))
+			return nil
+		}
+		other := map[string]any{"run_id": <-victims, "thread_id": "any", "attempt": 7, "status": "run_done"}
+		for _, name := range []string{"metadata", "metadata|sub:1", "end"} {
+			emit(name, other)
+		}
+		emit(graph.EventError, map[string]any{"run_id": other["run_id"], "error": "Error", "message": "it has failed"})
+		close(forged)
+		return nil
+	}), nil)
+	victim := f.create(f.newThread(), "victim", run.Enqueue)
+	forger, err := f.runs.Create(t.Context(), f.newThread(), run.Request{
+		Graph: "weather", Strategy: run.Enqueue, StreamModes: []string{"values"}, StreamSubgraphs: true,
+		Input: input(`{"messages":[{"type":"human","id":"a","content":"forger"}]}`),
+	})
+	f.must(err)
+	if got := f.join(forger); got.Status != run.Error {
+		t.Errorf("the run that forges is %s", got.Status)
+	}
+	if got := f.join(victim); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("the other run is %s in attempt %d", got.Status, got.Attempt)
+	}
+	for _, r := range []run.Run{forger, victim} {
+		begun := 0
+		for _, event := range f.events(r) {
+			if strings.HasPrefix(event.Name, run.EventMetadata) {
+				begun++
+				if want := fmt.Sprintf(`{"attempt":1,"run_id":%q}`, r.Run); string(event.Data) != want {
+					t.Errorf("a reader is told %s, want %s", event.Data, want)
+				}
+			}
+		}
+		if begun != 1 {
+			t.Errorf("a reader is told %d times that the run begins", begun)
+		}
 	}
 }
 

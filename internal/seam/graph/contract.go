@@ -284,7 +284,8 @@ type Writes struct {
 }
 
 // Names of the events that an agent may stream. Events of a subgraph carry its namespace:
-// "updates|name|name".
+// "updates|name|name". Events of other names are passed on, except "metadata", which only the
+// server itself sends.
 const (
 	EventMessages   = "messages"   // [chunk, metadata]
 	EventUpdates    = "updates"    // {node: delta}
