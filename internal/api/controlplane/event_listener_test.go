@@ -38,7 +38,7 @@ func TestAListenerThatGoesOfflineIsTold(t *testing.T) {
 	hook, _ := f.hook(t, object{"event_types": []string{"listener.offline", "listener.online"}})
 	path, created := f.createListener(t, newListener("cluster", "agents"))
 	at, _ := f.create(t, with(fromImage("weather"), "source_config.listener_id", created.id("id")))
-	claim := f.call(t, "POST", path+"/claim", object{"holder": "a"})
+	claim := f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0})
 	wantStatus(t, claim, http.StatusOK)
 	for range 3 {
 		if err := f.listeners.TellAway(t.Context(), clock.System().Add(time.Hour)); err != nil {
