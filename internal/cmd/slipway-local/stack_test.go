@@ -19,8 +19,8 @@ import (
 
 const patience = 3 * time.Minute
 
-// program is this command with the functions, built from this tree, in the way in which a user
-// starts it.
+// program is this command, in the way in which a user starts it. Its functions are the output of
+// `make functions`: the files that would be deployed.
 type program struct {
 	root, bin, data string
 	// address is the address on which it listens from the second start on.
@@ -32,18 +32,12 @@ func newProgram(t *testing.T) *program {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	must(t, err)
-	p := &program{root: root, bin: t.TempDir(), data: filepath.Join(t.TempDir(), "data"), address: "127.0.0.1:0"}
-	sources, err := filepath.Glob(filepath.Join(root, "functions", "*", "main.go"))
-	must(t, err)
-	for _, source := range append(sources, filepath.Join(root, "internal", "cmd", "slipway-local", "main.go")) {
-		dir := filepath.Dir(source)
-		build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(p.bin, filepath.Base(dir), "bootstrap"), ".")
-		build.Dir = dir
-		build.Env = append(os.Environ(), "CGO_ENABLED=0") // a container has no libc
-		output, err := build.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, output)
-		}
+	p := &program{root: root, bin: filepath.Join(t.TempDir(), "slipway-local"), data: filepath.Join(t.TempDir(), "data"), address: "127.0.0.1:0"}
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", p.bin, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it: what is built is in Go's cache
+	output, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	p.registry, err = child.Open(t.TempDir())
 	must(t, err)
@@ -58,7 +52,7 @@ func (p *program) start(t *testing.T, command string, flags ...string) (*child.P
 	before, _ := os.Stat(file)
 	server, err := p.registry.Start(child.Command{
 		Args: append([]string{
-			filepath.Join(p.bin, "slipway-local", "bootstrap"), command, "--root", p.root, "--build", p.bin, "--data", p.data, "--listen", p.address,
+			p.bin, command, "--root", p.root, "--build", filepath.Join(p.root, "build"), "--data", p.data, "--listen", p.address,
 		}, flags...),
 		Env: os.Environ(), Stdout: t.Output(),
 	})

@@ -123,11 +123,7 @@ func buildAll(dir string) error {
 func buildServer(dir string) error {
 	program := func(name string) (string, error) {
 		file := filepath.Join(dir, name)
-		args := []string{"-o", file}
-		if raceDetector() {
-			args = append(args, "-race")
-		}
-		return file, build(filepath.Join(built.root, "internal", "cmd", name), args...)
+		return file, build(filepath.Join(built.root, "internal", "cmd", name), append(raceFlags(), "-o", file)...)
 	}
 	var err error
 	if *kind == "standalone" {
@@ -160,18 +156,21 @@ func buildAgents(dir string) error {
 	return nil
 }
 
-// raceDetector reports whether the tests were built with it.
-func raceDetector() bool {
+// raceFlags returns the flags with which these tests were built if they have the race detector,
+// and no flags otherwise. With the same flags the server needs no compilation of its own.
+func raceFlags() []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return false
+		return nil
 	}
+	flags := map[string]string{}
 	for _, setting := range info.Settings {
-		if setting.Key == "-race" {
-			return setting.Value == "true"
-		}
+		flags[setting.Key] = setting.Value
 	}
-	return false
+	if flags["-race"] != "true" {
+		return nil
+	}
+	return []string{"-race", "-gcflags=" + flags["-gcflags"]}
 }
 
 func build(dir string, args ...string) error {
