@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
@@ -32,6 +33,7 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	for i, users := range []*child.Users{nil, users} {
 		m := newMachine(t, func(c *process.Config) {
 			c.Dir, c.Private, c.Users = filepath.Join(data, "agents"+strconv.Itoa(i)), data, users
+			c.StopGrace = 100 * time.Millisecond // the process that is left is killed only after this time
 		})
 		tree := filepath.Join(data, "tree"+strconv.Itoa(i))
 		must(t, os.Mkdir(tree, 0o700))
