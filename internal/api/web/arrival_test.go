@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 
 // slowServer has an open page, a refused operation, an upload that reads on as long as bytes
 // arrive, and a stream.
-func slowServer(t *testing.T, arrival, refused time.Duration) string {
+func slowServer(t *testing.T, arrival, refused time.Duration, start func(*httptest.Server)) *httptest.Server {
 	t.Helper()
 	mux, _ := newMux()
 	mux.SetPatience(arrival, refused)
@@ -34,17 +36,22 @@ func slowServer(t *testing.T, arrival, refused time.Duration) string {
 		}
 		fmt.Fprint(w, n)
 	}))
-	server := httptest.NewServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.EnableHTTP2 = true
+	start(server)
 	t.Cleanup(server.Close)
-	return server.URL
+	return server
 }
+
+// slowPaths are paths of slowServer, with the status that a request gets whose body does not arrive.
+var slowPaths = map[string]int{"/open": 200, "/silent": 200, "/refused": 401, "/upload": 400, "/nowhere": 404, "/a//b": 404}
 
 // TestAttackBodiesThatNeverArrive has clients that promise a body and send nothing. Each gets its
 // answer, and each connection is closed soon after.
 func TestAttackBodiesThatNeverArrive(t *testing.T) {
 	t.Parallel()
-	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond)
-	for path, want := range map[string]int{"/open": 200, "/silent": 200, "/refused": 401, "/upload": 400, "/nowhere": 404, "/a//b": 404} {
+	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond, (*httptest.Server).Start).URL
+	for path, want := range slowPaths {
 		for name, promise := range map[string]string{"length": "Content-Length: 10", "large": "Content-Length: 10000000", "chunks": "Transfer-Encoding: chunked"} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -68,12 +75,81 @@ func TestAttackBodiesThatNeverArrive(t *testing.T) {
 	}
 }
 
+// lazyBody is a body that sends some bytes and then nothing, until it is closed.
+type lazyBody struct {
+	begin  io.Reader
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (b *lazyBody) Read(p []byte) (int, error) {
+	if n, err := b.begin.Read(p); err == nil {
+		return n, nil
+	}
+	<-b.closed
+	return 0, io.ErrClosedPipe
+}
+
+func (b *lazyBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return nil
+}
+
+// TestAttackBodiesThatNeverArriveByHTTP2 sends many such requests over one connection. Each gets
+// its answer, its stream ends, and the connection serves other requests.
+func TestAttackBodiesThatNeverArriveByHTTP2(t *testing.T) {
+	t.Parallel()
+	server := slowServer(t, 100*time.Millisecond, 50*time.Millisecond, (*httptest.Server).StartTLS)
+	client := server.Client()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for path, want := range slowPaths {
+		for _, begin := range []string{"", "slow"} {
+			all.Go(func() {
+				body := &lazyBody{begin: strings.NewReader(begin), closed: make(chan struct{})}
+				request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, body)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				answer, err := client.Do(request)
+				if err != nil {
+					t.Errorf("%s: %v", path, err)
+					return
+				}
+				defer answer.Body.Close()
+				if answer.StatusCode != want || answer.ProtoMajor != 2 {
+					t.Errorf("%s: got %s over %s, want %d", path, answer.Status, answer.Proto, want)
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+				select {
+				case <-body.closed: // the server has ended the stream
+				case <-ctx.Done():
+					t.Errorf("%s: the stream is still open", path)
+				}
+			})
+		}
+	}
+	all.Wait()
+	answer, err := client.Get(server.URL + "/open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the connection answers %s", answer.Status)
+	}
+}
+
 // TestAnUploadMayTakeAsLongAsItArrives takes longer than a body without a size may take,
 // because it keeps arriving.
 func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 	t.Parallel()
 	const part, parts = 16 << 10, 6
-	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond)
+	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond, (*httptest.Server).Start).URL
 	body, send := io.Pipe()
 	go func() {
 		tick := time.NewTicker(50 * time.Millisecond)
@@ -98,7 +174,7 @@ func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 // the first have passed.
 func TestAConnectionServesAgainAfterItsDeadlines(t *testing.T) {
 	t.Parallel()
-	url := slowServer(t, 50*time.Millisecond, 20*time.Millisecond)
+	url := slowServer(t, 50*time.Millisecond, 20*time.Millisecond, (*httptest.Server).Start).URL
 	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
