@@ -103,7 +103,7 @@ test-cli: ## deploy with the public service's own command line client; needs Pyt
 	sh internal/test/e2e/testdata/cli/setup.sh
 	go test -timeout 20m -tags cli -run TestTheCommand ./internal/test/e2e
 
-test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
+test-dynamo: functions ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/seam/table/dynamo ./internal/test/emulator/dynamodb
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
 
