@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAMessageOfFiveMegabytes sends such a message to agents with and without checkpoints: the
@@ -14,7 +15,7 @@ import (
 // the next run.
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
-	large := strings.Repeat("0123456789 <é> ", 5_000_000/16)
+	large := strings.Repeat("0123456789 <é> ", check.Size(5_000_000, 500_000)/16)
 	asks := func(id, text string) object {
 		return object{"messages": []any{object{"role": "user", "id": id, "content": text}}}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 func names(events []run.Event) string {
@@ -353,7 +352,7 @@ func TestAStateBeyondWhatCanBeKept(t *testing.T) {
 			return nil
 		}
 		for i := range 4 {
-			emit(graph.EventUpdates, update(fmt.Sprint("large ", i), strings.Repeat("x", table.MaxBody/3)))
+			emit(graph.EventUpdates, update(fmt.Sprint("large ", i), strings.Repeat("x", maxBody/3)))
 		}
 		return nil
 	}, nil)

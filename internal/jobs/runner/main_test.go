@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // counted is a table that counts transactions. It leaves out the transactions that count stored
@@ -105,6 +106,9 @@ func (d *deployed) Acquire(ctx context.Context, ref compute.Ref) (endpoint compu
 	return endpoint, func() { d.callers.Add(-1) }, nil
 }
 
+// maxBody is the limit of the states.
+var maxBody = check.Size(table.MaxBody, 4<<20)
+
 // fixture is everything below the agent server: table, engine, runner and an agent.
 type fixture struct {
 	t       testing.TB
@@ -143,7 +147,7 @@ func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Durati
 	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.now)
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, MaxBody: maxBody})
 	f.config = runner.Config{
 		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
 	}

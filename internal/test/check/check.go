@@ -1,0 +1,12 @@
+// Package check has the functions and figures that tests of all packages use. It imports no other
+// package of this module, so that small tests stay small programs.
+package check
+
+// Size is the size of a test whose work grows with it: full, or less with the race detector, which
+// makes each access to memory some ten times as slow. `make test` tests the full size.
+func Size(full, less int) int {
+	if race {
+		return less
+	}
+	return full
+}
