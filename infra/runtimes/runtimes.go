@@ -8,4 +8,5 @@ import "embed"
 //
 //go:embed python/pyproject.toml python/slipway_runtime/*.py
 //go:embed node/package.json node/package-lock.json node/main.mjs node/src/*.mjs
+//go:embed node/ui/package.json node/ui/package-lock.json node/ui/bundle.mjs
 var Files embed.FS

@@ -13,6 +13,7 @@ import { loadGraphs } from "./src/load.mjs";
 import { installLogger } from "./src/logger.mjs";
 import { installLoopback } from "./src/loopback.mjs";
 import { serve } from "./src/server.mjs";
+import { loadComponents } from "./src/ui.mjs";
 
 async function main() {
   const config = await readConfig(readArguments());
@@ -20,7 +21,7 @@ async function main() {
   installLogger();
   installLoopback(process.env);
   const graphs = await loadGraphs(config);
-  const own = { auth: await loadAuth(config), app: await loadApplication(config), embeddings: await loadEmbeddings(config) };
+  const own = { auth: await loadAuth(config), app: await loadApplication(config), embeddings: await loadEmbeddings(config), components: await loadComponents(config) };
   if (config.check) {
     process.stdout.write(`${JSON.stringify(await describeAll(graphs, { strict: true }))}\n`);
     process.exit(0); // whatever the graphs' modules have left running

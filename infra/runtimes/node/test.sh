@@ -17,8 +17,11 @@ install() { # <directory> <npm arguments>: once for each state of its lock file
 
 mkdir -p "$tools/runtime"
 rm -rf "$tools/runtime/src"
+mkdir -p "$tools/runtime/ui"
+cp "$here"/ui/* "$tools/runtime/ui/"
 cp -R "$here/main.mjs" "$here/src" "$here/package.json" "$here/package-lock.json" "$tools/runtime/"
 install "$tools/runtime" --omit=dev
+install "$tools/runtime/ui" --omit=dev
 for project in current previous; do
   mkdir -p "$tools/$project"
   cp "$here/test/projects/$project/package.json" "$here/test/projects/$project/package-lock.json" "$tools/$project/"

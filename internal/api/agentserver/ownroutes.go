@@ -109,7 +109,7 @@ func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
 	if asked.MountPrefix != "" && !isMounted(r.Context()) {
 		return s.mount(w, r, asked.MountPrefix)
 	}
-	if asked.App == "" {
+	if asked.App == "" && !asked.IsUI(ownPath(r.URL.Path)) {
 		return false
 	}
 	if len(s.mux.Allowed(r)) > 0 && !web.IsPreflight(r) { // the path is the server's, and has another method
@@ -177,10 +177,11 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
 	web.ActsFor(r.Context(), d.Workspace)
 	s.markOrigin(w, r, d)
-	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath())}}
+	own := ownPath(r.URL.EscapedPath())
+	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + own, Prefix: strings.TrimSuffix(r.URL.EscapedPath(), own)}}
 	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer) }
 	handler := s.visitors
-	if d.Settings.HTTP.RouteAuth && !web.IsPreflight(r) {
+	if isClosed(r, d) && !web.IsPreflight(r) {
 		known, err := s.admit(r, web.Operation{})
 		if err != nil {
 			s.mux.Error(w, r, err)
@@ -200,6 +201,15 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 		return
 	}
 	handler.ServeHTTP(w, asked)
+}
+
+// isClosed reports whether a request that the agent answers requires the credentials of the
+// server. The files of a user interface do not: a page loads them without headers.
+func isClosed(r *http.Request, d deployment.Deployment) bool {
+	if d.Settings.HTTP.IsUI(ownPath(r.URL.Path)) {
+		return r.Method != http.MethodGet && r.Method != http.MethodHead
+	}
+	return d.Settings.HTTP.RouteAuth
 }
 
 // ownRoutes is the pattern of the routes of repositories' own applications.
@@ -222,7 +232,7 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	}
 	d := visit.Deployment
 	r = r.Clone(r.Context())
-	if withhold(r.Header); !d.Auth && (d.Settings.HTTP.RouteAuth || r.Header.Get(auth.HeaderTenant) != "") {
+	if withhold(r.Header); !d.Auth && (isClosed(r, d) || r.Header.Get(auth.HeaderTenant) != "") {
 		// A bearer token that comes with a workspace is a token of the platform.
 		for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
 			r.Header.Del(name)

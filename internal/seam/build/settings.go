@@ -29,6 +29,9 @@ func (s Settings) Keys() []string {
 	if s.HTTP != nil {
 		keys = append(keys, "http")
 	}
+	if s.HasUI() {
+		keys = append(keys, "ui", "ui_config")
+	}
 	if s.Threads != nil {
 		keys = append(keys, "checkpointer")
 	}
@@ -40,6 +43,9 @@ func (s Settings) Keys() []string {
 	}
 	return keys
 }
+
+// HasUI reports whether the repository has components of a user interface.
+func (s Settings) HasUI() bool { return s.HTTP != nil && s.HTTP.UI }
 
 // ThreadTTL is how long threads live after their last change, unless the creation of a thread
 // sets a TTL of its own.
@@ -81,6 +87,9 @@ type HTTP struct {
 	// App is the repository's own HTTP application, "path:variable", or "" if there is no such
 	// application.
 	App string `json:"app,omitempty"`
+	// UI reports whether the repository has components of a user interface, which its agent
+	// serves below PathUI.
+	UI bool `json:"ui,omitempty"`
 	// Disabled are the groups of routes that are not served: "assistants", "threads", "runs",
 	// "store", "meta", "mcp", "a2a", "ui"; if "webhooks" is disabled, no run reports its end
 	// to an address.
@@ -95,6 +104,14 @@ type HTTP struct {
 	MountPrefix string `json:"mount_prefix,omitempty"`
 	// RouteAuth makes the routes of App require the credentials of the agent server, too.
 	RouteAuth bool `json:"route_auth,omitempty"`
+}
+
+// PathUI is where components of a user interface are served, below the URL of a deployment.
+const PathUI = "/ui/"
+
+// IsUI reports whether a path, without MountPrefix, is a path of the user interface.
+func (h *HTTP) IsUI(path string) bool {
+	return h.UI && !h.Disables("ui") && strings.HasPrefix(path, PathUI)
 }
 
 // Disables reports whether a group of routes is not served. A nil HTTP disables no group.

@@ -24,6 +24,9 @@ import (
 type Visit struct {
 	// Path is the path as the application sees it, with its escapes: "/hello".
 	Path string
+	// Prefix is the beginning of the path of the client's request that Path lacks. The
+	// application reads it in X-Forwarded-Prefix.
+	Prefix string
 	// User is {identity, permissions, ...}, nil if the platform did not check who sent the
 	// request.
 	User json.RawMessage
@@ -40,6 +43,7 @@ const (
 	headerApp    = "X-Slipway-Authorization"
 	headerCaller = "X-Slipway-Caller"
 	headerServer = "X-Slipway-Server"
+	headerPrefix = "X-Forwarded-Prefix"
 	headersOwn   = "X-Slipway-"
 )
 
@@ -87,6 +91,7 @@ func (v Visit) mark(header http.Header, endpoint compute.Endpoint) {
 			header.Del(name)
 		}
 	}
+	header.Set(headerPrefix, v.Prefix)
 	if endpoint.Revision != "" {
 		header.Set(headerRevision, endpoint.Revision)
 	}

@@ -28,6 +28,7 @@ const CONFIG_NAMES = ["framework.json", "langgraph.json"];
  * @property {Place | undefined} auth the repository's own authentication
  * @property {{app: Place | undefined, prefix: string}} http the repository's own application, and the prefix of all paths
  * @property {{embed?: unknown, dims?: unknown, fields?: unknown} | undefined} index how items of the store are embedded
+ * @property {boolean} hasComponents whether the repository has components of a user interface
  * @property {boolean} check
  */
 
@@ -44,7 +45,7 @@ export async function readConfig(options) {
   refuse(path.basename(file), fields);
   const directory = path.dirname(file);
   const graphs = Object.fromEntries(Object.entries(fields.graphs).map(([id, value]) => [id, readGraph(directory, id, value)]));
-  return { directory, graphs, auth: readAuth(file, fields.auth), http: readHTTP(directory, fields.http), index: isAsked(fields.store?.index) ? fields.store.index : undefined, check: options.check === true };
+  return { directory, graphs, auth: readAuth(file, fields.auth), http: readHTTP(directory, fields.http), index: isAsked(fields.store?.index) ? fields.store.index : undefined, hasComponents: isAsked(fields.ui), check: options.check === true };
 }
 
 /** The repository's own authentication. It is run only if the platform says that it will ask exactly that one about every request. */

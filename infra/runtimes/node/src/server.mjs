@@ -25,7 +25,7 @@ const STOP_MS = 2_000;
  * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish, but not for longer
  * than DRAIN_MS and STOP_MS.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application, embeddings?: import("./embeddings.mjs").Embeddings}} own what the repository has beside its graphs
+ * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application, embeddings?: import("./embeddings.mjs").Embeddings, components?: import("./ui.mjs").Components}} own what the repository has beside its graphs
  * @param {NodeJS.ProcessEnv} env
  */
 export async function serve(sources, own, env) {
@@ -76,7 +76,7 @@ class Agent {
 
   async handle(request, response) {
     try {
-      if (this.#own.app && request.url.startsWith(`${PREFIX}/`)) {
+      if ((this.#own.app || this.#own.components) && request.url.startsWith(`${PREFIX}/`)) {
         await this.#visit(request, response);
         return;
       }
@@ -171,12 +171,14 @@ class Agent {
     }
   }
 
-  /** Lets the repository's own application answer. */
+  /** Lets the repository's own application, or the components of its user interface, answer. */
   async #visit(request, response) {
     this.#authorize(request, "x-slipway-authorization");
+    const answerer = this.#own.components?.isFor(request.url) ? this.#own.components : this.#own.app;
+    if (!answerer) throw new Refusal(404, "NotFound", "the repository has no such route");
     const controller = this.#begin(response, false);
     try {
-      await this.#own.app.handle(request, response, controller.signal);
+      await answerer.handle(request, response, controller.signal);
     } finally {
       this.#end(controller);
     }

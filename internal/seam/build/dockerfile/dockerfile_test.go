@@ -68,6 +68,9 @@ var repositories = map[string]map[string]string{
 	"node-whole": { // its packages run the repository's own code when they are installed
 		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": `{"scripts": {"postinstall": "make"}}`, "yarn.lock": "",
 	},
+	"node-components": {
+		"sub/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}, "ui": {"agent": "./ui.tsx"}}`, "package.json": "{}", "package-lock.json": lock,
+	},
 	"node-command": {
 		"sub/framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "install": "make packages && echo \"$HOME\"",
 	},
@@ -100,7 +103,7 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 			config = name
 		}
 	}
-	read, err := framework.Read(tree, config)
+	read, err := framework.Read(tree, config, framework.OfferHTTP)
 	must(t, err)
 	root, err := os.OpenRoot(tree)
 	must(t, err)

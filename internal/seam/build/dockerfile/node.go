@@ -24,6 +24,11 @@ func (r *recipe) node() ([]string, error) {
 	if command := r.source.BuildCommand; command != "" {
 		r.command(Step{"the build command " + strconv.Quote(command), build.ReasonBuildCommandFailed}, "build-command", config.Dir, command)
 	}
+	if config.Settings.HasUI() {
+		bundler := runtime + "/ui"
+		r.run(Step{"the installation of the bundler of components", build.ReasonRuntimeMissing}, "cd "+bundler, "npm ci --omit=dev --no-audit --no-fund")
+		r.run(Step{"the bundling of the components that ui names", build.ReasonBuildCommandFailed}, "cd "+inAgent(config.Dir), "node "+bundler+"/bundle.mjs "+config.File)
+	}
 	r.add(fmt.Sprintf("RUN node %[1]s/src/sbom.mjs %[2]s %[1]s >%[3]s", runtime, agentDir, SBOM))
 	return []string{"node", runtime + "/main.mjs", "--config", inAgent(config.Dir) + "/" + config.File}, nil
 }

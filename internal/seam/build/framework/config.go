@@ -134,6 +134,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.packageTools()
 	p.auth()
 	p.http()
+	p.ui()
 	p.ttls()
 	p.webhooks()
 	if len(p.problems) > 0 {

@@ -48,6 +48,9 @@ const (
 // ownDistribution is the remark about a distribution that images are not made from.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
 
+// noComponents is the reason why components of a user interface are refused.
+const noComponents = "components of a user interface are served on one machine only: this platform's gateway has no routes for them"
+
 // keys are the keys of the public format and of the platform's own format. When a key begins
 // to work, its refusal is removed here, and the key is added to the runtimes' own lists.
 var keys = map[string]key{
@@ -77,8 +80,8 @@ var keys = map[string]key{
 	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
 	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only; a TTL can be given with each thread", offer: OfferTTL},
 	"webhooks":     {refused: "webhooks take settings from a repository on one machine only", offer: OfferWebhooks},
-	"ui":           {refused: "components of a user interface are not built yet"},
-	"ui_config":    {refused: "components of a user interface are not built yet"},
+	"ui":           {refused: noComponents, offer: OfferHTTP, language: Node},
+	"ui_config":    {refused: noComponents, offer: OfferHTTP, language: Node},
 }
 
 // graphKeys are the keys of a graph that is an object.

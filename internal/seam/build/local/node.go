@@ -52,6 +52,11 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 			return launch{}, err
 		}
 	}
+	if config.Settings.HasUI() {
+		if err := j.bundleComponents(ctx, tree, runtimeDir, config); err != nil {
+			return launch{}, err
+		}
+	}
 	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}}, nil
 }
 
@@ -127,25 +132,44 @@ func (j *job) nodeRuntime(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return dir, j.installOwn(ctx, dir, "the Node runtime")
+}
+
+// installOwn installs the packages of a directory of the platform, once.
+func (j *job) installOwn(ctx context.Context, dir, what string) error {
 	j.builder.installing.Lock()
 	defer j.builder.installing.Unlock()
 	installed := filepath.Join(dir, ".installed")
 	if _, err := os.Stat(installed); err == nil {
-		return dir, nil
+		return nil
 	}
 	npm, err := j.builder.tools.find("npm")
 	if err != nil {
-		return "", err
+		return err
 	}
 	if npm == "" {
-		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no npm.")
+		return build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no npm.")
 	}
 	if err := j.builder.makeShared(); err != nil {
-		return "", err
+		return err
 	}
 	args := []string{npm, "ci", "--omit=dev", "--no-audit", "--no-fund"}
-	if err := j.runStep(ctx, step{what: "the installation of", text: "the Node runtime", args: args, dir: dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
-		return "", err
+	if err := j.runStep(ctx, step{what: "the installation of", text: what, args: args, dir: dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
+		return err
 	}
-	return dir, os.WriteFile(installed, nil, 0o600)
+	return os.WriteFile(installed, nil, 0o600)
+}
+
+// bundleComponents bundles the components of the repository's user interface into the tree,
+// with the packages that the repository has installed.
+func (j *job) bundleComponents(ctx context.Context, tree, runtimeDir string, config framework.Config) error {
+	bundler := filepath.Join(runtimeDir, "ui")
+	if err := j.installOwn(ctx, bundler, "the bundler of components"); err != nil {
+		return err
+	}
+	dir := filepath.Join(tree, config.Dir)
+	return j.runStep(ctx, step{
+		what: "the bundling of", text: "the components that ui names", dir: dir, reason: build.ReasonBuildCommandFailed,
+		args: []string{"node", filepath.Join(bundler, "bundle.mjs"), filepath.Join(dir, config.File)},
+	})
 }
