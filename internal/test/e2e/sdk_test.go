@@ -101,7 +101,7 @@ func TestSDKsStreamSynchronously(t *testing.T) {
 			t.Run(sdk+" "+transport, func(t *testing.T) {
 				t.Parallel()
 				weather.lives(t, sdk, "sync", transport)
-				follower.lives(t, sdk, "sync", transport, "asked")
+				follower.lives(t, sdk, "sync", transport, "asked", "subgraphs")
 			})
 		}
 	}

@@ -56,6 +56,23 @@ async function asked() {
   await Promise.all([one.close(), two.close()]);
 }
 
+/** subgraphs has what a subgraph says, by its own handle. */
+async function subgraphs() {
+  const part = (content) => ({ event: "messages|inner:1", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
+  const whole = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
+  const thread = stream();
+  const script = [part("It is "), part("blue."), { event: "updates|inner:1", data: { model: whole } }, { event: "updates", data: { inner: whole } }];
+  await thread.run.start({ input: { messages: [] }, config: following(script) });
+  for await (const { name, namespace, messages } of thread.subgraphs) {
+    assert.deepEqual([name, namespace], ["inner", ["inner:1"]]);
+    for await (const message of messages) {
+      assert.equal(String(await message.text), "It is blue.");
+      return thread.close();
+    }
+  }
+  throw new Error("there was no subgraph");
+}
+
 /** named are things that a graph says under a name, to readers of the name alone and to readers of all that it says. */
 async function named() {
   const says = [{ name: "progress", payload: 1 }, { name: "other", payload: 2 }, "plain", { name: "progress", payload: 3 }];
@@ -111,4 +128,4 @@ async function forked() {
   await page.close();
 }
 
-tell(asked, forked, named, ...(newest ? [mistaken] : []));
+tell(asked, subgraphs, forked, named, ...(newest ? [mistaken] : []));

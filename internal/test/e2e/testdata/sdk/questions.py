@@ -1,7 +1,7 @@
 """Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport of events."""
 
 from story import expect, refused, tell, until
-from threads_v3 import GOES_ON, PAUSES, stream
+from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH, ends, saying, stream
 
 
 async def questions(thread, count):
@@ -32,4 +32,28 @@ async def asked(client):
         expect("the run", (await client.runs.get(one.thread_id, run["run_id"]))["status"], "success")
 
 
-tell(asked)
+async def subgraphs(client):
+    """What a subgraph says, by its own handle."""
+    async with stream(client) as thread:
+        await thread.run.start(input={"messages": []}, config={"configurable": {"script": SUBGRAPH}})
+        handles = [handle async for handle in thread.subgraphs]
+        expect("the subgraphs", [(handle.path, handle.graph_name, handle.status) for handle in handles], [(("inner:1",), "inner", "completed")])
+        messages = [message async for message in handles[0].messages]  # the SDK hands on what comes for a message only to who waits for the next one
+        expect("what it says", ["".join([text async for text in message.text]) for message in messages], [DEEP])
+
+
+async def forked(client):
+    """A run that goes on from the checkpoint before the answer."""
+    async with stream(client) as thread:
+        await thread.run.start(input={"messages": []}, config=saying("first"))
+        before = None
+        async for event in thread.subscribe(["checkpoints", "lifecycle"]):
+            before = before or (event["method"] == "checkpoints" and event["params"]["data"]["id"])
+            if ends(event):
+                break
+        run = await thread.run.start(input={"messages": []}, config=saying("second", checkpoint_id=before))
+        values = await client.runs.join(thread.thread_id, run["run_id"])
+        expect("the thread", [message["content"] for message in values["messages"]], ["second"])
+
+
+tell(asked, subgraphs, forked)

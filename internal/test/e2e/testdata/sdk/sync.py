@@ -1,7 +1,7 @@
 """Drives threads.stream, the thread-centric streaming protocol, through the synchronous client of the Python SDK.
 
-Arguments: the agent's URL, the key, the transport of events, and a story to tell alone: "asked", for which the agent follows scripts,
-or "killed", which says "shown" when the server may be killed."""
+Arguments: the agent's URL, the key, the transport of events, and the stories to tell: "asked" and "subgraphs", for which the agent follows
+scripts, or "killed", which says "shown" when the server may be killed; the others without a name."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from time import sleep
 
 from langgraph_sdk import get_sync_client
 from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, types
-from threads_v3 import CHANNELS, GOES_ON, LONG, PAUSES, ends, root, said, stream, text
+from threads_v3 import CHANNELS, DEEP, GOES_ON, LONG, PAUSES, SUBGRAPH, ends, root, said, stream, text
 
 
 def up_to(events, is_last=lambda event, _: ends(event)):
@@ -146,6 +146,16 @@ def asked(client):
             expect("the answer", two.output["messages"][-1]["content"], "Done")
 
 
+def subgraphs(client):
+    """What a subgraph says, by its own handle."""
+    with stream(client) as thread:
+        thread.run.start(input={"messages": []}, config={"configurable": {"script": SUBGRAPH}})
+        handles = list(thread.subgraphs)
+        expect("the subgraphs", [(handle.path, handle.graph_name, handle.status) for handle in handles], [(("inner:1",), "inner", "completed")])
+        messages = list(handles[0].messages)  # the SDK hands on what comes for a message only to who waits for the next one
+        expect("what it says", ["".join(message.text) for message in messages], [DEEP])
+
+
 def killed(client):
     """The server is killed in the middle of the answer: each event comes once, in its order."""
     with stream(client) as thread:
@@ -180,5 +190,5 @@ def tell(*stories):
     os._exit(any(failures.values()))  # the SDK may leave a WebSocket open, which the interpreter would wait for
 
 
-alone = {"asked": asked, "killed": killed}
+alone = {"asked": asked, "subgraphs": subgraphs, "killed": killed}
 tell(*([alone[name] for name in sys.argv[4:]] or [started, interrupted, two_tabs, failing, cancelled, forked]))

@@ -13,6 +13,20 @@ PAUSES = [
 ]
 GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
 
+# What it does in a subgraph: it writes a message.
+DEEP = "It is blue."
+SUBGRAPH = [
+    *({"event": "messages|inner:1", "data": [{"type": "AIMessageChunk", "id": "m5", "content": part}, {}]} for part in ("It is ", "blue.")),
+    {"event": "updates|inner:1", "data": {"model": {"messages": [{"type": "ai", "id": "m5", "content": DEEP}]}}},
+    {"event": "updates", "data": {"inner": {"messages": [{"type": "ai", "id": "m5", "content": DEEP}]}}},
+]
+
+
+def saying(message, **configurable):
+    """The configuration with which it says something."""
+    script = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": message, "content": message}]}}}]
+    return {"configurable": {"script": script, **configurable}}
+
 
 def stream(client, thread_id=None):
     """The events of a thread, or of a new one, with the client that is not synchronous or the one that is."""
