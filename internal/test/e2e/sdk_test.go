@@ -153,16 +153,23 @@ func TestSDKsQuestions(t *testing.T) {
 	}
 }
 
-// TestSDKHookOfThreads opens pages with the newest React hook.
+// TestSDKHookOfThreads opens pages with the newest React hook, one of them with what the README
+// shows.
 func TestSDKHookOfThreads(t *testing.T) {
 	t.Parallel()
 	follower := scripted(t)
 	weather := follower.server.deploy(t, agentRepository(t), "main")
+	program := readmeProgram(t, "jsx")
+	t.Run("README", func(t *testing.T) {
+		t.Parallel()
+		weather.lives(t, "JavaScript hooks", "hook-threads", "sse", "readme", program)
+		follower.lives(t, "JavaScript hooks", "hook-threads", "sse", "approved", program)
+	})
 	for _, transport := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
-			weather.lives(t, "JavaScript hooks", "hook-threads", transport)
-			follower.lives(t, "JavaScript hooks", "hook-threads", transport, "asked")
+			weather.lives(t, "JavaScript hooks", "hook-threads", transport, "streamed,reloaded,stopped,overtaken,failed,forked")
+			follower.lives(t, "JavaScript hooks", "hook-threads", transport, "asked,nested")
 		})
 	}
 }
@@ -232,20 +239,10 @@ func TestSDKExamples(t *testing.T) {
 func TestSDKReadme(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
-	readme, err := os.ReadFile(filepath.Join(built.root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for sdk, language := range map[string]string{"Python": "python", "JavaScript streaming": "js"} {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
-			_, program, _ := strings.Cut(string(readme), "```"+language+"\n")
-			program, _, _ = strings.Cut(program, "```")
-			path := filepath.Join(t.TempDir(), "program")
-			if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			output, err := agent.client(t, sdk, "readme", "sse", path).CombinedOutput()
+			output, err := agent.client(t, sdk, "readme", "sse", readmeProgram(t, language)).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, output)
 			}
@@ -254,6 +251,25 @@ func TestSDKReadme(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readmeProgram returns a file with the README's program in a language.
+func readmeProgram(t *testing.T, language string) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(built.root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, found := strings.Cut(string(readme), "```"+language+"\n")
+	program, _, ends := strings.Cut(program, "```")
+	if !found || !ends {
+		t.Fatalf("the README has no program in %s", language)
+	}
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestSDKsWhenTheServerIsKilled(t *testing.T) {
@@ -304,7 +320,10 @@ func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 	}{
 		{"Python", "killed", nil},
 		{"Python", "sync", []string{"killed"}},
+		{"Python older", "killed", nil},
+		{"Python older", "sync", []string{"killed"}},
 		{"JavaScript streaming", "killed", nil},
+		{"JavaScript hooks", "killed", nil},
 		{"JavaScript hooks", "hook-threads", []string{"killed"}},
 	} {
 		for _, transport := range transports() {

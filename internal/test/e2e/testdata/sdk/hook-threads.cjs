@@ -1,6 +1,8 @@
-// Opens pages that show a thread with the newest React hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport, and a
-// story to tell alone: "asked", for which the agent follows scripts, or "killed", which says "shown" when the server may be killed.
+// Opens pages that show a thread with the newest React hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport, the
+// stories, with commas between them, and the file of the program that "readme" and "approved" run. For "asked", "nested" and "approved" the agent follows
+// scripts. "killed" says "shown" when the server may be killed.
 const assert = require("node:assert/strict");
+const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const { isDeepStrictEqual } = require("node:util");
 process.env.NODE_ENV = "production"; // the pages are built as they are served
@@ -10,10 +12,11 @@ const { window } = new JSDOM("", { url: "http://page.test/" });
 Object.assign(globalThis, { window, document: window.document });
 const { createElement, useEffect } = modules("react");
 const { createRoot } = modules("react-dom/client");
-const { useStream } = modules("@langchain/react");
+const { useMessages, useStream } = modules("@langchain/react");
 const { client, transport, webSocketFactory } = require("./threads-v3.cjs");
-const { answered, fast, tell } = require("./story.cjs");
+const { answered, apiKey, apiUrl, create, fast, tell } = require("./story.cjs");
 
+const [told, program] = process.argv.slice(5);
 const kinds = (messages) => messages.map((message) => message.type).join();
 const ask = (city) => ({ messages: [{ type: "human", content: `what's the weather in ${city}?` }] });
 const at = (configurable) => ({ config: { configurable } });
@@ -32,17 +35,20 @@ const goesOn = [
 ];
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
 
+/** used is how pages use the hook. */
+const used = (thread) => useStream({ client, transport, webSocketFactory, assistantId: "agent", ...thread });
+
 /** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
 class Page {
   #waiting = [];
 
-  constructor(threadId) {
+  constructor(threadId, use = used) {
     this.drawn = []; // the text of the last message, each time
-    const options = { client, transport, webSocketFactory, assistantId: "agent", threadId, onThreadId: (id) => { this.thread = id; } };
+    const options = { threadId, onThreadId: (id) => { this.thread = id; } };
     this.thread = threadId;
     this.root = createRoot(this.element = document.createElement("main"));
     this.root.render(createElement(() => {
-      const stream = this.hook = useStream(options);
+      const stream = this.hook = use(options);
       useEffect(() => {
         this.drawn.push(stream.messages.at(-1)?.text ?? "");
         this.#waiting = this.#waiting.filter(({ is, done }) => !is(stream) || done());
@@ -83,8 +89,8 @@ class Page {
 }
 
 /** opened is a page that has loaded what there is. */
-async function opened(threadId) {
-  const page = new Page(threadId);
+async function opened(threadId, use) {
+  const page = new Page(threadId, use);
   await page.until(({ isThreadLoading }) => !isThreadLoading);
   return page;
 }
@@ -148,6 +154,71 @@ async function overtaken() {
   second.close();
 }
 
+async function failed() {
+  const page = await opened();
+  page.hook.submit(ask("sf"), at({ node_delay_ms: 0, fail: "tools" }));
+  await page.until(({ error, isLoading }) => error && !isLoading);
+  assert.match(page.hook.error.message, /NodeError/);
+  page.close();
+}
+
+/** forked goes on from before the question, with another one. */
+async function forked() {
+  const page = await opened();
+  page.hook.submit(ask("sf"), { config: fast });
+  await page.shows(answered);
+  const first = (await client.threads.getHistory(page.thread, { limit: 100 })).findLast(({ values }) => values.messages?.length > 0);
+  page.hook.submit(ask("rome"), { config: fast, forkFrom: first.parent_checkpoint.checkpoint_id });
+  await page.until(({ messages }) => messages[0].text === ask("rome").messages[0].content);
+  await page.shows(answered);
+  page.close();
+}
+
+/** nested shows a subgraph, and what it says by itself. For the hook, a subgraph is what has a node inside. */
+async function nested() {
+  const part = (content) => ({ event: "messages|inner:1|model:2", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
+  const whole = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
+  const page = await opened(undefined, (thread) => {
+    const stream = used(thread);
+    const [subgraph] = stream.subgraphs.values();
+    return { ...stream, inner: useMessages(stream, subgraph) };
+  });
+  page.hook.submit({ messages: [] }, following([part("It is "), part("blue."), { event: "updates|inner:1", data: { model: whole } }, { event: "updates", data: { inner: whole } }]));
+  await page.until(({ inner, isLoading, subgraphs }) => subgraphs.size === 1 && inner.at(-1)?.text === "It is blue." && !isLoading);
+  const [{ namespace, status }] = page.hook.subgraphs.values();
+  assert.deepEqual([namespace, status], [["inner:1"], "complete"]);
+  page.close();
+}
+
+/** shown is a page with the program of the README. */
+function shown(threadId) {
+  const component = new Function("useStream", "apiUrl", "apiKey", "threadId", "onThreadId", `${readFileSync(program, "utf8")}\nreturn { ...stream, say, approve };`);
+  return opened(threadId, (thread) => component(useStream, apiUrl, apiKey, thread.threadId, thread.onThreadId));
+}
+
+/** readme is the page of the README, where a question interrupts an answer. */
+async function readme() {
+  const page = await shown();
+  page.hook.say("the weather in sf?");
+  await page.writing();
+  page.hook.say("and in nyc?");
+  await page.shows([...answered, ...answered]);
+  assert.deepEqual((await client.runs.list(page.thread)).map(({ status }) => status), ["success", "interrupted"]);
+  page.close();
+}
+
+/** approved is the page of the README, where a person approves all tools. The answer has the configuration of the run before: it asks the same again. */
+async function approved() {
+  const thread = await create();
+  await client.runs.wait(thread, "agent", { input: { messages: [] }, ...following(pauses) });
+  const page = await shown(thread);
+  await page.until(({ interrupts }) => interrupts.length === 2);
+  await page.hook.approve();
+  const [{ kwargs }] = await client.runs.list(thread);
+  assert.deepEqual(kwargs.command.resume, { "q-delete": { approved: true }, "q-send": { approved: true } });
+  page.close();
+}
+
 /** asked has two tools wait for a person at once, who opens the page anew and answers for both there. */
 async function asked() {
   const page = await opened();
@@ -188,5 +259,5 @@ async function killed() {
   other.close();
 }
 
-const alone = { asked, killed }[process.argv[5]];
-tell(...(alone ? [alone] : [streamed, reloaded, stopped, overtaken]));
+const stories = { streamed, reloaded, stopped, overtaken, failed, forked, asked, nested, killed, readme, approved };
+tell(...told.split(",").map((name) => stories[name]));
