@@ -111,6 +111,7 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	}
 	o.Add(s.end(run.Ref, action.status(), why, now))
 	o.Add(s.passOn(t, &change, q.next, status, asked)...)
+	o.Join(s.tellQuestions(t, asked))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, q.next) })
 	return o, nil
 }

@@ -32,6 +32,10 @@ type Config struct {
 	Webhooks *webhook.Store
 	// Watcher is told of runs; nil if no part of the server counts runs.
 	Watcher Watcher
+	// Asked is told, after the commit, that the questions of a thread of a deployment have changed:
+	// a graph has paused, or a run answers the questions or passes over them. Nil if no part of the
+	// server wants to know.
+	Asked func(workspace, deployment string)
 	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
 	Lease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
@@ -49,6 +53,7 @@ type Store struct {
 	now      clock.Clock
 	webhooks *webhook.Store
 	watcher  Watcher
+	asked    func(workspace, deployment string)
 	lease    time.Duration
 	linger   time.Duration
 	maxBody  int
@@ -62,7 +67,7 @@ func NewStore(c Config) *Store {
 		c.Lease = 30 * time.Second
 	}
 	return &Store{
-		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, lease: c.Lease,
+		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, asked: c.Asked, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
 		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(),
 	}
@@ -214,6 +219,7 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 	if p.active {
 		t.Occupy(&p.change, run.Run, run.Due)
 		t.Ask(&p.change, nil) // the new run answers or passes over the questions
+		p.before.Join(s.tellQuestions(t, nil))
 		p.before.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
 	t.Belong(&p.change, run.AssistantID, run.Graph)

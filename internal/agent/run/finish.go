@@ -197,6 +197,7 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed)
 		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
 		o.Join(own)
+		o.Join(s.tellQuestions(t, outcome.Interrupts))
 		o.AddOr(pass[0], a.gaveWay)
 		o.Add(pass[1:]...)
 		return q.next, o, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
@@ -77,6 +78,15 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
 	})
 	return sent
+}
+
+// tellQuestions tells that a change leaves a thread with questions, or a thread that had questions
+// without them.
+func (s *Store) tellQuestions(t thread.Thread, questions json.RawMessage) (o record.Outbox) {
+	if s.asked != nil && (questions != nil || !record.Empty(t.Interrupts)) {
+		o.Then(func(context.Context) { s.asked(t.Workspace, t.Deployment) })
+	}
+	return o
 }
 
 // short encodes the message about a run without the parts that make it too long.

@@ -2,7 +2,9 @@ package run_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,4 +46,31 @@ func TestRunsAreWatched(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestChangedQuestionsAreTold: a graph that pauses, and the run that answers, each change the
+// questions of the thread once. Runs on a thread without questions change none.
+func TestChangedQuestionsAreTold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var told []string
+	asked := func(workspace, deployment string) { told = append(told, workspace+"/"+deployment) }
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Asked: asked})
+	pause := run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"task":[{"id":"task","value":"sure?"}]}`)}
+	want := func(when string, times int) {
+		t.Helper()
+		if got := slices.Repeat([]string{"w/d"}, times); !slices.Equal(told, got) {
+			t.Errorf("%s: told %q, want %q", when, told, got)
+		}
+	}
+	_, a := f.started("1")
+	f.finish(a)
+	want("without questions", 0)
+	_, a = f.started("2")
+	f.must(a.Finish(t.Context(), pause))
+	want("after the pause", 1)
+	_, a = f.started("3")
+	want("after the answer", 2)
+	f.finish(a)
+	want("without questions again", 2)
 }

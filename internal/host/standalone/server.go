@@ -319,7 +319,7 @@ func (s *Server) assemble() error {
 	})
 	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas, log).Hold(store.Held)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
-	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
+	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, Asked: deployments.Events().TellQuestions})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 	s.rollout = rollout.New(rollout.Config{
 		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},

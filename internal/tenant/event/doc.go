@@ -20,5 +20,9 @@
 // deployment was read since then (position.go). An event that becomes visible up to a minute
 // late is read once, and so is every other event.
 //
+// QuestionsChanged (notice.go) is the exception: it is not stored, and only those who follow the
+// log of a workspace on one machine are told. A run would otherwise write to its deployment
+// whenever a graph pauses.
+//
 // Start reading at Follow.
 package event

@@ -25,12 +25,17 @@ type Log struct {
 	subscribers Subscribers
 	// written wakes the readers of a workspace's log in this process.
 	written *table.Watchers
+	// followers follow the logs of workspaces in this process.
+	followers *audiences
 }
 
 // NewLog returns a log over a table. Events that are published through it are sent to the
 // subscribers; nil means that there are no subscribers.
 func NewLog(t table.Table, now clock.Clock, subscribers Subscribers) *Log {
-	return &Log{table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil)}
+	return &Log{
+		table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil),
+		followers: &audiences{byWorkspace: map[string]map[*follower]struct{}{}},
+	}
 }
 
 // Subscribers are sent events.
@@ -56,7 +61,8 @@ func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o 
 	return o, nil
 }
 
-// Placed is an event with the position after it, from which a reader continues.
+// Placed is an event with the position after it, from which a reader continues. An event that is
+// not stored has no position.
 type Placed struct {
 	Event
 
@@ -81,6 +87,20 @@ type watcher struct {
 
 	// every is how often to look without a wake-up; 0 is never.
 	every time.Duration
+	// told delivers wake-ups when notices returns events that are not stored; both are nil if the
+	// log has no such events.
+	told    <-chan struct{}
+	notices func() []Placed
+	// stop, if not nil, ends told.
+	stop func()
+}
+
+// Stop ends the wake-ups.
+func (w watcher) Stop() {
+	w.Watcher.Stop()
+	if w.stop != nil {
+		w.stop()
+	}
 }
 
 // Deployment reads the log of a deployment.
@@ -157,6 +177,12 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 		select {
 		case <-woken.C():
 		case <-again:
+		case <-woken.told:
+			if notices := woken.notices(); len(notices) > 0 {
+				if err := emit(notices); err != nil {
+					return err
+				}
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

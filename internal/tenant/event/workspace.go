@@ -23,7 +23,11 @@ type workspaceLog struct {
 func (l workspaceLog) Now() string { return (&position{floor: l.now()}).String() }
 
 func (l workspaceLog) watch() watcher {
-	return watcher{Watcher: l.written.Add(keys.Workspace(l.workspace)), every: lookAgain}
+	f := l.followers.add(l.workspace)
+	return watcher{
+		Watcher: l.written.Add(keys.Workspace(l.workspace)), every: lookAgain,
+		told: f.told, notices: func() []Placed { return l.changed(f.take()) }, stop: f.stop,
+	}
 }
 
 func (workspaceLog) ends(Event) bool { return false }

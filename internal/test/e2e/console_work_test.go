@@ -12,7 +12,8 @@ import (
 const maxNodes = 2000
 
 // TestBrowserConsoleWork acts as a person who uses the keyboard, enlarges the page, reads a log of
-// 100,000 lines and rolls back: testdata/browser/console-work.cjs contains the story.
+// 100,000 lines, rolls back and reads the inbox: testdata/browser/console-work.cjs contains the
+// story.
 func TestBrowserConsoleWork(t *testing.T) {
 	s := newServer(t)
 	repo := scriptedRepository(t)
@@ -20,16 +21,17 @@ func TestBrowserConsoleWork(t *testing.T) {
 	repo.write(t, "framework.json", agentConfig().with("build", "seq 100000"))
 	repo.commit(t)
 	d.awaitDeployed(t, d.patch(t, "main"))
+	other := s.deploy(t, scriptedRepository(t), "main")
 	type story struct {
 		Findings, Complaints       []string
 		Moving, Flipped            bool
 		Reduced, Downloaded, Marks int
 		Marked                     string
-		Statuses                   []string
+		Statuses, Inbox            []string
 		Overflow, Nodes            []int
 	}
 	var saw story
-	browse(t, &saw, "console-work.cjs", s.BaseURL, s.APIKey, d.ID, pictures())
+	browse(t, &saw, "console-work.cjs", s.BaseURL, s.APIKey, d.ID, other.ID, pictures())
 	if len(saw.Nodes) != 4 {
 		t.Errorf("the nodes were counted %d times", len(saw.Nodes))
 	}
@@ -41,7 +43,7 @@ func TestBrowserConsoleWork(t *testing.T) {
 	saw.Nodes = nil
 	want := story{
 		Findings: []string{}, Complaints: []string{}, Overflow: []int{0, 0, 0},
-		Moving: true, Flipped: true, Downloaded: 100_000, Marks: 1, Statuses: []string{"interrupted", "success", "interrupted"}, Marked: "99999",
+		Moving: true, Flipped: true, Downloaded: 100_000, Marks: 1, Statuses: []string{"interrupted", "success", "interrupted"}, Marked: "99999", Inbox: []string{"May I send it?", "Which one?"},
 	}
 	if diff := cmp.Diff(want, saw); diff != "" {
 		t.Errorf("(-want +saw):\n%s", diff)

@@ -31,8 +31,10 @@ function sentence(status, body) {
 async function check(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
-  // A code that is refused says nothing of the session that there is.
-  if (response.status === 401 && !response.url.endsWith('/console/session')) window.dispatchEvent(new CustomEvent('signed-out'));
+  // A code that is refused says nothing of the session that there is, and neither does an agent that
+  // lets in whom it wants to.
+  const at = new URL(response.url).pathname;
+  if (response.status === 401 && at !== '/console/session' && !at.startsWith('/d/')) window.dispatchEvent(new CustomEvent('signed-out'));
   throw new Refused(response.status, sentence(response.status, body));
 }
 

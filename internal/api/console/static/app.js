@@ -3,7 +3,8 @@
 
 import {LitElement, html, keyed, nothing} from './vendor/lit.js';
 import {Refused, call, follow, get, keepProof, session} from './api.js';
-import {sure} from './view.js';
+import {inbox} from './inbox.js';
+import {sure, title} from './view.js';
 import './deployments.js';
 import './logs.js';
 import './threads.js';
@@ -22,6 +23,7 @@ const routes = [
   [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
   [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],
   [RegExp(`^/deployments/${id}/threads/${id}/runs/${id}$`), (d, t, r) => html`<slipway-run .deployment=${d} .thread=${t} .run=${r}></slipway-run>`],
+  [/^\/inbox$/, () => html`<slipway-inbox></slipway-inbox>`],
   [/^\/(keys|members|secrets|webhooks|audit|listeners)$/, name => html`<slipway-list .name=${name}></slipway-list>`],
 ];
 
@@ -45,7 +47,7 @@ function place() {
 }
 
 class Console extends LitElement {
-  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}};
+  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}, waiting: {state: true}};
 
   createRenderRoot() { return this; }
 
@@ -53,6 +55,10 @@ class Console extends LitElement {
     super.connectedCallback();
     window.addEventListener('hashchange', () => this.go());
     window.addEventListener('signed-out', () => this.forget());
+    inbox.addEventListener('change', () => {
+      this.waiting = inbox.rows.length;
+      title({waiting: this.waiting});
+    });
     document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';
     this.go();
   }
@@ -62,6 +68,7 @@ class Console extends LitElement {
     const refusal = location.hash.match(/^#\/sign-in\/refused\/(\w+)$/)?.[1];
     if (code || refusal) history.replaceState(null, '', '#/');
     this.at = place();
+    title({page: 'Slipway'});
     if (this.who === undefined) await this.look();
     if (code && await this.mayReplace()) await this.signIn(code);
     if (refusal) {
@@ -149,6 +156,7 @@ class Console extends LitElement {
   forgetEvents() {
     this.events?.abort();
     this.seen = undefined;
+    inbox.forget();
   }
 
   // watch follows the workspace's events from now on and passes each one to the views. The views read
@@ -156,7 +164,10 @@ class Console extends LitElement {
   watch() {
     this.events?.abort();
     this.events = new AbortController();
-    const tell = event => window.dispatchEvent(new CustomEvent('workspace-event', {detail: event}));
+    const tell = event => {
+      inbox.note(event);
+      window.dispatchEvent(new CustomEvent('workspace-event', {detail: event}));
+    };
     follow('/v2/events?from=now', {
       signal: this.events.signal, from: this.seen,
       take: event => {
@@ -180,7 +191,7 @@ class Console extends LitElement {
   render() {
     if (this.who === undefined) return html`<div role="status">${this.absence()}</div><main><p class="hint">Loading …</p></main>`;
     if (!this.who) return this.door();
-    const links = [['/', 'Deployments'], ['/keys', 'Keys'], ['/members', 'Members'], ['/secrets', 'Secrets'], ['/listeners', 'Listeners'],
+    const links = [['/', 'Deployments'], ['/inbox', this.waiting ? `Inbox (${this.waiting})` : 'Inbox'], ['/keys', 'Keys'], ['/members', 'Members'], ['/secrets', 'Secrets'], ['/listeners', 'Listeners'],
       ['/webhooks', 'Webhooks'], ['/audit', 'Audit']];
     const here = this.at || '/';
     const current = path => path === '/' ? here === '/' || here.startsWith('/deployments') : here.startsWith(path);

@@ -2,13 +2,13 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
-import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
+import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, table, title, when} from './view.js';
 
 // Followed is a view that reads anew when something happens in the workspace.
 class Followed extends Live {
   open() {
     this.refresh();
-    const heard = ({detail}) => { if (this.concerns(detail)) this.refresh(); };
+    const heard = ({detail}) => { if (detail.type !== 'deployment.questions_changed' && this.concerns(detail)) this.refresh(); };
     window.addEventListener('workspace-event', heard, {signal: this.ending.signal});
   }
 
@@ -66,7 +66,7 @@ class Deployment extends Followed {
     ]);
     this.found = found;
     this.revisions = list.resources;
-    document.title = `${found.name} · Slipway`;
+    title({page: `${found.name} · Slipway`});
     this.explanations ??= {};
     for (const revision of this.revisions.slice(0, 3)) {
       if (!revision.status.includes('FAILED') || this.explanations[revision.id]) continue;

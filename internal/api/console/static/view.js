@@ -54,6 +54,14 @@ export class View extends LitElement {
   }
 }
 
+const titled = {page: 'Slipway', waiting: 0};
+
+// title changes the title of the window, which counts the threads that wait for a person.
+export function title(change) {
+  Object.assign(titled, change);
+  document.title = (titled.waiting ? `(${titled.waiting}) ` : '') + titled.page;
+}
+
 // Live is a view that can read anew what it shows. Reads that come close together are one.
 export class Live extends View {
   async refresh() {

@@ -1,11 +1,11 @@
-// Is a person who does the main job by keyboard, enlarges the page, reads a long log, and rolls back.
-// Arguments: the server's address, an API key, the id of a deployment with two revisions whose agent follows the script of each run, and a directory for pictures or "".
-// The build of the newest revision prints the numbers up to 100000.
+// Is a person who does the main job by keyboard, enlarges the page, reads a long log, rolls back, and answers what agents ask.
+// Arguments: the server's address, an API key, the id of a deployment with two revisions, the id of another deployment, and a directory for pictures or "".
+// The agents follow the script of each run. The build of the newest revision prints the numbers up to 100000.
 const { audit, client, tell } = require("./story.cjs");
 const fs = require("node:fs");
 const path = require("node:path");
 
-const [base, key, deployment, pictures] = process.argv.slice(2);
+const [base, key, deployment, other, pictures] = process.argv.slice(2);
 const call = client(base, key);
 
 tell(async (browser) => {
@@ -134,5 +134,37 @@ tell(async (browser) => {
   seen.marks = await page.locator(".revisions strong.mark").count();
   const { active_revision_id: serves } = await call("GET", `/v2/deployments/${deployment}`);
   seen.flipped = commit(newest) !== commit(before) && serves !== newest.id && serves !== before.id;
+
+  // Threads of two deployments that wait for an answer appear in the inbox and in the title, and an
+  // answer that somebody else gives takes one away.
+  const pause = async (at, value) => {
+    const { thread_id: id } = await call("POST", `/d/${at}/threads`, {});
+    const { run_id: run } = await call("POST", `/d/${at}/threads/${id}/runs`, {
+      assistant_id: "agent", input: { messages: [{ role: "user", content: "ask me" }] }, config: { configurable: { script: [{ event: "interrupt", data: [{ id: "asked", value }] }] } },
+    });
+    await call("GET", `/d/${at}/threads/${id}/runs/${run}/join`);
+    return `/d/${at}/threads/${id}`;
+  };
+  const titled = (text) => page.waitForFunction((t) => document.title === t, text);
+  await page.goto(`${base}/console/#/inbox`);
+  await page.getByText("No thread waits for an answer.").waitFor();
+  await titled("Slipway");
+  const asked = await pause(deployment, [{ action_request: { action: "send", args: {} }, config: {}, description: "May I send it?" }]);
+  await pause(other, "Which one?");
+  await titled("(2) Slipway");
+  seen.inbox = await page.locator("tbody tr td:first-child").allInnerTexts();
+  seen.findings.push(...await audit(page, "inbox"));
+  await picture("inbox");
+  await call("POST", `${asked}/runs`, { assistant_id: "agent", command: { resume: [{ type: "accept", args: null }] } });
+  await titled("(1) Slipway");
+  await page.reload();
+  await titled("(1) Slipway");
+  await page.getByRole("link", { name: "Which one?" }).click();
+  await page.getByRole("heading", { name: "The agent waits for an answer" }).waitFor();
+  await page.getByLabel("Answer, as text or JSON").fill("that one");
+  await page.getByRole("button", { name: "Answer" }).click();
+  await page.getByRole("link", { name: "Inbox", exact: true }).click();
+  await page.getByText("No thread waits for an answer.").waitFor();
+  await titled("Slipway");
   return seen;
 });

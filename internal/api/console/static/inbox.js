@@ -1,0 +1,107 @@
+// The inbox: the threads of all deployments that wait for a person. They are read once when the page
+// begins to follow the workspace, and then those of a deployment when its questions have changed.
+
+import {html} from './vendor/lit.js';
+import {Refused, call, get} from './api.js';
+import {View, table, when} from './view.js';
+
+// page and most are how many threads of one deployment are read at a time, and in all.
+const page = 100, most = 1000;
+
+// subjects are the events after which the threads of a deployment may wait, or wait no longer.
+const subjects = ['deployment.questions_changed', 'deployment.deleted', 'revision.deployed'];
+
+class Inbox extends EventTarget {
+  #found = new Map();
+  #wanted = new Set();
+  #reading = false;
+
+  // rows are the deployments with their threads, the oldest question first.
+  get rows() {
+    return [...this.#found.values()].flatMap(({deployment, threads}) => threads.map(thread => ({deployment, thread})))
+      .sort((a, b) => a.thread.updated_at.localeCompare(b.thread.updated_at));
+  }
+
+  // note takes an event of the workspace. "watching" says that events may have been missed.
+  note({type, data}) {
+    if (type === 'watching') this.#wanted.add('all');
+    else if (subjects.includes(type)) this.#wanted.add(data.deployment_id);
+    else return;
+    this.#read();
+  }
+
+  forget() {
+    this.#wanted.clear();
+    this.#found = new Map();
+    this.dispatchEvent(new Event('change'));
+  }
+
+  async #read() {
+    if (this.#reading) return;
+    this.#reading = true;
+    for (const wanted of this.#wanted) { // also what is added meanwhile
+      this.#wanted.delete(wanted);
+      const into = this.#found;
+      try {
+        await (wanted === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${wanted}`)));
+      } catch (error) {
+        if (error instanceof Refused) into.delete(wanted); // the deployment is gone
+      }
+      this.dispatchEvent(new Event('change'));
+    }
+    this.#reading = false;
+  }
+
+  async #readAll(into) {
+    const all = [];
+    for (let cursor = ''; cursor !== null;) {
+      const list = await get(`/v2/deployments?limit=100${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+      all.push(...list.resources);
+      cursor = list.cursor || null;
+    }
+    for (const id of into.keys()) if (!all.some(d => d.id === id)) into.delete(id);
+    await Promise.allSettled(all.map(d => this.#readOne(into, d)));
+  }
+
+  async #readOne(into, deployment) {
+    const threads = deployment.active_revision_id ? await this.#waiting(`/d/${deployment.id}/threads/search`) : [];
+    if (threads.length) into.set(deployment.id, {deployment, threads});
+    else into.delete(deployment.id);
+  }
+
+  // #waiting reads the threads that have questions. Those that a person stopped have the same status.
+  async #waiting(path) {
+    const all = [];
+    for (let offset = 0; offset < most; offset += page) {
+      const found = await call('POST', path, {status: 'interrupted', limit: page, offset});
+      all.push(...found.filter(thread => Object.keys(thread.interrupts ?? {}).length));
+      if (found.length < page) break;
+    }
+    return all;
+  }
+}
+
+export const inbox = new Inbox();
+
+// asked is a question in a few words.
+function asked(thread) {
+  const [question] = Object.values(thread.interrupts ?? {}).flat(), value = question?.value;
+  const one = Array.isArray(value) ? value[0] : value;
+  return one?.description ?? one?.action_request?.action ?? one?.action_requests?.map(a => a.description ?? a.name).join(', ')
+    ?? (typeof value === 'string' ? value : JSON.stringify(value ?? 'It waits to be continued.'));
+}
+
+class InboxView extends View {
+  open() { inbox.addEventListener('change', () => this.requestUpdate(), {signal: this.ending.signal}); }
+
+  render() {
+    return html`
+      <div class="head"><h1>Inbox</h1></div>
+      ${table('Threads that wait for an answer', [
+        ['Question', ({deployment, thread}) => html`<a class="clip" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
+        ['Deployment', ({deployment}) => html`<a href="#/deployments/${deployment.id}">${deployment.name}</a>`],
+        ['Since', ({thread}) => when(thread.updated_at)],
+      ], inbox.rows, 'No thread waits for an answer.')}`;
+  }
+}
+customElements.define('slipway-inbox', InboxView);
