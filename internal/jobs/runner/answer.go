@@ -17,8 +17,10 @@ type answer struct {
 	failure    *run.Failure
 	paused     bool
 	interrupts thread.Questions
-	// bytes is how many bytes the agent has sent.
-	bytes int64
+	// bytes is how many bytes the agent has sent. grow waits for room for the state, which has
+	// room for what it was after the first grown bytes.
+	bytes, grown int64
+	grow         func() error
 }
 
 // updateError says that the agent sent data that cannot be folded into the state.

@@ -74,7 +74,11 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	if !a.attempt.HasUnflushed() {
 		pace.begin()
 	}
-	return a.take(got.event)
+	if err := a.take(got.event); err != nil || a.bytes-a.grown < growStep {
+		return err
+	}
+	a.grown = a.bytes
+	return a.grow()
 }
 
 // pace is the timer that decides when waiting events are written: a delay after the first of

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/budget"
@@ -15,16 +16,21 @@ const (
 	// stateAllowance is how many bytes of this cost are not counted: runs on small states wait
 	// for no other run.
 	stateAllowance = 128 << 10
+	// growStep is how many bytes of events an agent sends between two looks at how much its state
+	// has grown.
+	growStep = 1 << 20
 	// defaultStates is the budget for states of a runner without a configured budget.
 	defaultStates = 96 << 20
 )
 
 // stateRoom is the memory that one attempt takes for the state of its thread: all of it until the
 // state is sent to the agent, and afterwards the part of the state above Config.StateAtRest, until
-// the attempt ends. What a state grows by meanwhile is not counted.
+// the attempt ends.
 type stateRoom struct {
 	// hold is nil if the run goes on without room.
 	hold *budget.Hold
+	// beyond is set if the run has waited for room in vain: its state is not counted any more.
+	beyond bool
 	// taken is how many bytes were taken for the state and the data that came with it.
 	taken int64
 	// alone ends the turn of a run that goes on without room; nil for other runs.
@@ -74,37 +80,69 @@ func (r *Runner) claimAlone(ctx, slice context.Context, ref run.Ref, permits int
 	return attempt, room, err
 }
 
-// fit waits until there is room for the attempt's state, at most for Config.StateWait. There is
-// room already unless the state was found in memory, and was not read. Meanwhile the attempt keeps
-// its run.
+// fit waits until there is room for the attempt's state as it is sent, at most for
+// Config.StateWait. There is room already unless the state was found in memory, and was not read.
 func (r *Runner) fit(ctx, slice context.Context, room *stateRoom, attempt *run.Attempt) error {
 	room.hold.Endure()
 	room.taken = room.hold.Detach()
-	missing := int64(attempt.Memory())*sentCost - room.taken
+	return r.extend(ctx, slice, room, attempt, int64(attempt.Memory())*sentCost, nil)
+}
+
+// grow waits until there is room for the state of an attempt whose agent works. No more of the
+// agent's answer is taken meanwhile. After Config.StateWait the run goes on without room, because
+// the runs that hold the room may wait for this run: one such run at a time, until its attempt
+// ends.
+func (r *Runner) grow(ctx, slice context.Context, room *stateRoom, attempt *run.Attempt) error {
+	if room.beyond {
+		return nil
+	}
+	return r.extend(ctx, slice, room, attempt, int64(attempt.Memory())-r.StateAtRest, r.grown)
+}
+
+// extend waits until the attempt has room for a number of bytes in all. Meanwhile the attempt
+// keeps its run. After Config.StateWait it waits for its turn to go on without room, too.
+func (r *Runner) extend(ctx, slice context.Context, room *stateRoom, attempt *run.Attempt, bytes int64, turn chan struct{}) error {
+	missing := bytes - room.taken
 	if missing <= 0 || room.hold.Try(missing) {
 		room.taken += room.hold.Detach()
 		return nil
 	}
-	limit, stop := context.WithTimeout(slice, r.StateWait)
-	defer stop()
-	for {
-		wait, stop := context.WithTimeout(limit, r.Heartbeat)
+	for until := time.Now().Add(r.StateWait); ; {
+		pause := r.Heartbeat
+		if left := time.Until(until); left > 0 {
+			pause = min(pause, left)
+		}
+		wait, stop := context.WithTimeout(slice, pause)
 		err := room.hold.Take(wait, missing)
 		stop()
-		if err == nil {
+		switch {
+		case err == nil:
 			room.taken += room.hold.Detach()
 			return nil
-		}
-		if slice.Err() != nil {
+		case slice.Err() != nil:
 			return context.Cause(slice)
-		}
-		if limit.Err() != nil {
+		case !time.Now().Before(until) && room.goBeyond(turn):
 			return nil
 		}
 		if err := attempt.Flush(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// goBeyond reports whether the run may go on without room now: without a turn, or if the turn is
+// free.
+func (s *stateRoom) goBeyond(turn chan struct{}) bool {
+	if turn != nil {
+		select {
+		case turn <- struct{}{}:
+			s.alone = func() { <-turn }
+		default:
+			return false
+		}
+	}
+	s.beyond = true
+	return true
 }
 
 // sent gives back what reading and sending the state took, all but rest bytes.

@@ -133,6 +133,76 @@ func TestAttackRunsOnThreadsThatAreRemembered(t *testing.T) {
 	}
 }
 
+// TestAttackStatesThatGrow has agents that send large states on small threads. What the states
+// have grown by shares the budget of all states, and all runs succeed in the end.
+func TestAttackStatesThatGrow(t *testing.T) {
+	t.Parallel()
+	const runs, atOnce = 4, 2
+	agent := newPatient()
+	answer := func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", largeText)}})
+		return agent.answer(ctx, invocation, emit)
+	}
+	// Half of the budget is for two states.
+	states := budget.NewLasting(5 * largeText)
+	f := newFixture(t, graphtest.Start(t, answer), func(c *runner.Config) { c.States, c.StateAtRest, c.StateWait = states, 1, time.Hour })
+	var all []run.Run
+	for range runs {
+		all = append(all, f.create(f.newThread(), "wait", run.Enqueue))
+	}
+	for range runs {
+		f.wait(agent.arrived)
+	}
+	few := int64(atOnce * (largeText - 1<<20))
+	for tick, late := time.NewTicker(10*time.Millisecond), time.After(time.Minute); states.Held() < few; {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d bytes are held, want %d states of %d bytes", states.Held(), atOnce, largeText)
+		}
+	}
+	if held := states.Held(); held > atOnce*(largeText+1<<20) {
+		t.Errorf("%d bytes are held, want %d states of %d bytes", held, atOnce, largeText)
+	}
+	close(agent.leave)
+	for _, r := range all {
+		if ended := f.join(r); ended.Status != run.Success || ended.Attempt != 1 {
+			t.Errorf("a run ended as %s after %d attempts: %+v", ended.Status, ended.Attempt, ended.Failure)
+		}
+	}
+	f.cutOff(f.engine)
+	if held := states.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}
+
+// TestStatesThatGrowDoNotWaitForEver has a run that holds all room, and ends after runs whose
+// states grow, too.
+func TestStatesThatGrowDoNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	agent := newPatient()
+	states := budget.NewLasting(2 * largeText)
+	answer := func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", largeText)}})
+		return agent.answer(ctx, invocation, emit)
+	}
+	f := newFixture(t, graphtest.Start(t, answer), func(c *runner.Config) {
+		c.States, c.StateAtRest, c.StateWait, c.Heartbeat = states, 1, 20*time.Millisecond, 20*time.Millisecond
+	})
+	first := f.create(f.newThread(), "wait", run.Enqueue)
+	f.wait(agent.arrived)
+	others := []run.Run{f.create(f.newThread(), "go", run.Enqueue), f.create(f.newThread(), "go", run.Enqueue)}
+	for _, r := range others {
+		if ended := f.join(r); ended.Status != run.Success || ended.Attempt != 1 {
+			t.Errorf("a run ended as %s after %d attempts: %+v", ended.Status, ended.Attempt, ended.Failure)
+		}
+	}
+	close(agent.leave)
+	if ended := f.join(first); ended.Status != run.Success {
+		t.Errorf("the run that holds the room ended as %s", ended.Status)
+	}
+}
+
 // TestRunsDoNotWaitForRoomForEver has two runs work at the same time, although there is room for
 // the state of one run only: the first run may wait for the second one.
 func TestRunsDoNotWaitForRoomForEver(t *testing.T) {

@@ -58,7 +58,8 @@ type Config struct {
 	Budget, States *budget.Budget
 	// StateAtRest is how many bytes of a state are not counted in States once the state was sent
 	// to the agent; default 8 MiB, so that only runs on very large states wait for the ends of
-	// other runs. StateWait is how long a run waits for room in States; default a minute.
+	// other runs. StateWait is how long a run waits for room in States, until it goes on
+	// without it; default a minute.
 	StateAtRest int64
 	StateWait   time.Duration
 	// MaxEvents is how many events a run may send, default a million. MaxBytes is how many
@@ -91,8 +92,9 @@ type Runner struct {
 	values agentValueCache
 	// known holds the limits of releases, which change with a restart only.
 	known *lru.Cache[started, limits]
-	// alone is the turn of a run that goes on without room for its state.
-	alone chan struct{}
+	// alone is the turn of a run that is claimed without room for its state, grown the turn of a
+	// run whose state has grown without room.
+	alone, grown chan struct{}
 }
 
 // New returns a runner.
@@ -118,7 +120,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1)}
+	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1), grown: make(chan struct{}, 1)}
 }
 
 // task is the input of a Task state: the step, and the run of the step.
@@ -380,7 +382,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
-	answer := &answer{attempt: attempt}
+	answer := &answer{attempt: attempt, grow: func() error { return r.grow(ctx, slice, room, attempt) }}
 	ahead := newAhead(r.Budget, attempt.Run.Workspace, stepTime, func() { end(errSlowEvent) })
 	defer ahead.close()
 	events := r.receive(call, stream, ahead)
