@@ -9,7 +9,7 @@ import {View, table, when} from './view.js';
 const page = 100, most = 1000;
 
 // subjects are the events after which the threads of a deployment may wait, or wait no longer.
-const subjects = ['deployment.questions_changed', 'deployment.deleted', 'revision.deployed'];
+const subjects = ['deployment.questions_changed', 'deployment.undeleted', 'revision.deployed'];
 
 class Inbox extends EventTarget {
   #found = new Map();
@@ -26,13 +26,18 @@ class Inbox extends EventTarget {
   note({type, data}) {
     if (type === 'watching') this.#wanted.add('all');
     else if (subjects.includes(type)) this.#wanted.add(data.deployment_id);
-    else return;
+    else if (type === 'deployment.deleted') this.#drop(data.deployment_id);
     this.#read();
   }
 
   forget() {
     this.#wanted.clear();
     this.#found = new Map();
+    this.dispatchEvent(new Event('change'));
+  }
+
+  #drop(deployment) {
+    this.#found.delete(deployment);
     this.dispatchEvent(new Event('change'));
   }
 
