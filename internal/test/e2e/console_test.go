@@ -23,7 +23,8 @@ func TestBrowserConsole(t *testing.T) {
 	var saw struct {
 		Findings, Complaints, Elsewhere, Cookies []string
 		KeyInPage, Enabled, Ran, Proven          bool
-		First, Overflow                          int
+		First, Overflow, Edges                   int
+		Drawn                                    [][]string
 		Failure, Copied, Thread, ProofAfter      string
 		Shown, AfterReload, AtCut                []shownMessage
 	}
@@ -40,6 +41,9 @@ func TestBrowserConsole(t *testing.T) {
 	}
 	if !saw.Proven || saw.ProofAfter != "" {
 		t.Errorf("only the cookie with the proof acts: %t, and after the sign-out the page keeps the proof %q", saw.Proven, saw.ProofAfter)
+	}
+	if diff := cmp.Diff([][]string{{"__start__"}, {"model"}, {"__end__", "tools"}}, saw.Drawn); diff != "" || saw.Edges != 4 {
+		t.Errorf("the graph is drawn with %d edges and the layers (-want +drawn):\n%s", saw.Edges, diff)
 	}
 	if saw.First == 0 || saw.First > 150_000 {
 		t.Errorf("the first load is %d bytes", saw.First)

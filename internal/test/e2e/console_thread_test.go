@@ -18,6 +18,8 @@ func TestBrowserConsoleThread(t *testing.T) {
 		Failed, Going, Stopped                   []string
 		Evidence                                 string
 		Buttons, Decisions, Before, After, RanOn []string
+		AtWork                                   []string
+		Nodes                                    []int
 		Args, Inbox, Review                      any
 		Kept                                     bool
 		Overflow                                 []int
@@ -30,6 +32,8 @@ func TestBrowserConsoleThread(t *testing.T) {
 		Failed:    []string{"waits for a worker", "model", "until it fails"},
 		Going:     []string{"waits for a worker", "until the first output", "goes on"},
 		Stopped:   []string{"waits for a worker", "until the first output", "until it was interrupted"},
+		AtWork:    []string{"agent"},
+		Nodes:     []int{1, 0},
 		Evidence:  "planted line\n",
 		Buttons:   []string{"Accept", "Accept as edited", "Answer"},
 		Decisions: []string{"approve", "reject"},

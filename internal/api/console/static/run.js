@@ -2,6 +2,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, follow, get} from './api.js';
+import './graph.js';
 import {Live, action, badge, copyAsCurl, seconds, table, when} from './view.js';
 
 // parts are the parts of a run, each from when the part before had ended. A first output does not end
@@ -29,23 +30,43 @@ function parts(e) {
   return list;
 }
 
+// nodeOf is the node that wrote a part of a message, by its metadata: the name of the member begins with
+// the name of the framework.
+const nodeOf = metadata => Object.entries(metadata ?? {}).find(([name]) => name.endsWith('graph_node'))?.[1];
+
 class Run extends Live {
-  static properties = {deployment: {}, thread: {}, run: {}, found: {state: true}, asked: {state: true}};
+  static properties = {deployment: {}, thread: {}, run: {}, found: {state: true}, asked: {state: true}, graph: {state: true}, active: {state: true}};
 
   get base() { return `/d/${this.deployment}/threads/${this.thread}`; }
 
   get path() { return `${this.base}/runs/${this.run}`; }
 
   async open() {
+    this.active = [];
     await this.refresh();
+    this.draw();
     if (!this.found || this.found.ended_at) return;
     await this.attempt(() => follow(`${this.base}/stream`, {
-      signal: this.ending.signal, take: event => this.hear(event), state: state => { if (state === 'open') this.refresh(); },
+      signal: this.ending.signal, from: '-', take: event => this.hear(event), state: state => { if (state === 'open') this.refresh(); },
     }));
   }
 
-  // hear reads anew what events change: all but the parts of a message behind the first.
+  // draw reads the graph. A page without a drawing is a whole page: the agent may be unable to describe
+  // its graph now.
+  async draw() {
+    if (!this.asked) return;
+    this.graph = await get(`/d/${this.deployment}/assistants/${this.asked.assistant_id}/graph`, this.ending.signal).catch(() => null);
+  }
+
+  // hear notes which nodes are at work, and reads anew what events change: all but the parts of a
+  // message behind the first. The thread's log has the events of other runs, too.
   hear(event) {
+    const [type] = event.type.split('|');
+    if (type === 'metadata' && event.data.run_id) this.current = event.data.run_id;
+    if (this.current !== this.run) return;
+    const node = type === 'messages' ? nodeOf(event.data[1]) : undefined;
+    if (node) this.active = [node];
+    if (type === 'updates') this.active = Object.keys(event.data);
     if (this.found?.ended_at) return false;
     if (event.type !== 'messages' || this.found?.timeline.at(-1)?.kind !== 'output') this.refresh();
   }
@@ -74,6 +95,8 @@ class Run extends Live {
         <dt>Took</dt><dd>${e.ended_at ? seconds(all.at(-1).to - begin) : 'it goes on'}</dd>
         <dt>Id</dt><dd><code>${e.run_id}</code></dd>
       </dl>
+      ${this.graph?.nodes.length ? html`<h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="Graph"><slipway-graph
+        .graph=${this.graph} .active=${e.ended_at ? [] : this.active}></slipway-graph></div>` : nothing}
       <h2>Timeline</h2>
       ${table('Timeline', [
         ['Part', p => p.what],

@@ -12,6 +12,7 @@ async function begin(...script) {
   const { thread_id: thread } = await call("POST", `${agent}/threads`, {});
   const { run_id: run } = await call("POST", `${agent}/threads/${thread}/runs`, {
     assistant_id: "agent", input: { messages: [{ role: "user", content: "planted question" }] }, config: script.length ? { configurable: { script } } : {},
+    stream_mode: ["messages-tuple", "updates", "values"],
   });
   return { thread, run, at: `${agent}/threads/${thread}` };
 }
@@ -50,13 +51,19 @@ tell(async (browser) => {
   await picture("run");
 
   // A run that goes on is shown as it goes on, and can be stopped.
-  const going = await begin({ event: "messages", data: [{ type: "AIMessageChunk", id: "m", content: "Hel" }, {}] }, { hold: true });
+  const going = await begin({ event: "messages", data: [{ type: "AIMessageChunk", id: "m", content: "Hel" }, { graph_node: "agent" }] }, { hold: true });
   await go(`${going.thread}/runs/${going.run}`);
   await page.getByText("until the first output").waitFor();
   seen.going = await parts();
+  // Its graph is drawn; the node of its last event is marked until the run ends.
+  await page.getByText("At work: agent").waitFor();
+  seen.atWork = await page.locator(".node.active text").allTextContents();
+  seen.findings.push(...await audit(page, "run that goes on"));
+  await picture("graph");
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("The run was cancelled.").waitFor();
   seen.stopped = await parts();
+  seen.nodes = [await page.locator(".node").count(), await page.locator(".node.active").count()];
 
   // The question of an inbox is answered with changed arguments, after arguments that cannot be.
   const inbox = await paused([{ action_request: { action: "send", args: { to: "ann" } }, config: { allow_ignore: false }, description: "May I send it?" }]);

@@ -106,6 +106,18 @@ tell(async (browser) => {
   await page.getByText("History").click();
   await page.getByRole("table", { name: "Checkpoints" }).waitFor();
 
+  // The page of a run draws the graph: each node below those that lead to it.
+  await page.getByText("Runs", { exact: true }).click();
+  await page.getByRole("table", { name: "Runs of this thread" }).getByRole("link").first().click();
+  await page.locator(".node").first().waitFor();
+  const tops = await page.$$eval(".node", (all) => all.map((n) => [n.textContent.trim(), n.querySelector("rect").getBoundingClientRect().top]));
+  seen.drawn = [...new Set(tops.map(([, top]) => top))].sort((a, b) => a - b).map((top) => tops.filter((t) => t[1] === top).map(([name]) => name));
+  seen.edges = await page.locator(".edge").count();
+  seen.findings.push(...await audit(page, "graph"));
+  await picture("layers");
+  await page.goBack();
+  await page.getByRole("button", { name: "interrupt 1" }).waitFor();
+
   // The other theme and a narrow window.
   await page.getByRole("button", { name: /light and dark/ }).click();
   await page.setViewportSize({ width: 390, height: 800 });
