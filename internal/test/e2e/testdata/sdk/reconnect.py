@@ -26,10 +26,10 @@ async def stream(client):
     assert [part.event for part in seen].count("metadata") == 2, "the server was not killed in the middle of the run"
 
 
-async def wait(client):
+async def wait(client, begun):
     thread = (await client.threads.create())["thread_id"]
     config = {"configurable": {"node_delay_ms": 20, "token_delay_ms": 8000, "answer_words": 1}}
-    values = await client.runs.wait(thread, "agent", input=ASK, config=config)
+    values = await client.runs.wait(thread, "agent", input=ASK, config=config, on_run_created=begun.set_result)
     assert [message["type"] for message in values["messages"]] == ["human", "ai", "tool", "ai"], values
 
 
@@ -56,8 +56,9 @@ async def whole(thread):
 
 async def main():
     client = get_client(url=URL, api_key=KEY)
-    waiting = asyncio.create_task(wait(client))
-    await asyncio.sleep(6)  # until the answer to the wait has begun
+    begun = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(wait(client, begun))
+    await begun  # the client asks again only after the answer to the wait has begun
     await asyncio.gather(stream(client), thread_stream(client), waiting)
 
 
