@@ -108,7 +108,7 @@ test-dynamo: functions ## test the DynamoDB adapter on DynamoDB Local; needs Jav
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
 
 test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
-	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/agent/{thread,run,assistant,store} ./internal/control/revision ./internal/tenant/{event,workspace,webhook,workspacesecret}
+	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/agent/{thread,run,assistant,store} ./internal/control/revision ./internal/tenant/{event,quota,workspace,webhook,workspacesecret}
 
 # What functions ask of AWS while they are tested.
 CALLS := $(CURDIR)/build/calls.jsonl
