@@ -19,7 +19,11 @@ import (
 )
 
 // largeText is the size of the state of a large thread: 8 times what a run may hold uncounted.
-const largeText = 1 << 20
+// grownText is the size of a state that grows in one run; runners do not look at smaller growth.
+const (
+	largeText = 1 << 20
+	grownText = 5 << 18
+)
 
 // patient is an agent that answers a run with the input "wait" when the test lets it.
 type patient struct {
@@ -137,14 +141,14 @@ func TestAttackRunsOnThreadsThatAreRemembered(t *testing.T) {
 // have grown by shares the budget of all states, and all runs succeed in the end.
 func TestAttackStatesThatGrow(t *testing.T) {
 	t.Parallel()
-	const runs, atOnce = 4, 2
+	const runs, atOnce = 3, 2
 	agent := newPatient()
 	answer := func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
-		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", largeText)}})
+		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", grownText)}})
 		return agent.answer(ctx, invocation, emit)
 	}
 	// Half of the budget is for two states.
-	states := budget.NewLasting(5 * largeText)
+	states := budget.NewLasting(5 * grownText)
 	f := newFixture(t, graphtest.Start(t, answer), func(c *runner.Config) { c.States, c.StateAtRest, c.StateWait = states, 1, time.Hour })
 	var all []run.Run
 	for range runs {
@@ -153,16 +157,16 @@ func TestAttackStatesThatGrow(t *testing.T) {
 	for range runs {
 		f.wait(agent.arrived)
 	}
-	few := int64(atOnce * (largeText - 1<<20))
+	few := int64(atOnce * (grownText - 1<<18))
 	for tick, late := time.NewTicker(10*time.Millisecond), time.After(time.Minute); states.Held() < few; {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%d bytes are held, want %d states of %d bytes", states.Held(), atOnce, largeText)
+			t.Fatalf("%d bytes are held, want %d states of %d bytes", states.Held(), atOnce, grownText)
 		}
 	}
-	if held := states.Held(); held > atOnce*(largeText+1<<20) {
-		t.Errorf("%d bytes are held, want %d states of %d bytes", held, atOnce, largeText)
+	if held := states.Held(); held > atOnce*(grownText+1<<18) {
+		t.Errorf("%d bytes are held, want %d states of %d bytes", held, atOnce, grownText)
 	}
 	close(agent.leave)
 	for _, r := range all {
@@ -181,9 +185,9 @@ func TestAttackStatesThatGrow(t *testing.T) {
 func TestStatesThatGrowDoNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	agent := newPatient()
-	states := budget.NewLasting(2 * largeText)
+	states := budget.NewLasting(2 * grownText)
 	answer := func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
-		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", largeText)}})
+		emit(graph.EventUpdates, map[string]any{"n": map[string]any{"text": strings.Repeat("x", grownText)}})
 		return agent.answer(ctx, invocation, emit)
 	}
 	f := newFixture(t, graphtest.Start(t, answer), func(c *runner.Config) {
