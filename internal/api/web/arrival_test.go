@@ -43,7 +43,7 @@ func slowServer(t *testing.T, arrival, refused time.Duration, start func(*httpte
 	return server
 }
 
-// slowPaths are paths of slowServer, with the status that a request gets whose body does not arrive.
+// slowPaths are paths of slowServer, with the status of a request whose body does not arrive.
 var slowPaths = map[string]int{"/open": 200, "/silent": 200, "/refused": 401, "/upload": 400, "/nowhere": 404, "/a//b": 404}
 
 // TestAttackBodiesThatNeverArrive has clients that promise a body and send nothing. Each gets its
