@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -53,6 +54,13 @@ func TestBrowserConsole(t *testing.T) {
 	}
 	if want := "curl -sS --fail-with-body -H \"X-Api-Key: $KEY\" '" + s.BaseURL + d.path + "'"; saw.Copied != want {
 		t.Errorf("the copied command is %s, want %s", saw.Copied, want)
+	}
+
+	copied := exec.CommandContext(t.Context(), "sh", "-c", saw.Copied)
+	copied.Env = append(os.Environ(), "KEY="+s.APIKey)
+	var answered deploymentBody
+	if output, err := copied.Output(); err != nil || json.Unmarshal(output, &answered) != nil || answered.ID != d.ID {
+		t.Errorf("the copied command answers %s (%v)", output, err)
 	}
 
 	// The shown text is the stored text, before and after a reload, and at the interruption it

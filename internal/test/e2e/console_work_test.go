@@ -24,10 +24,10 @@ func TestBrowserConsoleWork(t *testing.T) {
 	other := s.deploy(t, scriptedRepository(t), "main")
 	type story struct {
 		Findings, Complaints       []string
-		Moving, Flipped            bool
+		Moving, Flipped, Copied    bool
 		Reduced, Downloaded, Marks int
 		Marked                     string
-		Statuses, Inbox            []string
+		Statuses, Inbox, Missed    []string
 		Overflow, Nodes            []int
 	}
 	var saw story
@@ -43,7 +43,7 @@ func TestBrowserConsoleWork(t *testing.T) {
 	saw.Nodes = nil
 	want := story{
 		Findings: []string{}, Complaints: []string{}, Overflow: []int{0, 0, 0},
-		Moving: true, Flipped: true, Downloaded: 100_000, Marks: 1, Statuses: []string{"interrupted", "success", "interrupted"}, Marked: "99999", Inbox: []string{"May I send it?", "Which one?"},
+		Moving: true, Flipped: true, Copied: true, Downloaded: 100_000, Marks: 1, Statuses: []string{"interrupted", "success", "interrupted"}, Marked: "99999", Inbox: []string{"May I send it?", "Which one?"}, Missed: []string{"Still there?"},
 	}
 	if diff := cmp.Diff(want, saw); diff != "" {
 		t.Errorf("(-want +saw):\n%s", diff)

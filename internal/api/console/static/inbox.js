@@ -3,13 +3,17 @@
 
 import {html} from './vendor/lit.js';
 import {Refused, call, get} from './api.js';
-import {View, table, when} from './view.js';
+import {View, copyAsCurl, table, when} from './view.js';
 
 // page and most are how many threads of one deployment are read at a time, and in all.
 const page = 100, most = 1000;
 
 // subjects are the events after which the threads of a deployment may wait, or wait no longer.
 const subjects = ['deployment.questions_changed', 'deployment.undeleted', 'revision.deployed'];
+
+const searchOf = deployment => `/d/${deployment}/threads/search`;
+
+const wanted = offset => ({status: 'interrupted', limit: page, offset});
 
 class Inbox extends EventTarget {
   #found = new Map();
@@ -44,13 +48,13 @@ class Inbox extends EventTarget {
   async #read() {
     if (this.#reading) return;
     this.#reading = true;
-    for (const wanted of this.#wanted) { // also what is added meanwhile
-      this.#wanted.delete(wanted);
+    for (const one of this.#wanted) { // also what is added meanwhile
+      this.#wanted.delete(one);
       const into = this.#found;
       try {
-        await (wanted === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${wanted}`)));
+        await (one === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${one}`)));
       } catch (error) {
-        if (error instanceof Refused) into.delete(wanted); // the deployment is gone
+        if (error instanceof Refused) into.delete(one); // the deployment is gone
       }
       this.dispatchEvent(new Event('change'));
     }
@@ -69,7 +73,7 @@ class Inbox extends EventTarget {
   }
 
   async #readOne(into, deployment) {
-    const threads = deployment.active_revision_id ? await this.#waiting(`/d/${deployment.id}/threads/search`) : [];
+    const threads = deployment.active_revision_id ? await this.#waiting(searchOf(deployment.id)) : [];
     if (threads.length) into.set(deployment.id, {deployment, threads});
     else into.delete(deployment.id);
   }
@@ -78,7 +82,7 @@ class Inbox extends EventTarget {
   async #waiting(path) {
     const all = [];
     for (let offset = 0; offset < most; offset += page) {
-      const found = await call('POST', path, {status: 'interrupted', limit: page, offset});
+      const found = await call('POST', path, wanted(offset));
       all.push(...found.filter(thread => Object.keys(thread.interrupts ?? {}).length));
       if (found.length < page) break;
     }
@@ -106,6 +110,7 @@ class InboxView extends View {
         ['Question', ({deployment, thread}) => html`<a class="clip" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
         ['Deployment', ({deployment}) => html`<a href="#/deployments/${deployment.id}">${deployment.name}</a>`],
         ['Since', ({thread}) => when(thread.updated_at)],
+        ['', ({deployment}) => copyAsCurl(searchOf(deployment.id), 'POST', wanted(0))],
       ], inbox.rows, 'No thread waits for an answer.')}`;
   }
 }

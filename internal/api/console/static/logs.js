@@ -26,6 +26,7 @@ class Logs extends View {
           return false;
         }
         this.lines.push(event.data);
+        if (event.data.id === this.sought) this.target = this.lines.length - 1;
         if (!this.following) this.fresh++;
         this.paint();
       },
@@ -43,16 +44,25 @@ class Logs extends View {
       await this.updateComplete;
       const box = this.querySelector('.log');
       if (box && this.following) box.scrollTop = box.scrollHeight;
-      if (box && this.line) this.showLine(box);
+      if (box && this.target !== undefined) this.showLine(box);
     });
   }
 
+  // willUpdate seeks the line that the address names, which may arrive later.
+  willUpdate(changed) {
+    if (!changed.has('line') || !this.line) return;
+    this.sought = decodeURIComponent(this.line);
+    const at = this.lines.findIndex(line => line.id === this.sought);
+    if (at >= 0) this.target = at;
+    this.following = false;
+    this.paint();
+  }
+
   showLine(box) {
-    const at = this.lines.findIndex(line => line.id === decodeURIComponent(this.line));
-    if (at < 0) return;
-    box.scrollTop = at * height - box.clientHeight / 2;
-    this.marked = this.lines[at].id;
-    this.line = undefined;
+    box.scrollTop = this.target * height - box.clientHeight / 2;
+    this.marked = this.sought;
+    this.sought = this.target = undefined;
+    this.requestUpdate();
   }
 
   // scrolled stops following when a person scrolls up. The page itself scrolls down only, and more

@@ -2,15 +2,17 @@
 // Arguments: the server's address, an API key, the id of a deployment with two revisions, the id of another deployment, and a directory for pictures or "".
 // The agents follow the script of each run. The build of the newest revision prints the numbers up to 100000.
 const { audit, client, tell } = require("./story.cjs");
+const { execFileSync } = require("node:child_process");
 const fs = require("node:fs");
+const net = require("node:net");
 const path = require("node:path");
 
 const [base, key, deployment, other, pictures] = process.argv.slice(2);
 const call = client(base, key);
 
 tell(async (browser) => {
-  const page = await browser.newPage();
-  page.setDefaultTimeout(30000);
+  let page = await browser.newPage();
+  page.setDefaultTimeout(60000);
   const seen = { findings: [], complaints: [] };
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const go = (at) => page.goto(`${base}/console/#/deployments/${deployment}${at}`);
@@ -154,6 +156,10 @@ tell(async (browser) => {
   await titled("(2) Slipway");
   seen.inbox = await page.locator("tbody tr td:first-child").allInnerTexts();
   seen.findings.push(...await audit(page, "inbox"));
+  // The copied command of the first row answers with its thread.
+  const copied = await page.getByRole("button", { name: "copy as curl" }).first().evaluate((b) => { b.click(); return b.dataset.command; });
+  const found = JSON.parse(execFileSync("sh", ["-c", copied], { env: { ...process.env, KEY: key } }));
+  seen.copied = found.some((t) => asked.endsWith(t.thread_id));
   await picture("inbox");
   await call("POST", `${asked}/runs`, { assistant_id: "agent", command: { resume: [{ type: "accept", args: null }] } });
   await titled("(1) Slipway");
@@ -166,5 +172,38 @@ tell(async (browser) => {
   await page.getByRole("link", { name: "Inbox", exact: true }).click();
   await page.getByText("No thread waits for an answer.").waitFor();
   await titled("Slipway");
+  await page.close();
+
+  // A page whose connections are cut says so, and shows later what happened meanwhile.
+  const sockets = new Set();
+  const wire = net.createServer((near) => {
+    const far = net.connect(new URL(base).port, new URL(base).hostname);
+    for (const end of [near, far]) {
+      sockets.add(end);
+      end.on("error", () => {}); // the other end is gone
+      end.on("close", () => { near.destroy(); far.destroy(); sockets.delete(end); });
+    }
+    near.pipe(far).pipe(near);
+  });
+  const listen = (port) => new Promise((resolve) => wire.listen(port, "127.0.0.1", resolve));
+  await listen(0);
+  const { port } = wire.address();
+  page = await browser.newPage();
+  page.setDefaultTimeout(60000);
+  await page.goto(`http://127.0.0.1:${port}/console/#/sign-in/${(await call("POST", "/console/codes")).code}`);
+  await page.getByRole("heading", { name: "Deployments" }).waitFor();
+  await page.getByRole("link", { name: "Inbox", exact: true }).click();
+  await page.getByText("No thread waits for an answer.").waitFor();
+  const closed = new Promise((resolve) => wire.close(resolve));
+  for (const end of sockets) end.destroy();
+  await closed;
+  await page.getByText("The server does not answer.").waitFor();
+  await pause(deployment, "Still there?");
+  await listen(port);
+  await titled("(1) Slipway");
+  await page.getByText("The server does not answer.").waitFor({ state: "detached" });
+  seen.missed = await page.locator("tbody tr td:first-child").allInnerTexts();
+  await page.close();
+  await new Promise((resolve) => { wire.close(resolve); for (const end of sockets) end.destroy(); });
   return seen;
 });

@@ -128,6 +128,7 @@ tell(async (browser) => {
     await page.goto(`${base}/console/#/${name}`);
     await page.waitForFunction(() => document.querySelector("main h1") && !document.querySelector("main").textContent.includes("Loading"));
     seen.findings.push(...await audit(page, name));
+    if (!await page.locator("button.copy").count()) complaints.push(name + ": nothing can be copied as curl");
     if (await page.locator(".trouble").count()) complaints.push(name + ": " + await page.locator(".trouble").innerText());
   }
 
