@@ -100,7 +100,8 @@ func (d deployment) path() string { return "/v2/deployments/" + d.ID }
 
 func (d deployment) revision(revision string) string { return d.path() + "/revisions/" + revision }
 
-// named finds a deployment by its name; ok reports whether there is such a deployment.
+// named finds a deployment by its name; ok reports whether there is such a deployment. A stack's
+// list may be a moment behind, so the deployment is then read by its id.
 func (a *api) named(ctx context.Context, name string) (found deployment, ok bool, err error) {
 	var page struct {
 		Resources []deployment `json:"resources"`
@@ -109,9 +110,14 @@ func (a *api) named(ctx context.Context, name string) (found deployment, ok bool
 		return found, false, err
 	}
 	for _, d := range page.Resources {
-		if d.Name == name {
-			return d, true, nil
+		if d.Name != name {
+			continue
 		}
+		err := a.do(ctx, http.MethodGet, d.path(), nil, &found)
+		if answer, refused := errors.AsType[*client.APIError](err); refused && answer.Status == http.StatusNotFound {
+			return deployment{}, false, nil // it was deleted
+		}
+		return found, true, err
 	}
 	return found, false, nil
 }
