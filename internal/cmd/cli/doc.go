@@ -18,9 +18,9 @@ func Commands() []*cobra.Command {
 }
 
 // group returns a command that only has subcommands.
-func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: exit.Arguments(cobra.NoArgs),
+		Use: use, Short: short, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)

@@ -24,7 +24,7 @@ type runShown struct {
 }
 
 func newRuns() *cobra.Command {
-	return group("runs", "List, show, explain, stream, wait for and end the runs of a thread", "",
+	return group("runs", "List, show, explain, stream, wait for and end the runs of a thread",
 		newRunsList(), newRunsStream(), newRunsExplain(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 

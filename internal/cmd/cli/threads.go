@@ -21,7 +21,7 @@ type thread struct {
 }
 
 func newThreads() *cobra.Command {
-	return group("threads", "List and show the threads of an agent", "", newThreadsList(), newThreadsShow())
+	return group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
 }
 
 func newThreadsList() *cobra.Command {
