@@ -137,8 +137,8 @@ func (m marks) of(pid int) int {
 	return -1
 }
 
-func index(all [][]byte, one []byte) int {
-	return slices.IndexFunc(all, func(other []byte) bool { return bytes.Equal(other, one) })
+func index(values [][]byte, wanted []byte) int {
+	return slices.IndexFunc(values, func(value []byte) bool { return bytes.Equal(value, wanted) })
 }
 
 // alive reports whether a process runs. A process that has ended, but whose parent has not

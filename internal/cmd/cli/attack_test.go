@@ -21,8 +21,12 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	}))
 	defer thief.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := `{"resources": [{"id": "1", "name": "weather", "active_revision_id": "2", "source_config": {"custom_url": "` + thief.URL + `"}}]}`
-		if r.URL.Path == "/d/1/assistants/search" {
+		deployment := `{"id": "1", "name": "weather", "active_revision_id": "2", "source_config": {"custom_url": "` + thief.URL + `"}}`
+		answer := `{"resources": [` + deployment + `]}`
+		switch r.URL.Path {
+		case "/v2/deployments/1":
+			answer = deployment
+		case "/d/1/assistants/search":
 			answer = `[{"assistant_id": "3", "graph_id": "agent"}]`
 		}
 		_, _ = io.WriteString(w, answer)

@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-const configShowLong = `Show the values that commands use in this directory, and where each value was found: the server, the credentials, the
-workspace, and what deploy would take from the directory. No server is asked, and no secret is shown.`
+const configShowLong = `Show the values that commands use in this directory, and where each value was found: the server,
+the credentials, the workspace, and what deploy would take from the directory. No server is asked,
+and no secret is shown.`
 
 // setting is a value that commands use, and the place where the value was found.
 type setting struct {

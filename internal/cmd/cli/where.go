@@ -19,8 +19,9 @@ import (
 // whereHelp explains from where a command takes its server.
 const whereHelp = `
 
-The server is the first of these: the one of --data, --url or --context; $SLIPWAY_URL; $SLIPWAY_CONTEXT; the current
-context (slipway context use); the server of this machine that uses the directory .slipway.`
+The server is the first of these: the server of --data, --url or --context; $SLIPWAY_URL;
+$SLIPWAY_CONTEXT; the current context (slipway context use); the server of this machine that uses
+the directory .slipway.`
 
 // fromFlag and fromVariable are the sources of an address that a command got directly.
 const (

@@ -106,10 +106,10 @@ func TestTheCommandLineWorksWithAStack(t *testing.T) {
 	// A second question interrupts the answer to the first question; what was shown is kept.
 	var thread, shown, answer string
 	c.chat(t, func(line said) {
-		switch {
-		case line.Event == "thread":
+		switch line.Event {
+		case "thread":
 			thread = line.Thread
-		case line.Event == "token":
+		case "token":
 			if shown += line.Text; answer == "" {
 				answer = c.run(t, "chat", "weather", "--assistant", "agent", "--thread", thread, "-m", askNYC)
 			}
