@@ -95,7 +95,7 @@ func TestAttackAKeyThatAsksForReplicas(t *testing.T) {
 	}
 	refused := func(answer response) {
 		t.Helper()
-		wantDetail(t, answer, http.StatusForbidden, "The quota replicas of this workspace is used up: its limit is 5. Delete a deployment, or give one a lower max_scale, "+
+		wantDetail(t, answer, http.StatusForbidden, "The quota replicas of this workspace is used up: its limit is 5. Delete a deployment, or give a deployment a lower max_scale, "+
 			"or have the operator of the server raise it (--quota replicas=N, on AWS the parameter Quotas).")
 	}
 	shown := func(want int64) {

@@ -53,9 +53,9 @@ func (f *follower) stop() {
 func (f *follower) take() []string {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	all := slices.Sorted(maps.Keys(f.deployments))
+	changed := slices.Sorted(maps.Keys(f.deployments))
 	clear(f.deployments)
-	return all
+	return changed
 }
 
 // TellQuestions tells the followers of a workspace's log that the questions of a deployment's
@@ -76,9 +76,9 @@ func (l *Log) TellQuestions(workspace, deployment string) {
 // changed.
 func (l workspaceLog) changed(deployments []string) []Placed {
 	now := l.now()
-	found := make([]Placed, len(deployments))
+	events := make([]Placed, len(deployments))
 	for i, deployment := range deployments {
-		found[i].Event = Event{Workspace: l.workspace, ID: id.New(now), At: now, Type: QuestionsChanged, Deployment: deployment}
+		events[i].Event = Event{Workspace: l.workspace, ID: id.New(now), At: now, Type: QuestionsChanged, Deployment: deployment}
 	}
-	return found
+	return events
 }

@@ -63,7 +63,7 @@ type Quota struct {
 // All are the quotas, in the order in which they are shown.
 var All = []Quota{
 	{Deployments, 1000, 0, fault.Forbidden, "Delete a deployment"},
-	{Replicas, 2000, 0, fault.Forbidden, "Delete a deployment, or give one a lower max_scale"},
+	{Replicas, 2000, 0, fault.Forbidden, "Delete a deployment, or give a deployment a lower max_scale"},
 	{Threads, 10_000_000, 0, fault.Forbidden, "Delete threads, or give them a time to live"},
 	{Crons, 10_000, 0, fault.Forbidden, "Delete a cron"},
 	{DeploymentCrons, 1000, 10_000, fault.Forbidden, "Delete a cron of this deployment"},

@@ -48,13 +48,13 @@ class Inbox extends EventTarget {
   async #read() {
     if (this.#reading) return;
     this.#reading = true;
-    for (const one of this.#wanted) { // also what is added meanwhile
-      this.#wanted.delete(one);
+    for (const deployment of this.#wanted) { // also what is added meanwhile
+      this.#wanted.delete(deployment);
       const into = this.#found;
       try {
-        await (one === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${one}`)));
+        await (deployment === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${deployment}`)));
       } catch (error) {
-        if (error instanceof Refused) into.delete(one); // the deployment is gone
+        if (error instanceof Refused) into.delete(deployment); // it is gone
       }
       this.dispatchEvent(new Event('change'));
     }
@@ -95,8 +95,8 @@ export const inbox = new Inbox();
 // asked is a question in a few words.
 function asked(thread) {
   const [question] = Object.values(thread.interrupts ?? {}).flat(), value = question?.value;
-  const one = Array.isArray(value) ? value[0] : value;
-  return one?.description ?? one?.action_request?.action ?? one?.action_requests?.map(a => a.description ?? a.name).join(', ')
+  const first = Array.isArray(value) ? value[0] : value;
+  return first?.description ?? first?.action_request?.action ?? first?.action_requests?.map(a => a.description ?? a.name).join(', ')
     ?? (typeof value === 'string' ? value : JSON.stringify(value ?? 'It waits to be continued.'));
 }
 

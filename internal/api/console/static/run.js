@@ -30,6 +30,10 @@ function parts(e) {
   return list;
 }
 
+// mostNodes is how large a graph may be that is drawn: the layout of a larger graph could hold up the
+// page, and nobody could read it.
+const mostNodes = 200;
+
 // nodeOf is the node that wrote a part of a message, by its metadata: the name of the member begins with
 // the name of the framework.
 const nodeOf = metadata => Object.entries(metadata ?? {}).find(([name]) => name.endsWith('graph_node'))?.[1];
@@ -95,7 +99,7 @@ class Run extends Live {
         <dt>Took</dt><dd>${e.ended_at ? seconds(all.at(-1).to - begin) : 'it goes on'}</dd>
         <dt>Id</dt><dd><code>${e.run_id}</code></dd>
       </dl>
-      ${this.graph?.nodes.length ? html`<h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="Graph"><slipway-graph
+      ${this.graph?.nodes.length && this.graph.nodes.length <= mostNodes ? html`<h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="Graph"><slipway-graph
         .graph=${this.graph} .active=${e.ended_at ? [] : this.active}></slipway-graph></div>` : nothing}
       <h2>Timeline</h2>
       ${table('Timeline', [
