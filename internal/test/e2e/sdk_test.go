@@ -95,7 +95,8 @@ func TestSDKsStreams(t *testing.T) {
 // TestSDKsStreamSynchronously has clients that block their thread.
 func TestSDKsStreamSynchronously(t *testing.T) {
 	t.Parallel()
-	weather, follower := shared(t), scripted(t)
+	follower := scripted(t)
+	weather := follower.server.deploy(t, agentRepository(t), "main")
 	for _, sdk := range []string{"Python", "Python older"} {
 		for _, transport := range transports() {
 			t.Run(sdk+" "+transport, func(t *testing.T) {
@@ -120,7 +121,8 @@ func TestSDKStreamsManyThreads(t *testing.T) {
 // TestSDKsRemoteGraph has graphs that call the agent as if it were a graph in their process.
 func TestSDKsRemoteGraph(t *testing.T) {
 	t.Parallel()
-	weather, follower := shared(t), scripted(t)
+	follower := scripted(t)
+	weather := follower.server.deploy(t, agentRepository(t), "main")
 	releases := streaming
 	if *kind != "standalone" {
 		releases = []string{"Python", "JavaScript streaming"} // a stack has no room for the streams of more
