@@ -17,7 +17,7 @@ type Budget struct {
 	// shares which wait to grow.
 	held, waiting int64
 	owners        map[string]*owner
-	// beyond is the share that was allowed to exceed the budget, until it gives bytes back.
+	// beyond is the share that was allowed to exceed the budget, until the budget is kept again.
 	beyond *Share
 }
 
@@ -187,13 +187,13 @@ func (s *Share) set(used int64) {
 	if less <= 0 {
 		return
 	}
-	if b.beyond == s {
-		b.beyond = nil
-	}
 	of := b.of(s.owner)
 	s.held -= less
 	of.held -= less
 	b.held -= less
+	if b.beyond == s && b.held <= b.total {
+		b.beyond = nil
+	}
 	if slices.ContainsFunc(of.queue, func(c *claim) bool { return c.share == s }) {
 		of.waiting -= less
 		b.waiting -= less

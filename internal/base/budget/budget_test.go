@@ -141,6 +141,25 @@ func TestSharesThatGrowInStepsDoNotBlockEachOther(t *testing.T) {
 	})
 }
 
+// TestAttackSharesThatTakeTurnsBeyondTheBudget: a share beyond the budget gives a part back and
+// wants more. It goes on, and no other share joins it beyond the budget.
+func TestAttackSharesThatTakeTurnsBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		first, second := b.Open("a", 0), b.Open("b", 0)
+		grow(t, first, 45).want(t, "first", true)
+		grow(t, second, 50).want(t, "second", true)
+		waits := grow(t, second, 40)
+		grow(t, first, 40).want(t, "first beyond the budget", true)
+		first.Shrink(20)
+		grow(t, first, 20).want(t, "more for the first", true)
+		waits.want(t, "second beyond the budget, too", false)
+		first.Close()
+		waits.want(t, "second, after the first gave all back", true)
+	})
+}
+
 func TestTheLargestThingFitsAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

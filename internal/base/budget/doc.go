@@ -14,8 +14,9 @@
 //   - Shares that must wait go on in this order: first the shares of the owner that holds
 //     least, and among the shares of one owner the first that came.
 //   - When no share can go on, because all held bytes belong to shares that wait to grow, the
-//     next share in that order goes on beyond the budget. No other share does so until that
-//     share gives bytes back. So shares that grow in steps cannot block each other for ever.
+//     next share in that order goes on beyond the budget. No other share does so until it has
+//     given back enough for the budget to be kept again. So shares that grow in steps cannot
+//     block each other for ever, and the budget is exceeded by what one share holds.
 //     Code that grows a share more than once must bound the bytes that it holds at a time.
 //
 // Callers count the memory that a byte costs, because decoding multiplies the size. They also
