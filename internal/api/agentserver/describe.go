@@ -46,8 +46,10 @@ type ownRoute struct {
 	pattern *pattern.Pattern
 }
 
-// descriptions keeps the descriptions that agents give of themselves. A description does not
-// change in the life of a revision. descriptions is safe for concurrent use; an agent is asked
+// descriptions keeps the descriptions that agents give of themselves. Without them each request to
+// a deployment with its own authentication or routes would first ask the agent, for 0.1 to 0.3 ms
+// on one machine (BenchmarkInvoke of package graph). A description does not change in the life of a
+// revision. descriptions is safe for concurrent use; an agent is asked
 // once, even if many requests wait for the answer.
 type descriptions struct {
 	log   *slog.Logger

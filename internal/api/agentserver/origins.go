@@ -51,7 +51,8 @@ func originsOf(asked *build.HTTP) *web.Origins {
 	return rules
 }
 
-// originPatterns are the compiled patterns of origins, by their text. Their sizes add up to at most
+// originPatterns are the compiled patterns of origins, by their text, as each request of a page
+// would take 0.1 ms and 20 KB to compile one (BenchmarkCompileWhole). Their sizes add up to at most
 // 100,000 steps, which take some 10 MB.
 var originPatterns = lru.New[string, *pattern.Pattern](100_000)
 

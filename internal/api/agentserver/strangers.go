@@ -41,7 +41,9 @@ const (
 type strangers struct {
 	limits  StrangerLimits
 	refused *web.Buckets
-	// known has, for credentials, the time when a request with them was last let in.
+	// known has, for credentials, the time when a request with them was last let in. It is a part
+	// of the limiter, not a cache: it has no answer of a repository, and a caller whose
+	// credentials were dropped counts as a stranger again.
 	known *lru.Cache[[sha256.Size]byte, time.Time]
 
 	mu sync.Mutex

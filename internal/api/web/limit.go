@@ -59,7 +59,8 @@ func newPolicy(name string, r Rate) policy {
 	return policy{Rate: r, name: name, field: fmt.Sprintf("%q;q=%d;w=%d", name, r.Burst, window)}
 }
 
-// Buckets count requests by a name. They are kept in memory for the names that were used last.
+// Buckets count requests by a name. They are limiters with bounded memory, not a cache: they are
+// kept for the names that were used last, and a name that is dropped begins with a full bucket.
 type Buckets struct {
 	cache *lru.Cache[string, *rate.Limiter]
 }

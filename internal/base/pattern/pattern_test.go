@@ -80,3 +80,12 @@ func TestTheSizeIsThatOfTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkCompileWhole compiles a pattern of origins.
+func BenchmarkCompileWhole(b *testing.B) {
+	for b.Loop() {
+		if _, err := pattern.CompileWhole(`https://([a-z0-9-]+\.)?example\.(com|org)(:[0-9]{1,5})?`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

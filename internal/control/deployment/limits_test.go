@@ -46,3 +46,16 @@ func sized(request deployment.NewDeployment, spec string) deployment.NewDeployme
 	request.SourceConfig.ResourceSpec = json.RawMessage(spec)
 	return request
 }
+
+// BenchmarkRunLimits reads the limits of a release with two secrets.
+func BenchmarkRunLimits(b *testing.B) {
+	f := setUp(b)
+	request := fromGit("limits")
+	request.Secrets = []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "3"}, {Name: "KEY", Value: "open-sesame"}}
+	d := f.create(b, request)
+	for b.Loop() {
+		if _, _, err := f.RunLimits(b.Context(), compute.Ref(d.Revision(d.Latest))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -37,7 +37,7 @@ type fixture struct {
 	clock        *movingClock
 }
 
-func setUp(t *testing.T) *fixture {
+func setUp(t testing.TB) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
@@ -136,7 +136,7 @@ func fromImage(name string) deployment.NewDeployment {
 	}
 }
 
-func (f *fixture) create(t *testing.T, request deployment.NewDeployment) deployment.Deployment {
+func (f *fixture) create(t testing.TB, request deployment.NewDeployment) deployment.Deployment {
 	t.Helper()
 	d, err := f.Create(t.Context(), request)
 	if err != nil {

@@ -2,10 +2,12 @@ package runner_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
@@ -55,4 +57,22 @@ func (f *fixture) serve(next <-chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// BenchmarkRunOnALongThread makes runs on threads whose values take 1 MiB. One agent holds the
+// values, the other is sent all of them each time.
+func BenchmarkRunOnALongThread(b *testing.B) {
+	var holding, forgetful audience
+	h := graphtest.StartHolder(b, holding.answer)
+	for name, endpoint := range map[string]compute.Endpoint{"holds": h.Endpoint, "holds nothing": graphtest.Start(b, forgetful.answer)} {
+		b.Run(name, func(b *testing.B) {
+			f := newFixture(b, endpoint, nil)
+			ref := f.newThread()
+			f.join(f.give(ref, fmt.Sprintf(`{"messages":[{"type":"human","id":"long","content":%q}]}`, strings.Repeat("x", 1<<20))))
+			b.ReportAllocs()
+			for b.Loop() {
+				f.join(f.create(ref, "more", run.Enqueue))
+			}
+		})
+	}
 }

@@ -19,7 +19,8 @@ const (
 	refusedWorkspaces = 1000
 )
 
-// refused holds the refusals that were noted for a workspace in the present span.
+// refused holds the refusals that were noted for a workspace in the present span. It is a limiter
+// with bounded memory, not a cache: a workspace that is dropped may note refusals again.
 type refused struct {
 	mu    sync.Mutex
 	since time.Time
