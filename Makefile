@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
+# test-race (a C compiler), test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
+.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-nobody test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
 .PHONY: bench bench-lambda lint generate verify rehearse release network deploy clean
 
 help: ## list the targets
@@ -84,16 +84,19 @@ test-race: ## test everything but the end-to-end stories with the race detector;
 test-e2e: ## run all end-to-end stories, on a server with the race detector where there is a C compiler
 	@$(IF_RACE) set -x; go test -count=1 -vet=off -timeout 20m "$${race[@]}" $(E2E)
 
+ATTACKS = packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|');
+
+test-attack: ## run the tests that attack the server, as this user and, if that is root, as nobody too
+	@$(ATTACKS) set -x; go test -count=1 -timeout 15m -run '^TestAttack' $$packages
+	@[ "$$(id -u)" != 0 ] || $(MAKE) --no-print-directory test-nobody
+
 # The wrapper runs test programs as the user nobody, who keeps no files: the tests' go command writes
 # to a folder that is removed.
-test-attack: ## run the tests that attack the server, as this user and, if that is root, as nobody too
-	go test -count=1 -timeout 15m -run '^TestAttack' ./...
-	@[ "$$(id -u)" = 0 ] || exit 0; \
-	home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; chmod 777 "$$home"; \
-	packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+test-nobody: ## run the tests that attack the server as the user nobody; needs root
+	@home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; chmod 777 "$$home"; \
 	printf '#!/bin/sh\nset -e\nprogram=$$(mktemp %s/XXXXXX)\ncp "$$1" "$$program"\nchmod 755 "$$program"\nshift\nexec setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=%s TMPDIR=%s GOCACHE=%s/cache GOFLAGS=-buildvcs=false "$$program" "$$@"\n' \
 		"$$home" "$$home" "$$home" "$$home" >"$$home/as-nobody"; chmod 755 "$$home/as-nobody"; \
-	set -x; go test -count=1 -timeout 15m -run '^TestAttack' -exec "$$home/as-nobody" $$packages
+	$(ATTACKS) set -x; go test -count=1 -timeout 15m -run '^TestAttack' -exec "$$home/as-nobody" $$packages
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
