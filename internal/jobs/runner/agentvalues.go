@@ -22,10 +22,10 @@ const (
 )
 
 // agentValueCache remembers the values that each agent holds, so that the values of long
-// threads are sent as patches. A run on a thread of 1 MiB then takes 1.5 MB of memory in place of
-// 5.9 MB (BenchmarkRunOnALongThread), and sends what is new only. An entry may be wrong: another process may have called the
-// agent since, or the agent was restarted. An agent that holds other values says so in its
-// response, and all values are sent to it.
+// threads are sent as patches. A run on a thread of 1 MiB then sends what is new only, and takes
+// 1.5 MB of memory in place of 5.9 MB (BenchmarkRunOnALongThread). An entry may be wrong: another
+// process may have called the agent since, or the agent was restarted. An agent that holds other
+// values says so in its response, and all values are sent to it.
 type agentValueCache struct{ *lru.Cache[holder, sent] }
 
 func newAgentValueCache() agentValueCache {

@@ -15,10 +15,10 @@ import (
 // errTimedOut says that a run took longer than its deployment allows.
 var errTimedOut = errors.New("the run took too long")
 
-// mostKnown bounds the memory of the limits that are remembered, and knownSize is the memory of the
-// limits of one release, both in bytes. A run whose release is remembered saves two or more reads and
-// the opening of the release's secrets: 51 µs on one machine (BenchmarkRunLimits), requests to
-// DynamoDB and KMS on AWS.
+// mostKnown bounds the memory of the limits that are remembered, and knownSize is the memory of
+// the limits of one release, both in bytes. A run whose release is remembered saves two or more
+// reads and the opening of the release's secrets: 51 µs on one machine (BenchmarkRunLimits),
+// requests to DynamoDB and KMS on AWS.
 const (
 	mostKnown = 1 << 20
 	knownSize = 256
