@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/match"
@@ -44,8 +45,8 @@ func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found [
 		return nil, 0, fmt.Errorf("search assistants: there is no order by %q", search.SortBy)
 	}
 	return table.Sorted(ctx, s.table, table.Sorting[Assistant]{
-		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, take) },
-		Read: func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
+		Items: s.all(ctx, owner),
+		Read:  func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
 		Decode: func(item *table.Item) (Assistant, bool, error) {
 			a, err := decode(owner.ref(keys.AssistantID(item.Key)), item)
 			if err != nil {
@@ -69,20 +70,23 @@ func (w Search) window() table.Window {
 	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
 }
 
-// each calls take with the assistants of a deployment, and with its default assistants as if
-// they were stored.
-func (s *Store) each(ctx context.Context, owner Owner, take func(*table.Item) error) error {
-	stored := map[string]bool{}
-	err := table.Each(ctx, s.table, func(item *table.Item) error {
-		stored[keys.AssistantID(item.Key)] = true
-		return take(item)
-	}, keys.Assistants(owner.Workspace, owner.Deployment))
-	for _, graph := range owner.Graphs {
-		if err == nil && !stored[DefaultID(graph)] {
-			err = take(owner.item(graph))
+// all returns the assistants of a deployment, and its default assistants as if they were
+// stored.
+func (s *Store) all(ctx context.Context, owner Owner) iter.Seq2[*table.Item, error] {
+	return func(yield func(*table.Item, error) bool) {
+		stored := map[string]bool{}
+		for item, err := range table.Items(ctx, s.table, keys.Assistants(owner.Workspace, owner.Deployment)) {
+			if !yield(item, err) || err != nil {
+				return
+			}
+			stored[keys.AssistantID(item.Key)] = true
+		}
+		for _, graph := range owner.Graphs {
+			if !stored[DefaultID(graph)] && !yield(owner.item(graph), nil) {
+				return
+			}
 		}
 	}
-	return err
 }
 
 // read reads assistants, including default assistants.

@@ -190,9 +190,7 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	}
 	search.Room = table.PageRoom
 	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{
-		Each: func(ctx context.Context, take func(*table.Item) error) error {
-			return table.Each(ctx, s.Table, take, keys.Crons(workspace, deployment))
-		},
+		Items: table.Items(ctx, s.Table, keys.Crons(workspace, deployment)),
 		Decode: func(item *table.Item) (Cron, bool, error) {
 			c, err := decode(item)
 			if err != nil {

@@ -76,25 +76,19 @@ func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
-	for {
-		page, err := f.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, f.table, query) {
 		if err != nil {
 			return fmt.Errorf("query runs: %w", err)
 		}
-		for _, item := range page.Items {
-			before, err := decodeOn(f.ref, item, lock)
-			if err != nil {
-				return err
-			}
-			if (run == "" || before.Run < run) && !visit(before) {
-				return nil
-			}
+		before, err := decodeOn(f.ref, item, lock)
+		if err != nil {
+			return err
 		}
-		if page.Cursor == "" {
-			return nil
+		if (run == "" || before.Run < run) && !visit(before) {
+			break
 		}
-		query.Cursor = page.Cursor
 	}
+	return nil
 }
 
 // Behind returns the reader's position before the first event of a run, as far as this

@@ -238,33 +238,23 @@ const (
 	CancelAll     CancelScope = "all"
 )
 
-// cancelPage is how many runs or threads one query reads.
+// cancelPage is how many runs one query reads.
 const cancelPage = 64
 
 // CancelDeployment ends the unfinished runs of a deployment, on all its threads whose metadata
 // matches a filter, and reports whether there were any such runs. It looks at the busy threads
 // only.
 func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
-	for _, query := range keys.BusyThreads(workspace, deployment) {
-		query.Limit = cancelPage
-		for {
-			page, err := s.table.Query(ctx, query)
-			if err != nil {
-				return found, fmt.Errorf("query busy threads: %w", err)
-			}
-			for _, item := range page.Items {
-				ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
-				some, err := s.cancelMatching(ctx, ref, only, action, filter)
-				if err != nil && !fault.Is(err, fault.NotFound) {
-					return found, err
-				}
-				found = found || some
-			}
-			if page.Cursor == "" {
-				break
-			}
-			query.Cursor = page.Cursor
+	for item, err := range table.Items(ctx, s.table, keys.BusyThreads(workspace, deployment)...) {
+		if err != nil {
+			return found, fmt.Errorf("query busy threads: %w", err)
 		}
+		ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
+		some, err := s.cancelMatching(ctx, ref, only, action, filter)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return found, err
+		}
+		found = found || some
 	}
 	return found, nil
 }
@@ -307,19 +297,13 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
 	query.Limit, query.Reverse = cancelPage, true // so that no run begins because the runs before it are cancelled
-	for {
-		page, err := s.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, s.table, query) {
 		if err != nil {
 			return found, fmt.Errorf("query queued runs: %w", err)
 		}
-		for _, item := range page.Items {
-			if err := one(keys.RunID(item.Key), Pending); err != nil {
-				return found, err
-			}
+		if err := one(keys.RunID(item.Key), Pending); err != nil {
+			return found, err
 		}
-		if page.Cursor == "" {
-			return found, nil
-		}
-		query.Cursor = page.Cursor
 	}
+	return found, nil
 }

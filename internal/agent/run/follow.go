@@ -171,26 +171,20 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 	}
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
-	for {
-		page, err := f.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, f.table, query) {
 		if err != nil {
 			return fmt.Errorf("query runs: %w", err)
 		}
-		for _, item := range page.Items {
-			run, err := decodeOn(f.ref, item, lock)
-			if err != nil {
-				return err
-			}
-			if run.Attempt > 0 && run.Status.Final() && run.Status != Removed && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
-				f.done, f.position = run.Run, run.Position
-				return nil
-			}
+		run, err := decodeOn(f.ref, item, lock)
+		if err != nil {
+			return err
 		}
-		if page.Cursor == "" {
-			return nil
+		if run.Attempt > 0 && run.Status.Final() && run.Status != Removed && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
+			f.done, f.position = run.Run, run.Position
+			break
 		}
-		query.Cursor = page.Cursor
 	}
+	return nil
 }
 
 // pass returns the next run that a worker has taken up or that waits for a worker, nil if
@@ -200,35 +194,29 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
-	for {
-		page, err := f.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, f.table, query) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("query runs: %w", err)
 		}
-		for _, item := range page.Items {
-			run, err := decodeOn(f.ref, item, t.Lock)
-			switch {
-			case err != nil:
-				return nil, nil, err
-			case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
-				return &run, nil, nil
-			case run.Status == Removed:
-				continue
-			}
-			// The run never began.
-			now := f.now()
-			if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > lasting(t.Lock, t.Lock.Due.After(now)) {
-				return nil, time.After(wait), nil
-			}
-			if err := f.skip(run); err != nil {
-				return nil, nil, err
-			}
+		run, err := decodeOn(f.ref, item, t.Lock)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
+			return &run, nil, nil
+		case run.Status == Removed:
+			continue
 		}
-		if page.Cursor == "" {
-			return nil, nil, nil
+		// The run never began.
+		now := f.now()
+		if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > lasting(t.Lock, t.Lock.Due.After(now)) {
+			return nil, time.After(wait), nil
 		}
-		query.Cursor = page.Cursor
+		if err := f.skip(run); err != nil {
+			return nil, nil, err
+		}
 	}
+	return nil, nil, nil
 }
 
 // skip passes over a run that never began.

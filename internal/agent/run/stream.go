@@ -68,21 +68,15 @@ func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Ev
 	}
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
 	query.Limit, query.Bytes = streamPage, streamBytes
-	for {
-		page, err := s.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, s.table, query) {
 		if err != nil {
 			return after, fmt.Errorf("query events: %w", err)
 		}
-		for _, item := range page.Items {
-			if after, err = emitBatch(item, after, emit); err != nil {
-				return after, err
-			}
+		if after, err = emitBatch(item, after, emit); err != nil {
+			return after, err
 		}
-		if page.Cursor == "" {
-			return after, nil
-		}
-		query.Cursor = page.Cursor
 	}
+	return after, nil
 }
 
 func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, error) {

@@ -60,8 +60,13 @@ func (r *ranker) page(ctx context.Context, items []*table.Item) error {
 	}
 	if len(found) > 0 {
 		query := keys.StoreVectorsBetween(found[0].Key, found[len(found)-1].Key)
-		if err := table.Each(ctx, r.table, r.take, query); err != nil {
-			return fmt.Errorf("query vectors: %w", err)
+		for item, err := range table.Items(ctx, r.table, query) {
+			if err == nil {
+				err = r.take(item)
+			}
+			if err != nil {
+				return fmt.Errorf("query vectors: %w", err)
+			}
 		}
 	}
 	return r.note(items)

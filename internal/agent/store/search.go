@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -79,10 +80,8 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 func (s *Store) sorted(ctx context.Context, owner Owner, below []string, near *ranker, filter Filter, window table.Window) ([]Item, int, error) {
 	// Pointers, because the order is made by insertion.
 	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
-		Each: func(ctx context.Context, take func(*table.Item) error) error {
-			return s.each(ctx, owner, below, near, take)
-		},
-		Read: near.read,
+		Items: s.below(ctx, owner, below, near),
+		Read:  near.read,
 		Decode: func(stored *table.Item) (*Item, bool, error) {
 			item, err := decode(stored)
 			if err != nil {
@@ -122,39 +121,49 @@ func nearest(a, b *Item) int {
 	return cmp.Or(rank, b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
 }
 
-// each calls take with the items below a namespace, after near has the scores of their page.
-// Below all namespaces, it reads one partition after the other.
-func (s *Store) each(ctx context.Context, owner Owner, below []string, near *ranker, take func(*table.Item) error) error {
-	page := func(items []*table.Item) error {
-		if err := near.page(ctx, items); err != nil {
-			return err
+// below returns the items below a namespace. When it yields an item, near has the scores of the
+// item's page. Below all namespaces, it reads one partition after the other.
+func (s *Store) below(ctx context.Context, owner Owner, namespace []string, near *ranker) iter.Seq2[*table.Item, error] {
+	return func(yield func(*table.Item, error) bool) {
+		if len(namespace) > 0 {
+			query, complete := keys.StoreItemsBelow(owner.Workspace, owner.Deployment, namespace), false
+			if near.unit == nil {
+				near.making = s.held.begin(query, near.near)
+				defer func() { s.held.end(near.making, complete) }()
+			}
+			complete = s.scored(ctx, query, near, yield)
+			return
 		}
-		for _, item := range items {
-			if err := take(item); err != nil {
-				return err
+		for label := ""; ; {
+			var err error
+			if label, err = s.nextLabel(ctx, owner, label); err != nil {
+				yield(nil, err)
+			}
+			if err != nil || label == "" || !s.scored(ctx, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{label}), near, yield) {
+				return
 			}
 		}
-		return nil
 	}
-	if len(below) > 0 {
-		query, complete := keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below), false
-		if near.unit == nil {
-			near.making = s.held.begin(query, near.near)
-			defer func() { s.held.end(near.making, complete) }()
+}
+
+// scored yields the items of a query, after near has the scores of their page. It reports
+// whether it has yielded all of them.
+func (s *Store) scored(ctx context.Context, query table.Query, near *ranker, yield func(*table.Item, error) bool) bool {
+	for items, err := range table.Pages(ctx, s.table, query) {
+		if err == nil {
+			err = near.page(ctx, items)
 		}
-		err := table.Pages(ctx, s.table, page, query)
-		complete = err == nil
-		return err
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		for _, item := range items {
+			if !yield(item, nil) {
+				return false
+			}
+		}
 	}
-	for first := ""; ; {
-		var err error
-		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
-			return err
-		}
-		if err := table.Pages(ctx, s.table, page, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first})); err != nil {
-			return err
-		}
-	}
+	return true
 }
 
 // nextLabel returns the first label of the namespaces that follow the namespaces of another
@@ -196,12 +205,11 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 		return nil, fault.New(fault.Invalid, "prefix is longer than a namespace can be.")
 	}
 	found, skip, last := [][]string{}, wanted.Offset, []string(nil)
-	for {
-		page, err := s.table.Query(ctx, query)
+	for items, err := range table.Pages(ctx, s.table, query) {
 		if err != nil {
 			return nil, fmt.Errorf("query namespaces: %w", err)
 		}
-		namespaces, err := wanted.of(page.Items)
+		namespaces, err := wanted.of(items)
 		if err != nil {
 			return nil, err
 		}
@@ -227,10 +235,8 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 				}
 			}
 		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			return found, nil
-		}
 	}
+	return found, nil
 }
 
 // fixed returns the labels with which all wanted namespaces begin.

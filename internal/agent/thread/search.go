@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -102,7 +103,7 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	}
 	search.Room = table.PageRoom
 	found, all, err := table.Sorted(ctx, s.table, table.Sorting[Thread]{
-		Each: s.eachOf(workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
+		Items: s.candidates(ctx, workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
 		Slim: func(t *Thread) { t.Metadata, t.Interrupts = nil, nil }, Window: search.Window,
 	})
 	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
@@ -148,72 +149,75 @@ func (s *Store) listed(
 	}
 }
 
-// eachOf calls a function for the threads that a search names, or for all threads of the list.
-func (s *Store) eachOf(workspace, deployment string, search Search) func(context.Context, func(*table.Item) error) error {
+// candidates returns the threads that a search names, or all threads of the list.
+func (s *Store) candidates(ctx context.Context, workspace, deployment string, search Search) iter.Seq2[*table.Item, error] {
 	if search.IDs != nil {
-		return func(ctx context.Context, take func(*table.Item) error) error {
-			return s.eachNamed(ctx, workspace, deployment, search.IDs, take)
-		}
+		return s.named(ctx, workspace, deployment, search.IDs)
 	}
-	return func(ctx context.Context, take func(*table.Item) error) error {
+	return func(yield func(*table.Item, error) bool) {
 		looked := 0
-		return table.Each(ctx, s.table, func(item *table.Item) error {
-			if looked++; looked > s.most {
-				return fault.New(fault.Invalid, "There are more than %d threads, which sort_by %s would look at: sort_by created_at does not, nor does a search by ids.", s.most, search.SortBy)
+		for item, err := range table.Items(ctx, s.table, keys.ThreadLists(workspace, deployment)...) {
+			if looked++; err == nil && looked > s.most {
+				err = fault.New(fault.Invalid, "There are more than %d threads, which sort_by %s would look at: sort_by created_at does not, nor does a search by ids.", s.most, search.SortBy)
 			}
-			return take(item)
-		}, keys.ThreadLists(workspace, deployment)...)
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
 // namedAtOnce is how many of the threads that a search names are read at a time.
 const namedAtOnce = 32
 
-func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, named []string, take func(*table.Item) error) error {
-	ids := slices.Clone(named)
-	slices.Sort(ids)
-	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		look := make([]table.Key, len(some))
-		for i, thread := range some {
-			look[i] = keys.Thread(workspace, deployment, thread)
-		}
-		items, err := s.table.GetBatch(ctx, look...)
-		if err != nil {
-			return fmt.Errorf("get threads: %w", err)
-		}
-		for _, item := range items {
-			if item == nil {
-				continue
+func (s *Store) named(ctx context.Context, workspace, deployment string, ids []string) iter.Seq2[*table.Item, error] {
+	ids = slices.Sorted(slices.Values(ids))
+	return func(yield func(*table.Item, error) bool) {
+		for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
+			look := make([]table.Key, len(some))
+			for i, thread := range some {
+				look[i] = keys.Thread(workspace, deployment, thread)
 			}
-			if err := take(item); err != nil {
-				return err
+			items, err := s.table.GetBatch(ctx, look...)
+			if err != nil {
+				yield(nil, fmt.Errorf("get threads: %w", err))
+				return
+			}
+			for _, item := range items {
+				if item != nil && !yield(item, nil) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
 // Count returns how many of a deployment's threads pass the filter. It reads the whole list,
 // and decodes the entries only if the filter needs their contents.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
 	count, all := 0, matches == nil && filter.Status == "" && filter.Metadata.Empty()
-	err := table.Each(ctx, s.table, func(item *table.Item) error {
+	for item, err := range table.Items(ctx, s.table, keys.ThreadLists(workspace, deployment)...) {
+		if err != nil {
+			return 0, err
+		}
 		if all {
 			if !isGrave(item) {
 				count++
 			}
-			return nil
+			continue
 		}
 		t, ok, err := filter.decode(item)
 		if ok && err == nil && matches != nil {
 			ok, err = matches(t)
 		}
+		if err != nil {
+			return 0, err
+		}
 		if ok {
 			count++
 		}
-		return err
-	}, keys.ThreadLists(workspace, deployment)...)
-	return count, err
+	}
+	return count, nil
 }
 
 // shardPage is how many entries of a shard of the list are in memory at a time, shardBytes how

@@ -282,13 +282,12 @@ func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Writ
 // copyItems copies the items that a query finds, and returns their size.
 func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) (size int, err error) {
 	query.Limit, query.Bytes = copyBatch, copyBytes
-	for {
-		page, err := s.table.Query(ctx, query)
+	for items, err := range table.Pages(ctx, s.table, query) {
 		if err != nil {
 			return size, fmt.Errorf("query thread to copy: %w", err)
 		}
 		var writes []table.Write
-		for _, item := range page.Items {
+		for _, item := range items {
 			moved := *item
 			size += quota.Size(item)
 			moved.Key = keys.InThread(ref.Workspace, ref.Deployment, ref.Thread, item.Key)
@@ -299,11 +298,8 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 				return size, err
 			}
 		}
-		if page.Cursor == "" {
-			return size, nil
-		}
-		query.Cursor = page.Cursor
 	}
+	return size, nil
 }
 
 // put creates the copy's thread item, after all other items exist.

@@ -42,8 +42,11 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 		return 0, nil, fmt.Errorf("get count: %w", err)
 	}
 	if c.Items.PK != "" {
-		if err := table.Each(ctx, t, func(*table.Item) error { there++; return nil }, c.Items); err != nil {
-			return 0, nil, fmt.Errorf("query items to count: %w", err)
+		for _, err := range table.Items(ctx, t, c.Items) {
+			if err != nil {
+				return 0, nil, fmt.Errorf("query items to count: %w", err)
+			}
+			there++
 		}
 	}
 	return there, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: there + more})}}, nil

@@ -24,33 +24,27 @@ func (w Window) full(found, size int) bool { return w.Room > 0 && found > 0 && s
 func Collect[T any](ctx context.Context, t Table, query Query, window Window, decode func(*Item) (value T, match bool, err error)) ([]T, error) {
 	found, skip, size := []T{}, window.Offset, 0
 	query.Limit, query.Bytes = min(window.Offset+window.Limit, MaxLimit), window.Room
-	for {
-		page, err := t.Query(ctx, query)
+	for item, err := range Items(ctx, t, query) {
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range page.Items {
-			value, match, err := decode(item)
-			if err != nil {
-				return nil, err
-			}
-			if !match {
-				continue
-			}
-			if skip > 0 {
-				skip--
-				continue
-			}
-			if size += len(item.Body); window.full(len(found), size) {
-				return found, nil
-			}
-			if found = append(found, value); len(found) == window.Limit {
-				return found, nil
-			}
+		value, match, err := decode(item)
+		if err != nil {
+			return nil, err
 		}
-		if page.Cursor == "" {
-			return found, nil
+		if !match {
+			continue
 		}
-		query.Cursor = page.Cursor
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if size += len(item.Body); window.full(len(found), size) {
+			break
+		}
+		if found = append(found, value); len(found) == window.Limit {
+			break
+		}
 	}
+	return found, nil
 }

@@ -41,15 +41,14 @@ func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(contex
 	query.Limit = p.Page
 	var troubles []error
 	served := map[Key]bool{}
-	for p.Limit == 0 || len(served) < p.Limit {
-		page, err := t.Query(ctx, query)
+	for items, err := range Pages(ctx, t, query) {
 		if err != nil && ctx.Err() == nil {
 			troubles = append(troubles, fmt.Errorf("query what is due: %w", err))
 		}
 		if err != nil {
 			break
 		}
-		for _, item := range page.Items {
+		for _, item := range items {
 			if ctx.Err() != nil {
 				return errors.Join(troubles...)
 			}
@@ -62,7 +61,7 @@ func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(contex
 				troubles = append(troubles, fmt.Errorf("serve %s: %w", item.Key.SK, err))
 			}
 		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
+		if p.Limit > 0 && len(served) >= p.Limit {
 			break
 		}
 	}

@@ -10,13 +10,12 @@ import (
 // short calls Erase again, and it finds the rest.
 func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) error {
 	query.Limit = MaxWrites
-	for {
-		page, err := t.Query(ctx, query)
+	for items, err := range Pages(ctx, t, query) {
 		if err != nil {
 			return fmt.Errorf("query items to erase: %w", err)
 		}
 		var writes []Write
-		for _, item := range page.Items {
+		for _, item := range items {
 			if goes == nil || goes(item) {
 				writes = append(writes, Delete{Key: item.Key})
 			}
@@ -26,8 +25,6 @@ func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) err
 				return fmt.Errorf("erase items: %w", err)
 			}
 		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			return nil
-		}
 	}
+	return nil
 }

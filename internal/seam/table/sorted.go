@@ -2,13 +2,14 @@ package table
 
 import (
 	"context"
+	"iter"
 	"slices"
 )
 
 // Sorting is a search with an order that no index has.
 type Sorting[T any] struct {
-	// Each hands over the items to look at.
-	Each func(ctx context.Context, take func(*Item) error) error
+	// Items are the items to look at.
+	Items iter.Seq2[*Item, error]
 	// Decode reads an item and reports whether it matches.
 	Decode func(*Item) (value T, match bool, err error)
 	// Accept is called once for each match. A nil Accept accepts everything.
@@ -48,19 +49,21 @@ type ranking[T any] struct {
 // matches.
 func Sorted[T any](ctx context.Context, t Table, s Sorting[T]) (page []T, matches int, err error) {
 	r := ranking[T]{Sorting: s}
-	err = s.Each(ctx, func(item *Item) error {
+	for item, err := range s.Items {
+		if err != nil {
+			return nil, 0, err
+		}
 		value, ok, err := s.Decode(item)
 		if ok && err == nil && s.Accept != nil {
 			ok, err = s.Accept(value)
 		}
-		if ok && err == nil {
+		if err != nil {
+			return nil, 0, err
+		}
+		if ok {
 			matches++
 			r.add(ranked[T]{value, item.Key, len(item.Body)})
 		}
-		return err
-	})
-	if err != nil {
-		return nil, 0, err
 	}
 	window := r.best[min(s.Offset, len(r.best)):]
 	if r.slim {
@@ -129,40 +132,4 @@ func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 		}
 	}
 	return page, nil
-}
-
-// eachBytes is how many bytes of the items that Each reads are in memory at a time.
-const eachBytes = 4 << 20
-
-// Each hands all items that queries find to take. An error of take ends it and is returned
-// unchanged.
-func Each(ctx context.Context, t Table, take func(*Item) error, queries ...Query) error {
-	return Pages(ctx, t, func(items []*Item) error {
-		for _, item := range items {
-			if err := take(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, queries...)
-}
-
-// Pages is Each for callers that look at a page of items at once.
-func Pages(ctx context.Context, t Table, take func([]*Item) error, queries ...Query) error {
-	for _, query := range queries {
-		query.Bytes = eachBytes
-		for {
-			page, err := t.Query(ctx, query)
-			if err != nil {
-				return err
-			}
-			if err := take(page.Items); err != nil {
-				return err
-			}
-			if query.Cursor = page.Cursor; page.Cursor == "" {
-				break
-			}
-		}
-	}
-	return nil
 }

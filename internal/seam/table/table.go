@@ -223,19 +223,3 @@ type Watcher interface {
 	// Stop ends the watch. C delivers nothing afterwards.
 	Stop()
 }
-
-// AllItems reads every page of a query whose answer is known to be small.
-func AllItems(ctx context.Context, t Table, query Query) ([]*Item, error) {
-	var items []*Item
-	for {
-		page, err := t.Query(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page.Items...)
-		if page.Cursor == "" {
-			return items, nil
-		}
-		query.Cursor = page.Cursor
-	}
-}

@@ -69,27 +69,22 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 func (l workspaceLog) unread(ctx context.Context, query table.Query, at *position, limit int) ([]Event, error) {
 	query.Limit = limit
 	var events []Event
-	for {
-		page, err := l.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, l.table, query) {
 		if err != nil {
 			return nil, fmt.Errorf("query events: %w", err)
 		}
-		for _, item := range page.Items {
-			e, err := decode(l.workspace, item)
-			if err != nil {
-				return nil, err
-			}
-			if at.covers(e.subject(), e.At) {
-				continue
-			}
-			if events = append(events, e); len(events) == limit {
-				return events, nil
-			}
+		e, err := decode(l.workspace, item)
+		if err != nil {
+			return nil, err
 		}
-		if query.Cursor = page.Cursor; query.Cursor == "" {
-			return events, nil
+		if at.covers(e.subject(), e.At) {
+			continue
+		}
+		if events = append(events, e); len(events) == limit {
+			break
 		}
 	}
+	return events, nil
 }
 
 // gap reports that the previous event is not visible yet. If it does not become visible for a

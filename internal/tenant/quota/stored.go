@@ -164,12 +164,11 @@ func stored(parts []*table.Item) int64 {
 
 // fading returns the bytes of a workspace that expire.
 func (p *Pool) fading(ctx context.Context, workspace string) (bytes int64, err error) {
-	err = table.Each(ctx, p.table, func(item *table.Item) error {
+	for item, err := range table.Items(ctx, p.table, keys.UsesUntil(workspace)) {
+		if err != nil {
+			return 0, fmt.Errorf("query use of workspace: %w", err)
+		}
 		bytes += max(item.Int(attributes[Stored]), 0)
-		return nil
-	}, keys.UsesUntil(workspace))
-	if err != nil {
-		return 0, fmt.Errorf("query use of workspace: %w", err)
 	}
 	return bytes, nil
 }

@@ -47,7 +47,15 @@ func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
 // EachNoted passes to take every deployment that has ever referred to a secret and is not
 // erased, oldest first.
 func (s *Store) EachNoted(ctx context.Context, ref Ref, take func(deployment string) error) error {
-	return table.Each(ctx, s.table, func(item *table.Item) error { return take(keys.SecretUseDeployment(item.Key)) }, keys.SecretUses(ref.Workspace, ref.Name))
+	for item, err := range table.Items(ctx, s.table, keys.SecretUses(ref.Workspace, ref.Name)) {
+		if err == nil {
+			err = take(keys.SecretUseDeployment(item.Key))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // uses holds the notes about a secret.
@@ -119,9 +127,15 @@ func names(users []User) string {
 // Release removes the notes of a deployment that is being erased. With the last note of a
 // deleted secret, it also removes the rest of that secret.
 func (s *Store) Release(ctx context.Context, workspace, deployment string) error {
-	return table.Each(ctx, s.table, func(item *table.Item) error {
-		return s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)
-	}, keys.SecretUsesOf(workspace, deployment))
+	for item, err := range table.Items(ctx, s.table, keys.SecretUsesOf(workspace, deployment)) {
+		if err == nil {
+			err = s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {

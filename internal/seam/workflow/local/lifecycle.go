@@ -119,33 +119,26 @@ func (e *Engine) Resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("note that the server runs: %w", err)
 	}
-	query := keys.RunningExecutions()
 	var problems []error
 	var suspects []suspect
-	for {
-		page, err := e.table.Query(ctx, query)
+	for item, err := range table.Items(ctx, e.table, keys.RunningExecutions()) {
 		if err != nil {
-			e.try(suspects)
-			return fmt.Errorf("list running executions: %w", err)
+			problems = append(problems, fmt.Errorf("list running executions: %w", err))
+			break
 		}
-		for _, item := range page.Items {
-			err := guard.Run(e.log, "resume an execution", func() error {
-				found, err := e.resume(ctx, item.Key, died)
-				if found != nil {
-					suspects = append(suspects, *found)
-				}
-				return err
-			})
-			if err != nil {
-				problems = append(problems, fmt.Errorf("resume execution: %w", err))
+		err := guard.Run(e.log, "resume an execution", func() error {
+			found, err := e.resume(ctx, item.Key, died)
+			if found != nil {
+				suspects = append(suspects, *found)
 			}
+			return err
+		})
+		if err != nil {
+			problems = append(problems, fmt.Errorf("resume execution: %w", err))
 		}
-		if page.Cursor == "" {
-			e.try(suspects)
-			return errors.Join(problems...)
-		}
-		query.Cursor = page.Cursor
 	}
+	e.try(suspects)
+	return errors.Join(problems...)
 }
 
 // resume reads the execution again under its claim: it may have ended since the list was read.
