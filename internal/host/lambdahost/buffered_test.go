@@ -200,7 +200,7 @@ func TestARequestIsCutShortBeforeItsFunctionIs(t *testing.T) {
 		timeout, want time.Duration
 	}{
 		"an API function":      {29 * time.Second, 28 * time.Second},
-		"a very short timeout": {time.Second, 900 * time.Millisecond},
+		"a very short timeout": {time.Second, 750 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			log, logged := newLog()

@@ -47,9 +47,9 @@ func escapedPath(path string) string {
 var errComeBack = fault.New(fault.Unavailable, "This takes longer than one request may last. Try again.")
 
 // withinDeadline returns a context that is cancelled a margin before the invocation's deadline,
-// with a cause that tells the client to come back. It is cancelled in the way that a stopping
-// server cancels its requests, and does not time out, so that handlers and package web have
-// only one case.
+// with a cause that tells the client to come back. The margin is at most a quarter of the time
+// that is left. The context is cancelled in the way that a stopping server cancels its requests,
+// and does not time out, so that handlers and package web have only one case.
 func withinDeadline(ctx context.Context, margin time.Duration) (context.Context, context.CancelCauseFunc) {
 	deadline, ok := ctx.Deadline()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -57,7 +57,7 @@ func withinDeadline(ctx context.Context, margin time.Duration) (context.Context,
 		return ctx, cancel
 	}
 	left := time.Until(deadline)
-	timer := time.AfterFunc(left-min(margin, left/10), func() { cancel(errComeBack) })
+	timer := time.AfterFunc(left-min(margin, left/4), func() { cancel(errComeBack) })
 	context.AfterFunc(ctx, func() { timer.Stop() })
 	return ctx, cancel
 }

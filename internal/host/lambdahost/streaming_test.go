@@ -85,10 +85,10 @@ func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
 	for path, all := range map[string]string{"/stream": "event: first\ndata: {}\nid: 1\n\n", "/await": "\n"} {
 		api := self(t, "streaming")
 		began := time.Now()
-		answer := api.invoke(at(path), 2*time.Second)
+		answer := api.invoke(at(path), 4*time.Second)
 		got := answer.rest(t)
 		if took := time.Since(began); took < time.Second {
-			t.Errorf("%s: ended after %v of 2s", path, took)
+			t.Errorf("%s: ended after %v of 4s", path, took)
 		}
 		if _, body, _ := strings.Cut(got, eightNULs); strings.TrimLeft(body, "\n") != strings.TrimLeft(all, "\n") {
 			t.Errorf("%s: got %q", path, body)
@@ -117,9 +117,9 @@ func TestAStreamThatCanBeTakenUpEndsEarly(t *testing.T) {
 	}
 	for _, path := range []string{"/stream", "/await"} {
 		began := time.Now()
-		api.invoke(at(path), 2*time.Second).rest(t)
+		api.invoke(at(path), 4*time.Second).rest(t)
 		if took := time.Since(began); took < time.Second {
-			t.Errorf("%s: ended after %v of 2s", path, took)
+			t.Errorf("%s: ended after %v of 4s", path, took)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestAStreamThatCanBeTakenUpEndsEarly(t *testing.T) {
 // TestAWaitThatHasNotBegunIsUnavailable has a wait whose time is over before any byte was sent.
 func TestAWaitThatHasNotBegunIsUnavailable(t *testing.T) {
 	t.Parallel()
-	answer := self(t, "streaming").invoke(at("/await-silently"), time.Second)
+	answer := self(t, "streaming").invoke(at("/await-silently"), 4*time.Second)
 	if got := answer.rest(t); !strings.Contains(got, `"statusCode":503`) || !strings.Contains(got, "Retry-After") {
 		t.Errorf("got %q", got)
 	}
