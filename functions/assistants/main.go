@@ -21,10 +21,11 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	var gateway lambdahost.Gateway
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
-		Authenticator: lambdahost.Gateway{}, Version: s.Version, Webhooks: s.Webhooks(),
+		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), AgentURL: gateway.AgentURL(s.BaseURL),
 		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil), Log: log},
 		Log:    log,
 	})

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/a2aproject/a2a-go/a2a"
 	"github.com/oapi-codegen/runtime"
 	"github.com/slipway-run/slipway/internal/api/web"
 )
@@ -578,6 +579,12 @@ func (e GetMetricsParamsFormat) Valid() bool {
 		return false
 	}
 }
+
+// A2AMessage A message of JSON-RPC 2.0.
+type A2AMessage = json.RawMessage
+
+// AgentCard The card of an agent (Agent2Agent protocol 0.3.0, "AgentCard").
+type AgentCard = a2a.AgentCard
 
 // Assistant defines model for Assistant.
 type Assistant struct {
@@ -1456,6 +1463,12 @@ type FinalValues = interface{}
 // StatelessRunCreate defines model for StatelessRunCreate.
 type StatelessRunCreate = RunCreate
 
+// GetAgentCardParams defines parameters for GetAgentCard.
+type GetAgentCardParams struct {
+	// AssistantID An assistant's id, or the name of a graph for its default assistant.
+	AssistantID string `form:"assistant_id" json:"assistant_id"`
+}
+
 // DeleteAssistantParams defines parameters for DeleteAssistant.
 type DeleteAssistantParams struct {
 	// DeleteThreads Also delete the threads whose metadata names the assistant.
@@ -1623,6 +1636,9 @@ type StreamThreadParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// SendA2AMessageJSONRequestBody defines body for SendA2AMessage for application/json ContentType.
+type SendA2AMessageJSONRequestBody = A2AMessage
+
 // CreateAssistantJSONRequestBody defines body for CreateAssistant for application/json ContentType.
 type CreateAssistantJSONRequestBody = AssistantCreate
 
@@ -1727,6 +1743,15 @@ type StreamThreadEventsJSONRequestBody = EventSubscription
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// GetAgentCard Read the card of an assistant for clients of the Agent2Agent protocol that have only the address of the server.
+	// (GET /.well-known/agent-card.json)
+	GetAgentCard(w http.ResponseWriter, r *http.Request, params GetAgentCardParams)
+	// SendA2AMessage Send a message of the Agent2Agent protocol to an assistant.
+	// (POST /a2a/{assistant_id})
+	SendA2AMessage(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
+	// GetAssistantCard Read the card of an assistant for clients of the Agent2Agent protocol.
+	// (GET /a2a/{assistant_id}/.well-known/agent-card.json)
+	GetAssistantCard(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
 	// CreateAssistant Create an assistant.
 	// (POST /assistants)
 	CreateAssistant(w http.ResponseWriter, r *http.Request)
@@ -1923,6 +1948,91 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// GetAgentCard operation middleware
+func (siw *ServerInterfaceWrapper) GetAgentCard(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetAgentCardParams
+
+	// ------------- Required query parameter "assistant_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "assistant_id", r.URL.Query(), &params.AssistantID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "assistant_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAgentCard(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SendA2AMessage operation middleware
+func (siw *ServerInterfaceWrapper) SendA2AMessage(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SendA2AMessage(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAssistantCard operation middleware
+func (siw *ServerInterfaceWrapper) GetAssistantCard(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAssistantCard(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // CreateAssistant operation middleware
 func (siw *ServerInterfaceWrapper) CreateAssistant(w http.ResponseWriter, r *http.Request) {
@@ -4005,6 +4115,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 		ErrorHandlerFunc:   options.ErrorHandlerFunc,
 	}
 
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/.well-known/agent-card.json", wrapper.GetAgentCard)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/a2a/{assistant_id}", wrapper.SendA2AMessage)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/a2a/{assistant_id}/.well-known/agent-card.json", wrapper.GetAssistantCard)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants", wrapper.CreateAssistant)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/assistants/{assistant_id}", wrapper.DeleteAssistant)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}", wrapper.GetAssistant)
@@ -4090,6 +4203,116 @@ type FinalValuesJSONResponse struct {
 	Body interface{}
 
 	Headers FinalValuesResponseHeaders
+}
+
+type GetAgentCardRequestObject struct {
+	Params GetAgentCardParams
+}
+
+type GetAgentCardResponseObject interface {
+	VisitGetAgentCardResponse(w http.ResponseWriter) error
+}
+
+type GetAgentCard200JSONResponse AgentCard
+
+func (response GetAgentCard200JSONResponse) VisitGetAgentCardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SendA2AMessageRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Body        *SendA2AMessageJSONRequestBody
+}
+
+type SendA2AMessageResponseObject interface {
+	VisitSendA2AMessageResponse(w http.ResponseWriter) error
+}
+
+type SendA2AMessage200JSONResponse A2AMessage
+
+func (response SendA2AMessage200JSONResponse) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SendA2AMessage200TextEventStreamResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response SendA2AMessage200TextEventStreamResponse) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type GetAssistantCardRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+}
+
+type GetAssistantCardResponseObject interface {
+	VisitGetAssistantCardResponse(w http.ResponseWriter) error
+}
+
+type GetAssistantCard200JSONResponse AgentCard
+
+func (response GetAssistantCard200JSONResponse) VisitGetAssistantCardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
 }
 
 type CreateAssistantRequestObject struct {
@@ -5797,6 +6020,15 @@ func (response StreamThreadEvents200TextEventStreamResponse) VisitStreamThreadEv
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// GetAgentCard Read the card of an assistant for clients of the Agent2Agent protocol that have only the address of the server.
+	// (GET /.well-known/agent-card.json)
+	GetAgentCard(ctx context.Context, request GetAgentCardRequestObject) (GetAgentCardResponseObject, error)
+	// SendA2AMessage Send a message of the Agent2Agent protocol to an assistant.
+	// (POST /a2a/{assistant_id})
+	SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error)
+	// GetAssistantCard Read the card of an assistant for clients of the Agent2Agent protocol.
+	// (GET /a2a/{assistant_id}/.well-known/agent-card.json)
+	GetAssistantCard(ctx context.Context, request GetAssistantCardRequestObject) (GetAssistantCardResponseObject, error)
 	// CreateAssistant Create an assistant.
 	// (POST /assistants)
 	CreateAssistant(ctx context.Context, request CreateAssistantRequestObject) (CreateAssistantResponseObject, error)
@@ -6022,6 +6254,91 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictHTTPServerOptions
+}
+
+// GetAgentCard operation middleware
+func (sh *strictHandler) GetAgentCard(w http.ResponseWriter, r *http.Request, params GetAgentCardParams) {
+	var request GetAgentCardRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAgentCard(ctx, request.(GetAgentCardRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAgentCard")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAgentCardResponseObject); ok {
+		if err := validResponse.VisitGetAgentCardResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SendA2AMessage operation middleware
+func (sh *strictHandler) SendA2AMessage(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request SendA2AMessageRequestObject
+
+	request.AssistantID = assistantID
+
+	var body SendA2AMessageJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SendA2AMessage(ctx, request.(SendA2AMessageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SendA2AMessage")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SendA2AMessageResponseObject); ok {
+		if err := validResponse.VisitSendA2AMessageResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAssistantCard operation middleware
+func (sh *strictHandler) GetAssistantCard(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request GetAssistantCardRequestObject
+
+	request.AssistantID = assistantID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAssistantCard(ctx, request.(GetAssistantCardRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAssistantCard")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAssistantCardResponseObject); ok {
+		if err := validResponse.VisitGetAssistantCardResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // CreateAssistant operation middleware

@@ -69,11 +69,17 @@ func mayCancel(r *http.Request) bool {
 // body. The call of a tool at /mcp is authorized when the server asks itself for the run.
 var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events", "mcp"}
 
+// onlyReads reports whether a POST to a path only reads. What a message of the Agent2Agent
+// protocol asks for is authorized when the server asks itself for it.
+func onlyReads(at string) bool {
+	return slices.Contains(searches, path.Base(at)) || path.Base(path.Dir(at)) == "a2a"
+}
+
 // authorize lets viewers read, lets agents use the server of their own deployment, and lets
 // all other callers create runs.
 func authorize(principal apikey.Principal, r *http.Request) error {
 	permission := workspace.RunsCreate
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && slices.Contains(searches, path.Base(r.URL.Path)))
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && onlyReads(r.URL.Path))
 	// A request whose lost connection ends a run does more than read.
 	if reads && !mayCancel(r) {
 		permission = workspace.RunsRead

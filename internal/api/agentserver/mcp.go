@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -41,16 +40,14 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // SendMCPMessage answers a message of the Model Context Protocol.
 func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
-	r, err := requestOf(ctx)
+	self, err := s.self(ctx, *request.Body)
 	if err != nil {
 		return nil, err
 	}
-	r = r.Clone(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(*request.Body))
+	r := self.request
 	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
-	tools := toolServer{server: s, request: r, path: "/d/" + served(ctx).Deployment}
-	offers, err := tools.offer(ctx, *request.Body)
-	if refused, ok := errors.AsType[*toolRefusal](err); ok {
+	offers, err := toolServer{self}.offer(ctx, *request.Body)
+	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return refused, nil
 	}
 	if err != nil {
@@ -59,15 +56,8 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 	return mcpAnswer{request: r, offers: offers}, nil
 }
 
-// toolServer shows the assistants of a deployment as tools. It asks the server itself, with the
-// credentials of the request: each request is authorized, counted and bounded like a request over
-// HTTP.
-type toolServer struct {
-	server
-	request *http.Request
-	// path is the path of the deployment's agent server.
-	path string
-}
+// toolServer shows the assistants of a deployment as tools.
+type toolServer struct{ self }
 
 // offer returns the protocol's server for a message. Only messages about tools need the tools.
 func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Server, error) {
@@ -143,7 +133,7 @@ type toolAssistant struct {
 // assistants returns the newest assistants that the caller may see.
 func (s toolServer) assistants(ctx context.Context) (found []toolAssistant, err error) {
 	answer := recording{limit: maxToolAnswer}
-	err = s.ask(ctx, &answer, "/assistants/search", map[string]any{"limit": mostTools, "select": []string{"assistant_id", "graph_id", "name", "description"}})
+	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, map[string]any{"limit": mostTools, "select": []string{"assistant_id", "graph_id", "name", "description"}})
 	if answer.full {
 		return nil, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxToolAnswer)
 	}
@@ -162,11 +152,11 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 		arguments = json.RawMessage("{}")
 	}
 	answer := recording{limit: maxToolAnswer}
-	err := s.ask(ctx, &answer, "/runs/wait", map[string]any{"assistant_id": assistantID, "input": arguments, "on_disconnect": "cancel"})
+	err := s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": arguments, "on_disconnect": "cancel"})
 	if answer.full {
 		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxToolAnswer), true), nil
 	}
-	if refused, ok := errors.AsType[*toolRefusal](err); ok {
+	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return said(refused.message(), true), nil
 	}
 	if err != nil {
@@ -182,36 +172,6 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 	result := said(string(values), false)
 	result.StructuredContent = json.RawMessage(values)
 	return result, nil
-}
-
-// ask posts a request to the server itself. The error is a refusal if the status is not 200.
-func (s toolServer) ask(ctx context.Context, answer *recording, path string, body any) error {
-	if err := s.mux.Ask(ctx, answer, s.request, s.path+path, bytes.NewReader(record.Encode(body))); err != nil {
-		return err
-	}
-	if answer.status != http.StatusOK {
-		return &toolRefusal{answer}
-	}
-	return nil
-}
-
-// toolRefusal is an answer with which the server refused a request to itself.
-type toolRefusal struct{ *recording }
-
-func (r *toolRefusal) Error() string { return r.message() }
-
-// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject: the client gets the
-// refusal as it is.
-func (r *toolRefusal) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
-	return r.copyTo(w)
-}
-
-// copyTo writes the answer to a client.
-func (r *recording) copyTo(w http.ResponseWriter) error {
-	maps.Copy(w.Header(), r.header)
-	w.WriteHeader(r.status)
-	_, err := w.Write(r.body.Bytes()) //nolint:gosec // it is JSON, and its header says so
-	return err
 }
 
 // mcpAnswer is the answer of SendMCPMessage.

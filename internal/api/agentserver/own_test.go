@@ -32,7 +32,7 @@ func (o operation) statusOf(t *testing.T, f *fixture, method, path, user string)
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	answer := f.open(ctx, t, method, f.path(strings.Replace(f.fill(t, path), "{checkpoint_id}", unknownID, 1)+o.query), o.body, map[string]string{auth.HeaderKey: user})
+	answer := f.open(ctx, t, method, f.path(strings.Replace(f.fill(t, path), "{checkpoint_id}", unknownID, 1)+f.fill(t, o.query)), o.body, map[string]string{auth.HeaderKey: user})
 	answer.Body.Close()
 	return answer.StatusCode
 }

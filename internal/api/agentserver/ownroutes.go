@@ -86,6 +86,8 @@ func disabled(asked *build.HTTP, o web.Operation) bool {
 		return asked.Disables("runs") || (first == "threads" && asked.Disables("threads"))
 	case first == "info" || first == "metrics":
 		return asked.Disables("meta")
+	case first == ".well-known": // it has the cards of assistants
+		return asked.Disables("a2a")
 	default:
 		return asked.Disables(first)
 	}

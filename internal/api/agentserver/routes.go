@@ -63,6 +63,9 @@ type Config struct {
 	Log *slog.Logger
 	// Version is the version of the server.
 	Version string
+	// AgentURL returns the address of a deployment's agent server, which cards of its assistants
+	// show. It may depend on the address that the client called.
+	AgentURL func(ctx context.Context, deploymentID string) string
 	// Origins are the origins whose pages may call the agent server from browsers; default
 	// web.AnyOrigin.
 	Origins []string

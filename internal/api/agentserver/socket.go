@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestO
 type requestKey struct{}
 
 // needsRequest are the operations that ask the server in turn, with the client's credentials.
-var needsRequest = []string{"OpenThreadSocket", "SendMCPMessage"}
+var needsRequest = []string{"GetAgentCard", "GetAssistantCard", "OpenThreadSocket", "SendA2AMessage", "SendMCPMessage"}
 
 // keepsRequest passes the request itself to the operations that need it.
 func keepsRequest(next StrictHandlerFunc, operation string) StrictHandlerFunc {
@@ -160,7 +161,7 @@ func (c *conversation) next() error {
 		}
 	}
 	var answer recording
-	if err := c.mux.Ask(c.ctx, &answer, c.request, c.thread+"/commands", io.MultiReader(bytes.NewReader(head), message)); err != nil {
+	if err := c.mux.Ask(c.ctx, &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
 	}
 	if err := drain(message); err != nil {
@@ -288,7 +289,7 @@ func (s *subscription) WriteHeader(status int) {
 func (s *subscription) run(ctx context.Context, params []byte) error {
 	s.of.order.join(s)
 	defer s.of.order.leave(s)
-	err := s.of.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, s.of.thread+"/stream/events", bytes.NewReader(params))
+	err := s.of.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, http.MethodPost, url.URL{Path: s.of.thread + "/stream/events"}, bytes.NewReader(params))
 	s.of.mu.Lock()
 	delete(s.of.subscriptions, s.id)
 	s.of.mu.Unlock()

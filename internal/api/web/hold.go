@@ -15,6 +15,9 @@ const (
 	holdsStream = "stream"
 	// holdsWait is for answers that the client waits for if the query has the parameter wait.
 	holdsWait = "wait"
+	// holdsInTurn is for answers that the server asks itself for: its own requests hold their
+	// connections, and would not find a place if the client's request had taken the last one.
+	holdsInTurn = "in-turn"
 )
 
 // WantsStream reports whether a request prefers a stream of events to JSON.
@@ -31,6 +34,8 @@ func (o *operation) holds(r *http.Request) bool {
 		return WantsStream(r)
 	case holdsWait:
 		return r.URL.Query().Has("wait")
+	case holdsInTurn:
+		return false
 	}
 	return false
 }

@@ -178,20 +178,24 @@ func (s *Socket) Close(code int, reason string) {
 // errCutShort says that an answer ended before it was complete.
 var errCutShort = errors.New("the answer was cut short")
 
-// Ask lets the Mux answer a POST of a JSON body to a path, with the credentials of another
-// request to it. The answer is written to w, not to the client's connection. An error means
-// that the answer is not complete.
-func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, path string, body io.Reader) (err error) {
-	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, (&url.URL{Path: path}).String(), body)
+// Ask lets the Mux answer a request with the credentials of another request to it. The body is
+// JSON, or nil. The answer is written to w, not to the client's connection. An error means that
+// the answer is not complete.
+func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, method string, at url.URL, body io.Reader) (err error) {
+	asked, err := http.NewRequestWithContext(ctx, method, at.String(), body)
 	if err != nil {
 		return fmt.Errorf("make a request of a message: %w", err)
 	}
-	asked.ContentLength = -1 // there is a body, of unknown length
+	if body != nil {
+		asked.ContentLength = -1 // its length is not known
+	}
 	asked.Host, asked.RemoteAddr, asked.TLS, asked.Header = of.Host, of.RemoteAddr, of.TLS, of.Header.Clone()
 	for _, name := range ofConnection {
 		asked.Header.Del(name)
 	}
-	asked.Header.Set("Content-Type", "application/json")
+	if asked.Header.Del("Content-Type"); body != nil {
+		asked.Header.Set("Content-Type", "application/json")
+	}
 	defer func() {
 		if cause := recover(); cause == http.ErrAbortHandler {
 			err = errCutShort

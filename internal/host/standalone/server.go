@@ -393,7 +393,7 @@ func (s *Server) routes(
 		agentserver.Register(s.mux, agentserver.Config{
 			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
 			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: build.Version(),
-			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
+			AgentURL: agentURL, Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
 			WebSockets: true, Log: s.config.Log,
 		}),
 	)

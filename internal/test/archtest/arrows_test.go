@@ -51,6 +51,7 @@ const adapters = "adapters"
 var modules = map[string][]string{
 	"cuelabs.dev/go/oci":                             {"internal/seam/registry/files"},
 	"github.com/aws":                                 {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
+	"github.com/a2aproject/a2a-go":                   {"internal/api/agentserver"},
 	"github.com/awslabs":                             {"internal/host/lambdahost"},
 	"github.com/BurntSushi/toml":                     {"internal/seam/build/framework"},
 	"github.com/coder/websocket":                     {"internal/api/web"}, // the standard library has no WebSocket

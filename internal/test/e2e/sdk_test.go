@@ -198,6 +198,13 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
+// TestSDKAgentToAgent has the client of the Agent2Agent protocol for Python find the agent by its
+// card, ask it and cancel a task.
+func TestSDKAgentToAgent(t *testing.T) {
+	t.Parallel()
+	shared(t).lives(t, "Python", "agent_to_agent")
+}
+
 // TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs. In
 // TestAgents, such pages ask a person.
 func TestSDKHook(t *testing.T) {

@@ -1,7 +1,7 @@
 // The routes of an application of Hono. Other applications tell none; theirs are the paths that the agent server does not have.
 
 /** The first segments of the agent server's own paths. */
-const SERVED = ["a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];
+const SERVED = [".well-known", "a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];
 /**
  * Middleware of Hono that the agent server's routes do not need: the agent server does the same work, or the work concerns the own routes only.
  * It is known by the name of its function.

@@ -58,8 +58,11 @@ var undriven = map[string]string{
 	"ExplainRevision":      "it takes a revision that failed, and costs what ListRevisionLogs costs",
 	"ExplainRun":           "it reads the run and its events, as StreamRun does for a run that has ended",
 	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
+	"GetAgentCard":         "it costs what GetAssistant costs",
+	"GetAssistantCard":     "it costs what GetAssistant costs",
 	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
 	"OpenThreadSocket":     "a stack on AWS refuses it after it has authenticated its caller",
+	"SendA2AMessage":       "it asks for what GetAssistant and, for a message, CreateRun, JoinRun, GetRun and ListRuns cost",
 	"SendMCPMessage":       "it asks for what SearchAssistants and, for a call, CreateStatelessRunWait cost",
 	"StreamThreadEvents":   "it reads what StreamThread reads, and outlives its client and its thread until the time of its function is up, so that the stack does not become quiet",
 }

@@ -8,7 +8,7 @@ stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh 
 mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
-"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24'
+"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
 npm install --prefix .tools/sdk/js --silent --no-audit --no-fund --save-exact \
   '@langchain/langgraph-sdk@2.0.0' '@langchain/core@1.2.13' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 [ -x .tools/sdk/python-older/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python-older

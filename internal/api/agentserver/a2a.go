@@ -1,0 +1,165 @@
+package agentserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/a2aproject/a2a-go/a2a"
+	"github.com/a2aproject/a2a-go/a2asrv"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+const (
+	// a2aVersion is the version of the protocol that the package of the protocol speaks.
+	a2aVersion = "0.3.0"
+	// maxA2AValues is the largest answer of the server to itself in bytes: values of a run are
+	// whole in memory.
+	maxA2AValues = 4 << 20
+	// maxA2AAnswer is the largest answer to a client in bytes, except streams. It is enough for a
+	// task, which has the text of its values twice.
+	maxA2AAnswer = 16 << 20
+)
+
+// modes are the media types of messages and of artifacts.
+var modes = []string{"text/plain", "application/json"}
+
+// SendA2AMessage answers a message of the Agent2Agent protocol.
+func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error) {
+	asker, of, err := s.agentOf(ctx, request.AssistantID, *request.Body)
+	if refused, ok := errors.AsType[*selfRefusal](err); ok {
+		return refused, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var asked struct{ Method string }
+	_ = json.Unmarshal(*request.Body, &asked) // the package of the protocol checks the message
+	return a2aAnswer{tasks: tasks{self: asker, agent: of}, streams: asked.Method == "message/stream" || asked.Method == "tasks/resubscribe"}, nil
+}
+
+// GetAssistantCard shows the card of an assistant below the address of the assistant, where
+// clients of the protocol look for it.
+func (s server) GetAssistantCard(ctx context.Context, request GetAssistantCardRequestObject) (GetAssistantCardResponseObject, error) {
+	card, err := s.card(ctx, request.AssistantID)
+	if refused, ok := errors.AsType[*selfRefusal](err); ok {
+		return refused, nil
+	}
+	return GetAssistantCard200JSONResponse(card), err
+}
+
+// GetAgentCard shows the card of an assistant below the address of the server.
+func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObject) (GetAgentCardResponseObject, error) {
+	card, err := s.card(ctx, request.Params.AssistantID)
+	if refused, ok := errors.AsType[*selfRefusal](err); ok {
+		return refused, nil
+	}
+	return GetAgentCard200JSONResponse(card), err
+}
+
+// agent is an assistant that other agents ask.
+type agent struct {
+	ID          string `json:"assistant_id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// agentOf finds the assistant that a request names. The error is a refusal if the caller may not
+// see it.
+func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker self, found agent, err error) {
+	if asker, err = s.self(ctx, body); err != nil {
+		return asker, found, err
+	}
+	err = asker.read(ctx, url.URL{Path: "/assistants/" + name}, &found)
+	return asker, found, err
+}
+
+// card describes an assistant to clients of the protocol.
+func (s server) card(ctx context.Context, name string) (AgentCard, error) {
+	_, of, err := s.agentOf(ctx, name, nil)
+	if err != nil {
+		return AgentCard{}, err
+	}
+	d := served(ctx)
+	at := s.AgentURL(ctx, d.Deployment)
+	if d.Settings.HTTP != nil {
+		at += d.Settings.HTTP.MountPrefix
+	}
+	about := cmp.Or(of.Description, "The assistant "+of.Name+".")
+	card := AgentCard{
+		Name: of.Name, Description: about, URL: at + "/a2a/" + of.ID, PreferredTransport: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2aVersion, Version: s.Version,
+		Capabilities: a2a.AgentCapabilities{Streaming: true}, DefaultInputModes: modes, DefaultOutputModes: modes,
+		Skills: []a2a.AgentSkill{{ID: of.ID, Name: of.Name, Description: about, Tags: []string{}}},
+	}
+	if !d.Auth {
+		const key = "key"
+		card.SecuritySchemes = a2a.NamedSecuritySchemes{key: a2a.APIKeySecurityScheme{Name: auth.HeaderKey, In: a2a.APIKeySecuritySchemeInHeader}}
+		card.Security = []a2a.SecurityRequirements{{key: {}}}
+	}
+	return card, nil
+}
+
+// a2aAnswer is the answer of SendA2AMessage.
+type a2aAnswer struct {
+	tasks   tasks
+	streams bool
+}
+
+// VisitSendA2AMessageResponse implements SendA2AMessageResponseObject.
+func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
+	handler := a2asrv.NewJSONRPCHandler(a.tasks)
+	if a.streams {
+		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.request)
+		return nil
+	}
+	answer := recording{limit: maxA2AAnswer}
+	answer.Header().Set("Content-Type", "application/json")
+	handler.ServeHTTP(&answer, a.tasks.request)
+	if answer.full {
+		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxA2AAnswer)
+	}
+	return answer.copyTo(w)
+}
+
+// flushed is the answer to a client as the package of the protocol needs it for a stream.
+type flushed struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// WriteHeader leaves out the header that HTTP/2 does not allow.
+func (f flushed) WriteHeader(status int) {
+	f.Header().Del("Connection")
+	f.ResponseWriter.WriteHeader(status)
+}
+
+// Flush implements http.Flusher. The next write to a connection that is lost fails.
+func (f flushed) Flush() { _ = f.control.Flush() }
+
+// read asks the server itself for JSON.
+func (s self) read(ctx context.Context, at url.URL, into any) error {
+	return s.exchange(ctx, http.MethodGet, at, nil, into)
+}
+
+// exchange sends a body to the server itself and reads the JSON of its answer, unless into is
+// nil.
+func (s self) exchange(ctx context.Context, method string, at url.URL, body, into any) error {
+	answer := recording{limit: maxA2AValues}
+	err := s.ask(ctx, &answer, method, at, body)
+	if answer.full {
+		return fault.New(fault.Invalid, "The values are larger than %d bytes.", maxA2AValues)
+	}
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), into); err != nil {
+		return fmt.Errorf("read the answer to %s %s: %w", method, at.Path, err)
+	}
+	return nil
+}

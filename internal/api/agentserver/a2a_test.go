@@ -1,0 +1,322 @@
+package agentserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/a2aproject/a2a-go/a2a"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// rpc is a message of the Agent2Agent protocol.
+func rpc(method string, params any) object {
+	return object{"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
+}
+
+// sendOf is the parameters of a message with a text; more are other members of the message.
+func sendOf(text string, more object) object {
+	said := object{"kind": "message", "messageId": "m-" + text, "role": "user", "parts": []any{object{"kind": "text", "text": text}}}
+	maps.Copy(said, more)
+	return object{"message": said}
+}
+
+// ask sends a message to the assistant of the graph "agent", and returns the task, or the code of
+// an error and its text.
+func (f *fixture) ask(t *testing.T, method string, params any) (task a2a.Task, code int, text string) {
+	t.Helper()
+	answer := f.call(t, "POST", "/a2a/agent", rpc(method, params))
+	wantStatus(t, answer, http.StatusOK)
+	var said struct {
+		Result json.RawMessage
+		Error  struct {
+			Code int
+			Data struct{ Error string }
+		}
+	}
+	must(t, json.Unmarshal(answer.text, &said))
+	if said.Error.Code == 0 {
+		must(t, json.Unmarshal(said.Result, &task))
+	}
+	return task, said.Error.Code, said.Error.Data.Error
+}
+
+// textOf returns the text of parts.
+func textOf(parts a2a.ContentParts) string {
+	var all []string
+	for _, part := range parts {
+		if said, ok := part.(a2a.TextPart); ok {
+			all = append(all, said.Text)
+		}
+	}
+	return strings.Join(all, "|")
+}
+
+// echoing answers each message with its text. Texts with a meaning: "ask" asks a question,
+// "fail" fails, "hang" runs until it is cancelled.
+func echoing(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+	if command := string(invocation.Command); command != "" && command != "null" {
+		emit(graph.EventUpdates, object{"model": object{"messages": []any{message("ai", "after", "You said "+command)}}})
+		return nil
+	}
+	var input struct {
+		City     string
+		Messages []struct{ Content json.RawMessage }
+	}
+	if err := json.Unmarshal(invocation.Input, &input); err != nil {
+		return err
+	}
+	var text string
+	if len(input.Messages) > 0 && json.Unmarshal(input.Messages[0].Content, &text) != nil {
+		text = string(input.Messages[0].Content)
+	}
+	switch text {
+	case "ask":
+		emit("interrupt", []any{object{"id": "q", "value": "Sure?"}})
+		return nil
+	case "fail":
+		return errors.New("no weather today")
+	case "hang":
+		<-ctx.Done()
+		return ctx.Err()
+	case "":
+		emit(graph.EventUpdates, object{"model": object{"weather": "warm in " + input.City}})
+		return nil
+	}
+	said := message("ai", "a-"+text, "You said "+text)
+	emit(graph.EventMessages, []any{message("AIMessageChunk", "a-"+text, "You said "), object{"graph_node": "model"}})
+	emit(graph.EventMessages, []any{message("AIMessageChunk", "a-"+text, text), object{"graph_node": "model"}})
+	emit(graph.EventUpdates, object{"model": object{"messages": []any{said}}})
+	return nil
+}
+
+func TestAgentsSendMessages(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	task, code, why := f.ask(t, "message/send", sendOf("hello", nil))
+	if code != 0 || task.Status.State != a2a.TaskStateCompleted || len(task.Artifacts) != 1 || textOf(task.Artifacts[0].Parts) != "You said hello" {
+		t.Fatalf("got %+v, %d %s", task, code, why)
+	}
+	var history []string
+	for _, m := range task.History {
+		history = append(history, string(m.Role)+": "+textOf(m.Parts))
+	}
+	if diff := cmp.Diff([]string{"user: hello", "agent: You said hello"}, history); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	next, _, _ := f.ask(t, "message/send", with(sendOf("again", object{"contextId": task.ContextID}), "configuration", object{"historyLength": 3}))
+	if next.ContextID != task.ContextID || next.ID == task.ID || len(next.History) != 3 || textOf(next.History[2].Parts) != "You said again" {
+		t.Errorf("the second task is %+v", next)
+	}
+	read, _, _ := f.ask(t, "tasks/get", object{"id": task.ID, "historyLength": 0})
+	if read.ID != task.ID || read.Status.State != a2a.TaskStateCompleted || len(read.History) != 0 || textOf(read.Artifacts[0].Parts) != "You said hello" {
+		t.Errorf("the first task is %+v", read)
+	}
+	data, code, why := f.ask(t, "message/send", object{"message": object{"kind": "message", "messageId": "d", "role": "user", "parts": []any{object{"kind": "data", "data": object{"city": "Lund"}}}}})
+	if code != 0 || data.Artifacts[0].Parts[0].(a2a.DataPart).Data["weather"] != "warm in Lund" {
+		t.Errorf("data gets %+v, %d %s", data, code, why)
+	}
+	file, _, _ := f.ask(t, "message/send", object{"message": object{"kind": "message", "messageId": "f", "role": "user", "parts": []any{
+		object{"kind": "text", "text": "look"}, object{"kind": "file", "file": object{"uri": "https://files.test/a.png", "mimeType": "image/png"}},
+	}}})
+	if said := textOf(file.Artifacts[0].Parts); !strings.Contains(said, `"type":"image"`) || !strings.Contains(said, `"url":"https://files.test/a.png"`) {
+		t.Errorf("the graph has seen %s", said)
+	}
+}
+
+// TestAgentsStreamTasks reads the events of a task while it runs, and again when it has ended.
+func TestAgentsStreamTasks(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	var task a2a.TaskID
+	for _, request := range []func() object{
+		func() object { return rpc("message/stream", sendOf("hello", nil)) },
+		func() object { return rpc("tasks/resubscribe", object{"id": task}) },
+	} {
+		answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), request(), map[string]string{auth.HeaderKey: f.key})
+		var seen []string
+		for events := sse.NewReader(answer.Body, 1<<20); ; {
+			event, err := events.Next()
+			if err != nil {
+				break
+			}
+			var said struct{ Result json.RawMessage }
+			must(t, json.Unmarshal(event.Data, &said))
+			result, err := a2a.UnmarshalEventJSON(said.Result)
+			must(t, err)
+			switch result := result.(type) {
+			case *a2a.Task:
+				task = result.ID
+				seen = append(seen, "task")
+			case *a2a.TaskStatusUpdateEvent:
+				text := ""
+				if result.Status.Message != nil {
+					text = " " + textOf(result.Status.Message.Parts)
+				}
+				seen = append(seen, string(result.Status.State)+text)
+				if result.TaskID != task || result.Final != (result.Status.State == a2a.TaskStateCompleted) {
+					t.Errorf("got %+v", result)
+				}
+			case *a2a.TaskArtifactUpdateEvent:
+				seen = append(seen, "artifact "+textOf(result.Artifact.Parts))
+			}
+		}
+		must(t, answer.Body.Close())
+		if diff := cmp.Diff([]string{"task", "working You said ", "working hello", "artifact You said hello", "completed"}, seen); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestASilentTaskRepeatsItsStatus checks that proxies and clients see that the connection lives.
+func TestASilentTaskRepeatsItsStatus(t *testing.T) {
+	t.Parallel()
+	f := setUpImpatient(t, echoing, time.Millisecond)
+	answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), rpc("message/stream", sendOf("hang", nil)), map[string]string{auth.HeaderKey: f.key})
+	defer answer.Body.Close()
+	events := sse.NewReader(answer.Body, 1<<20)
+	for range 4 { // the task, and its status
+		event, err := events.Next()
+		if must(t, err); !strings.Contains(string(event.Data), `"kind":"task"`) && !strings.Contains(string(event.Data), `"state":"working"`) {
+			t.Errorf("got %s", event.Data)
+		}
+	}
+}
+
+// TestAgentsAnswerQuestions answers the question of a task, which stays the same task.
+func TestAgentsAnswerQuestions(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	for name, c := range map[string]struct {
+		part object
+		want string
+	}{
+		"text":   {object{"kind": "text", "text": "yes"}, `"resume":"yes"`},
+		"data":   {object{"kind": "data", "data": object{"ok": true}}, `"resume":{"ok":true}`},
+		"resume": {object{"kind": "data", "data": object{"resume": 7}}, `"resume":7`},
+	} {
+		task, _, why := f.ask(t, "message/send", sendOf("ask", nil))
+		if task.Status.State != a2a.TaskStateInputRequired || task.Artifacts[0].Parts[0].(a2a.DataPart).Data["value"] != "Sure?" {
+			t.Fatalf("%s: the task is %+v, %s", name, task, why)
+		}
+		answer := object{"message": object{"kind": "message", "messageId": "y", "role": "user", "taskId": task.ID, "parts": []any{c.part}}}
+		answered, code, why := f.ask(t, "message/send", answer)
+		if code != 0 || answered.ID != task.ID || answered.Status.State != a2a.TaskStateCompleted || !strings.Contains(textOf(answered.Artifacts[0].Parts), c.want) {
+			t.Errorf("%s: the answered task is %+v, %d %s", name, answered, code, why)
+		}
+		if read, _, _ := f.ask(t, "tasks/get", object{"id": task.ID}); read.Status.State != a2a.TaskStateCompleted {
+			t.Errorf("%s: the task is %+v", name, read)
+		}
+		if _, code, _ := f.ask(t, "message/send", answer); code != -32004 {
+			t.Errorf("%s: a task that has ended goes on: %d", name, code)
+		}
+	}
+}
+
+func TestAgentsCancelTasks(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	task, _, _ := f.ask(t, "message/send", with(sendOf("hang", nil), "configuration", object{"blocking": false}))
+	if task.Status.State.Terminal() {
+		t.Fatalf("the task is %+v", task)
+	}
+	cancelled, code, why := f.ask(t, "tasks/cancel", object{"id": task.ID})
+	if code != 0 || cancelled.Status.State != a2a.TaskStateCanceled {
+		t.Errorf("the cancelled task is %+v, %d %s", cancelled, code, why)
+	}
+	if _, code, _ := f.ask(t, "tasks/cancel", object{"id": task.ID}); code != -32002 {
+		t.Errorf("a second cancellation gets %d", code)
+	}
+}
+
+func TestWhatAgentsLearnOfErrors(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	failed, _, _ := f.ask(t, "message/send", sendOf("fail", nil))
+	if failed.Status.State != a2a.TaskStateFailed || !strings.Contains(textOf(failed.Status.Message.Parts), "no weather today") {
+		t.Errorf("the failed task is %+v", failed)
+	}
+	other := f.call(t, "POST", "/assistants", object{"graph_id": "agent", "name": "other"}).string("assistant_id")
+	ofOther := f.call(t, "POST", "/a2a/"+other, rpc("message/send", sendOf("hello", nil))).string("result", "id")
+	for name, c := range map[string]struct {
+		method string
+		params any
+		code   int
+		words  string
+	}{
+		"method":            {"tasks/forget", object{}, -32601, ""},
+		"no message":        {"message/send", object{}, -32602, `message.role: must be "user"`},
+		"no part":           {"message/send", object{"message": object{"messageId": "m", "role": "user", "parts": []any{}}}, -32602, "message.parts: must have"},
+		"unknown part":      {"message/send", object{"message": object{"messageId": "m", "role": "user", "parts": []any{object{"kind": "song"}}}}, -32700, "unknown part kind song"},
+		"role":              {"message/send", sendOf("x", object{"role": "agent"}), -32602, `message.role: must be "user"`},
+		"context":           {"message/send", sendOf("x", object{"contextId": "../../assistants"}), -32602, "message.contextId: must be a UUID"},
+		"task of another":   {"tasks/get", object{"id": ofOther}, -32001, ""},
+		"task":              {"tasks/get", object{"id": unknownID + ":" + unknownID}, -32001, ""},
+		"no task":           {"tasks/cancel", object{"id": "x"}, -32001, ""},
+		"message to a task": {"message/send", sendOf("x", object{"taskId": ofOther}), -32001, ""},
+		"history":           {"tasks/get", object{"id": failed.ID, "historyLength": -1}, -32602, "historyLength: must be 0 or more"},
+		"push":              {"tasks/pushNotificationConfig/list", object{"id": failed.ID}, -32003, ""},
+		"extended card":     {"agent/getAuthenticatedExtendedCard", object{}, -32007, ""},
+	} {
+		if _, code, text := f.ask(t, c.method, c.params); code != c.code || !strings.Contains(text, c.words) {
+			t.Errorf("%s: got %d %q, want %d %q", name, code, text, c.code, c.words)
+		}
+	}
+	stream := f.call(t, "POST", "/a2a/agent", rpc("message/stream", object{}))
+	if !strings.Contains(string(stream.text), `"code":-32602`) {
+		t.Errorf("a stream without a message gets %s", stream.text)
+	}
+	wantStatus(t, f.call(t, "POST", "/a2a/nobody", rpc("tasks/get", object{"id": "x"})), http.StatusNotFound)
+	wantStatus(t, f.call(t, "POST", "/a2a/agent", object{"id": 1}), http.StatusUnprocessableEntity)
+}
+
+// TestAttackTasksOfOthers checks that nobody asks an agent, or reads its tasks, without a right to
+// it.
+func TestAttackTasksOfOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	task, _, _ := f.ask(t, "message/send", sendOf("hello", nil))
+	for _, message := range []object{rpc("tasks/get", object{"id": task.ID}), rpc("message/send", sendOf("hello", nil)), rpc("message/stream", sendOf("hello", nil))} {
+		wantStatus(t, f.send(t, "POST", f.path("/a2a/agent"), message, map[string]string{auth.HeaderKey: f.stranger}), http.StatusNotFound)
+		wantStatus(t, f.send(t, "POST", f.path("/a2a/agent"), message, nil), http.StatusUnauthorized)
+	}
+	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
+	must(t, err)
+	for method, want := range map[string]string{"tasks/get": `"state":"completed"`, "tasks/cancel": "cannot be canceled", "message/send": "runs:create", "message/stream": "runs:create"} {
+		answer := f.send(t, "POST", f.path("/a2a/agent"), rpc(method, with(sendOf("hello", nil), "id", task.ID)), map[string]string{auth.HeaderKey: viewer})
+		if !strings.Contains(string(answer.text), want) {
+			t.Errorf("%s of a viewer gets %d %s, want %q", method, answer.StatusCode, answer.text, want)
+		}
+	}
+}
+
+func TestCardsOfAgents(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, echoing, 0)
+	f.settings = build.Settings{HTTP: &build.HTTP{MountPrefix: "/api"}}
+	f.deploy(t, "agent")
+	ann := f.call(t, "POST", "/api/assistants", object{"graph_id": "agent", "name": "Ann", "description": "Answers."}).string("assistant_id")
+	for _, path := range []string{"/api/a2a/" + ann + "/.well-known/agent-card.json", "/api/.well-known/agent-card.json?assistant_id=" + ann} {
+		var card a2a.AgentCard
+		answer := f.call(t, "GET", path, nil)
+		wantStatus(t, answer, http.StatusOK)
+		must(t, json.Unmarshal(answer.text, &card))
+		if card.URL != "https://slipway.test"+f.path("/api/a2a/"+ann) || card.Name != "Ann" || card.Description != "Answers." || !card.Capabilities.Streaming || card.ProtocolVersion != "0.3.0" || len(card.SecuritySchemes) != 1 {
+			t.Errorf("%s: the card is %+v", path, card)
+		}
+	}
+	wantStatus(t, f.call(t, "GET", "/api/a2a/nobody/.well-known/agent-card.json", nil), http.StatusNotFound)
+	wantStatus(t, f.call(t, "GET", "/api/.well-known/agent-card.json", nil), http.StatusUnprocessableEntity)
+}

@@ -1,0 +1,165 @@
+package agentserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/a2aproject/a2a-go/a2a"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/sse"
+)
+
+// errLeft ends a stream whose client takes no more events.
+var errLeft = errors.New("the client has left")
+
+// yields takes the next event of a stream. It returns false if the client has left.
+type yields func(a2a.Event, error) bool
+
+// OnSendMessageStream implements a2asrv.RequestHandler.
+func (t tasks) OnSendMessageStream(ctx context.Context, params *a2a.MessageSendParams) iter.Seq2[a2a.Event, error] {
+	return t.events(ctx, func(yield yields) error {
+		r, err := t.begin(ctx, params)
+		if err != nil {
+			return err
+		}
+		return t.follow(ctx, r, yield)
+	})
+}
+
+// OnResubscribeToTask implements a2asrv.RequestHandler.
+func (t tasks) OnResubscribeToTask(ctx context.Context, params *a2a.TaskIDParams) iter.Seq2[a2a.Event, error] {
+	return t.events(ctx, func(yield yields) error {
+		r, err := t.find(ctx, params.ID)
+		if err != nil {
+			return err
+		}
+		return t.follow(ctx, r, yield)
+	})
+}
+
+// events returns the events of a stream, with its error at their end. The package of the
+// protocol reads them in a goroutine of its own.
+func (t tasks) events(ctx context.Context, stream func(yields) error) iter.Seq2[a2a.Event, error] {
+	return func(yield func(a2a.Event, error) bool) {
+		err := guard.Run(t.Log, "stream a task", func() error { return stream(yield) })
+		if err == nil || errors.Is(err, errLeft) || ctx.Err() != nil {
+			return
+		}
+		if _, panicked := errors.AsType[*guard.PanicError](err); panicked {
+			err = a2a.ErrInternalError
+		}
+		yield(nil, err)
+	}
+}
+
+// follow sends a task, the text of its answer while it is written, and the outcome. A task that
+// is silent repeats its status, so that the connection stays open.
+func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
+	task := &a2a.Task{ID: r.task(), ContextID: r.Thread, Status: a2a.TaskStatus{State: stateOf(r.Status), Timestamp: &r.Updated}}
+	if !yield(task, nil) {
+		return errLeft
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	written := &eventAnswer{ctx: ctx, events: make(chan sse.Event)}
+	ended := make(chan error, 1)
+	go guard.Func(t.Log, "read the events of a task", func() {
+		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
+		ended <- t.ask(ctx, written, http.MethodGet, at, nil)
+	})()
+	silence := time.NewTicker(t.Heartbeat)
+	defer silence.Stop()
+	for {
+		var said *a2a.Message
+		select {
+		case event := <-written.events:
+			if said = saidIn(task, event); said == nil {
+				continue
+			}
+			silence.Reset(t.Heartbeat)
+		case <-silence.C:
+		case err := <-ended:
+			if err != nil {
+				return t.refuse(ctx, err)
+			}
+			return t.conclude(ctx, task.ID, yield)
+		}
+		if !yield(a2a.NewStatusUpdateEvent(task, a2a.TaskStateWorking, said), nil) {
+			return errLeft
+		}
+	}
+}
+
+// conclude sends the outcome of a task.
+func (t tasks) conclude(ctx context.Context, id a2a.TaskID, yield yields) error {
+	none := 0
+	task, err := t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: id, HistoryLength: &none})
+	if err != nil {
+		return err
+	}
+	for _, artifact := range task.Artifacts {
+		if !yield(&a2a.TaskArtifactUpdateEvent{TaskID: task.ID, ContextID: task.ContextID, Artifact: artifact, LastChunk: true}, nil) {
+			return errLeft
+		}
+	}
+	if !yield(&a2a.TaskStatusUpdateEvent{TaskID: task.ID, ContextID: task.ContextID, Status: task.Status, Final: true}, nil) {
+		return errLeft
+	}
+	return nil
+}
+
+// saidIn returns the text that an event adds to the answer, nil if it adds no text.
+func saidIn(task *a2a.Task, event sse.Event) *a2a.Message {
+	var chunk []json.RawMessage
+	var said graphMessage
+	if event.Name != "messages" || json.Unmarshal(event.Data, &chunk) != nil || len(chunk) == 0 || json.Unmarshal(chunk[0], &said) != nil {
+		return nil
+	}
+	parts := said.parts()
+	if said.role() != a2a.MessageRoleAgent || len(parts) == 0 {
+		return nil
+	}
+	return &a2a.Message{ID: said.ID, Role: a2a.MessageRoleAgent, TaskID: task.ID, ContextID: task.ContextID, Parts: parts}
+}
+
+// eventAnswer is an answer of the server to itself that is a stream of events. A refusal is
+// recorded.
+type eventAnswer struct {
+	recording
+
+	ctx    context.Context
+	events chan sse.Event
+	rest   []byte
+}
+
+// Write passes on the events that are complete.
+func (e *eventAnswer) Write(part []byte) (int, error) {
+	if e.WriteHeader(http.StatusOK); e.status != http.StatusOK {
+		return e.recording.Write(part)
+	}
+	e.rest = append(e.rest, part...)
+	for {
+		text, rest, complete := bytes.Cut(e.rest, []byte("\n\n"))
+		if !complete {
+			return len(part), nil
+		}
+		lines := sse.NewReader(bytes.NewReader(append(bytes.Clone(text), "\n\n"...)), len(text))
+		event, err := lines.Next()
+		lines.Release()
+		if e.rest = rest; err != nil {
+			continue // it is a comment
+		}
+		select {
+		case e.events <- event:
+		case <-e.ctx.Done():
+			return 0, context.Cause(e.ctx)
+		}
+	}
+}
