@@ -149,10 +149,10 @@ func TestAttackBodiesThatNeverArriveByHTTP2(t *testing.T) {
 func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 	t.Parallel()
 	const part, parts = 16 << 10, 6
-	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond, (*httptest.Server).Start).URL
+	url := slowServer(t, time.Second, 50*time.Millisecond, (*httptest.Server).Start).URL
 	body, send := io.Pipe()
 	go func() {
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for range parts {
 			<-tick.C
