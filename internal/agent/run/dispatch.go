@@ -29,19 +29,25 @@ func (t Task) Ref() Ref {
 	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
 }
 
-// Due returns when a run that is to be taken up may begin, and true if that time has not come.
-// Only the id of a delayed run is ahead of the clock, so other runs cost no read.
+// Due returns when a run that is to be taken up may begin, and true if that time has not come. A
+// run that waits for nothing may begin now. Only the id of a delayed run is ahead of the clock, so
+// other runs cost no read.
 func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
 	now := s.now()
 	if !id.Time(ref.Run).After(now) {
-		return time.Time{}, false, nil
+		return now, false, nil
 	}
 	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
-		return time.Time{}, false, nil
+		return now, false, nil
 	}
-	waits := err == nil && run.Status == Pending && run.Run == t.Lock.Run && run.Due.After(now)
-	return run.Due, waits, err
+	if err != nil {
+		return now, false, err
+	}
+	if run.Status == Pending && run.Run == t.Lock.Run && run.Due.After(now) {
+		return run.Due, true, nil
+	}
+	return now, false, nil
 }
 
 // Elapsed returns how long ago a worker first took the run up.

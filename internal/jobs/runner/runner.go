@@ -141,12 +141,13 @@ type taskError struct {
 
 // result is the output of a Task state.
 type result struct {
+	// Next is read by executions that an earlier version has started: they keep their definition.
 	Next next `json:"next"`
-	// Due is when the run may begin, for waitFor.
+	// Due is, for the step Due, when the run may begin.
 	Due string `json:"due"`
 }
 
-// next is the machine's action after a step.
+// next says whether the run's task is over.
 type next string
 
 const (
@@ -154,9 +155,18 @@ const (
 	over next = "Done"
 	// nextSlice: the run goes on with another worker.
 	nextSlice next = "Work"
-	// waitFor: the run is delayed; a worker is called when it is due.
-	waitFor next = "Wait"
 )
+
+// Errors of the step Work that the machine catches: the next worker is called at once, or when
+// the run is due. So a run that one worker ends passes no other state of the machine.
+const (
+	errorNextSlice = "NextSlice"
+	errorNotDue    = "NotDue"
+)
+
+// Continues is logged for each task that ends with one of these errors. The alarm about failed
+// attempts does not count them.
+const Continues = "the run goes on in another task"
 
 // Task is the workflow.TaskFunc of the run machine.
 func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -168,9 +178,13 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	answer := result{Next: over}
 	switch t.Step {
 	case "Work":
-		answer, err = r.whenDue(ctx, t.Ref())
+		err = r.whenDue(ctx, t.Ref())
+	case "Due":
+		var due time.Time
+		due, _, err = r.Runs.Due(ctx, t.Ref())
+		answer.Due = clock.Format(due)
 	case "GiveUp":
-		err = r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
+		err = r.giveUp(ctx, t)
 	default:
 		err = fmt.Errorf("the run machine has no step %q", t.Step)
 	}
@@ -180,20 +194,37 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	return json.Marshal(answer)
 }
 
-// whenDue works on a run, or returns the time at which this is possible.
-func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
-	due, waits, err := r.Runs.Due(ctx, ref)
+// giveUp ends a run whose attempts have failed. An execution that an earlier version has started
+// also gives up a run that goes on in another task: reconcile starts a new execution for it.
+func (r *Runner) giveUp(ctx context.Context, t task) error {
+	if t.Error.Name == errorNextSlice || t.Error.Name == errorNotDue {
+		return nil
+	}
+	return r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
+}
+
+// whenDue works on a run. The errors with which the run goes on in another task are named.
+func (r *Runner) whenDue(ctx context.Context, ref run.Ref) error {
+	_, waits, err := r.Runs.Due(ctx, ref)
 	if err != nil {
-		return result{}, err
+		return err
 	}
 	if waits {
-		return result{Next: waitFor, Due: clock.Format(due)}, nil
+		return r.continues(ctx, ref, errorNotDue)
 	}
 	answer, err := r.work(ctx, ref)
-	if early, ok := errors.AsType[*run.NotDueError](err); ok {
-		return result{Next: waitFor, Due: clock.Format(early.Due)}, nil
+	if _, early := errors.AsType[*run.NotDueError](err); early {
+		return r.continues(ctx, ref, errorNotDue)
 	}
-	return result{Next: answer}, err
+	if err == nil && answer == nextSlice {
+		return r.continues(ctx, ref, errorNextSlice)
+	}
+	return err
+}
+
+func (r *Runner) continues(ctx context.Context, ref run.Ref, why string) error {
+	r.Log.InfoContext(ctx, Continues, "run", ref.Run, "reason", why)
+	return &workflow.TaskError{Name: why, Cause: Continues}
 }
 
 // work makes one attempt at a run, or as much of it as this task has time for. If a canary

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -124,12 +125,13 @@ func TestNoHostIsOfOnePartition(t *testing.T) {
 	}
 }
 
-// TestTheAlarmForStuckRevisionsFindsThem checks that the log filter of the alarm is a text that
-// the program logs.
-func TestTheAlarmForStuckRevisionsFindsThem(t *testing.T) {
+// TestLogFiltersOfAlarmsFindTheirLines checks that each log filter is a text that the program logs.
+func TestLogFiltersOfAlarmsFindTheirLines(t *testing.T) {
 	t.Parallel()
-	pattern := resourceNamed(t, stack(t, nil), "StuckRevisions").Properties["FilterPattern"]
-	if want := `"` + deployment.Stuck + `"`; pattern != want {
-		t.Errorf("the filter is %v, want %s", pattern, want)
+	for name, text := range map[string]string{"StuckRevisions": deployment.Stuck, "ContinuedRuns": runner.Continues} {
+		pattern := resourceNamed(t, stack(t, nil), name).Properties["FilterPattern"]
+		if want := `"` + text + `"`; pattern != want {
+			t.Errorf("the filter of %s is %v, want %s", name, pattern, want)
+		}
 	}
 }

@@ -35,17 +35,18 @@ type drive struct {
 }
 
 var drives = map[string]drive{
-	"run: done":                  {workflow.Run, nil, "Work Worked Done", 1, workflow.Succeeded, ""},
-	"run: three slices":          {workflow.Run, answers{"Work": "Work Work Done"}, "Work Worked Work Worked Work Worked Done", 3, workflow.Succeeded, ""},
-	"run: delayed":               {workflow.Run, answers{"Work": "Wait Wait Done"}, "Work Worked Wait Work Worked Wait Work Worked Done", 3, workflow.Succeeded, ""},
-	"run: agent comes back":      {workflow.Run, answers{"Work": "!AgentUnavailable !AgentUnavailable Done"}, "Work Worked Done", 3, workflow.Succeeded, ""},
-	"run: agent stays away":      {workflow.Run, answers{"Work": "!AgentUnavailable"}, "Work GiveUp Done", 4, workflow.Succeeded, ""},
-	"run: worker fails":          {workflow.Run, answers{"Work": "!"}, "Work GiveUp Done", 4, workflow.Succeeded, ""},
-	"run: both kinds of failure": {workflow.Run, answers{"Work": "!AgentUnavailable ! !AgentUnavailable ! !"}, "Work GiveUp Done", 6, workflow.Succeeded, ""},
-	"run: failures then a slice": {workflow.Run, answers{"Work": "! ! Work ! ! Done"}, "Work Worked Work Worked Done", 6, workflow.Succeeded, ""},
-	"run: no function is free":   {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException !Lambda.TooManyRequestsException !Lambda.ServiceException !Lambda.TooManyRequestsException ! Done"}, "Work Worked Done", 6, workflow.Succeeded, ""},
-	"run: no function for hours": {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException"}, "Work GiveUp Done", 2002, workflow.Succeeded, ""},
-	"run: Lambda is broken":      {workflow.Run, answers{"Work": "!Lambda.ServiceException"}, "Work GiveUp Done", 14, workflow.Succeeded, ""},
+	"run: done":                  {workflow.Run, nil, "Work", 1, workflow.Succeeded, ""},
+	"run: three slices":          {workflow.Run, answers{"Work": "!NextSlice !NextSlice Done"}, "Work Work Work", 3, workflow.Succeeded, ""},
+	"run: delayed":               {workflow.Run, answers{"Work": "!NotDue !NotDue Done"}, "Work Due Wait Work Due Wait Work", 5, workflow.Succeeded, ""},
+	"run: agent comes back":      {workflow.Run, answers{"Work": "!AgentUnavailable !AgentUnavailable Done"}, "Work", 3, workflow.Succeeded, ""},
+	"run: agent stays away":      {workflow.Run, answers{"Work": "!AgentUnavailable"}, "Work GiveUp", 4, workflow.Succeeded, ""},
+	"run: worker fails":          {workflow.Run, answers{"Work": "!"}, "Work GiveUp", 4, workflow.Succeeded, ""},
+	"run: both kinds of failure": {workflow.Run, answers{"Work": "!AgentUnavailable ! !AgentUnavailable ! !"}, "Work GiveUp", 6, workflow.Succeeded, ""},
+	"run: failures then a slice": {workflow.Run, answers{"Work": "! ! !NextSlice ! ! Done"}, "Work Work", 6, workflow.Succeeded, ""},
+	"run: no function is free":   {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException !Lambda.TooManyRequestsException !Lambda.ServiceException !Lambda.TooManyRequestsException ! Done"}, "Work", 6, workflow.Succeeded, ""},
+	"run: no function for hours": {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException"}, "Work GiveUp", 2002, workflow.Succeeded, ""},
+	"run: Lambda is broken":      {workflow.Run, answers{"Work": "!Lambda.ServiceException"}, "Work GiveUp", 14, workflow.Succeeded, ""},
+	"run: its time is unknown":   {workflow.Run, answers{"Work": "!NotDue", "Due": "!"}, "Work Due GiveUp", 8, workflow.Succeeded, ""},
 	"run: giving up fails":       {workflow.Run, answers{"Work": "!", "GiveUp": "!"}, "Work GiveUp", 9, workflow.Failed, "States.TaskFailed"},
 
 	"webhook: at the first attempt": {workflow.Webhook, nil, "Attempt Attempted Done", 1, workflow.Succeeded, ""},
@@ -98,7 +99,7 @@ var drives = map[string]drive{
 	"teardown: EraseDeployment stuck": {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment", "EraseDeployment": "!"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment Failed", 8, workflow.Failed, "TeardownFailed"},
 	"teardown: a step hangs":          {workflow.Teardown, answers{"StopReleases": "..."}, "StopReleases Failed", 6, workflow.Failed, "TeardownFailed"},
 
-	"run: the store is busy for hours":      {workflow.Run, answers{"Work": hours(busy) + "! !AgentUnavailable Done"}, "Work Worked Done", many + 3, workflow.Succeeded, ""},
+	"run: the store is busy for hours":      {workflow.Run, answers{"Work": hours(busy) + "! !AgentUnavailable Done"}, "Work", many + 3, workflow.Succeeded, ""},
 	"webhook: the store is busy for hours":  {workflow.Webhook, answers{"Attempt": hours(busy) + "Wait Done"}, "Attempt Attempted Wait Attempt Attempted Done", many + 2, workflow.Succeeded, ""},
 	"teardown: the store is busy for hours": {workflow.Teardown, answers{"StopReleases": hours(busy) + "EraseThreads", "EraseThreads": hours(busy) + "EraseDeployment", "EraseDeployment": hours(busy) + "Done"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 3*many + 3, workflow.Succeeded, ""},
 	"restart: the store is busy for hours":  {workflow.Restart, answers{"Restart": hours(busy) + "AwaitRestart", "AwaitRestart": hours(busy) + "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2*many + 2, workflow.Succeeded, ""},

@@ -22,7 +22,7 @@ const (
 	priceInvocation = 0.20 / 1e6   // Lambda
 	priceRequest    = 3.50 / 1e6   // API Gateway REST
 	thousand        = 1000.0
-	runTransitions  = 4 // the start, Work, Worked, Done
+	runTransitions  = 2 // the start, Work
 	runSeconds      = 10.5
 	runnerGB        = 0.5
 	runstreamGB     = 0.25

@@ -1,0 +1,56 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// TestADelayedRunIsNoFailure drives the steps of a delayed run: a worker that comes too early ends
+// with an error that says so, the next step tells the time, and giving up does not end the run.
+func TestADelayedRunIsNoFailure(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, graphtest.Start(t, nothing), nil)
+	delayed, err := f.runs.Create(t.Context(), f.newThread(), run.Request{Graph: "agent", After: time.Hour})
+	f.must(err)
+	task := runner.New(f.config).Task
+	step := func(step, more string) (string, error) {
+		output, err := task(t.Context(), json.RawMessage(fmt.Sprintf(
+			`{"step":%q,"workspace_id":"w","deployment_id":"d","thread_id":%q,"run_id":%q%s}`, step, delayed.Thread, delayed.Run, more)))
+		return string(output), err
+	}
+	_, err = step("Work", "")
+	if early, ok := errors.AsType[*workflow.TaskError](err); !ok || early.Name != "NotDue" {
+		t.Errorf("got %v, want that the run is not due", err)
+	}
+	if got, err := step("Due", ""); err != nil || got != fmt.Sprintf(`{"next":"Done","due":%q}`, clock.Format(delayed.Due)) {
+		t.Errorf("got %s, %v, want %s", got, err, clock.Format(delayed.Due))
+	}
+	for _, name := range []string{"NotDue", "NextSlice"} {
+		_, err = step("GiveUp", fmt.Sprintf(`,"error":{"Error":%q,"Cause":""}`, name))
+		f.must(err)
+		if got, err := f.runs.Get(t.Context(), delayed.Ref); err != nil || got.Status != run.Pending {
+			t.Errorf("after giving up because of %s the run is %s, %v", name, got.Status, err)
+		}
+	}
+	f.ahead.Add(int64(2 * time.Hour))
+	if _, err := step("Work", ""); err != nil {
+		t.Error(err)
+	}
+	if got := f.join(delayed); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	}
+	var due struct{ Due string }
+	got, err := step("Due", "")
+	if err = errors.Join(err, json.Unmarshal([]byte(got), &due)); err != nil || due.Due > clock.Format(f.now()) {
+		t.Errorf("a run that waits for nothing is due at %s, %v", got, err)
+	}
+}
