@@ -17,9 +17,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// flushInterval bounds the cost of a run's events: each write is a transaction, whatever its
-// size.
-const flushInterval = 250 * time.Millisecond
+// flushInterval and unwatchedInterval bound the cost of a run's events: each write is a
+// transaction, whatever its size. A reader that comes later waits for the next write first.
+const (
+	flushInterval     = 250 * time.Millisecond
+	unwatchedInterval = time.Second
+)
 
 func main() { lambdahost.Start(open) }
 
@@ -37,7 +40,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		}
 		work := runner.New(runner.Config{
 			ServerURL: serverURL(s.BaseURL),
-			Runs:      s.Runs(), Deployments: s.Deployments(), Target: target, Graph: client, Log: log, FlushInterval: flushInterval, Limits: s.Deployments().RunLimits,
+			Runs:      s.Runs(), Deployments: s.Deployments(), Target: target, Graph: client, Log: log, Limits: s.Deployments().RunLimits,
+			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
 		})
 		return work.Task(ctx, input)
 	}, log), nil

@@ -36,6 +36,9 @@ type Config struct {
 	// a graph has paused, or a run answers the questions or passes over them. Nil if no part of the
 	// server wants to know.
 	Asked func(workspace, deployment string)
+	// Paced says that workers write seldom while no reader waits for a run's events (Run.Watched),
+	// so readers must say that they wait.
+	Paced bool
 	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
 	Lease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
@@ -59,6 +62,8 @@ type Store struct {
 	maxBody  int
 	log      *slog.Logger
 	tail     *tail
+	// paced says that workers want to know of readers.
+	paced bool
 }
 
 // NewStore returns a store.
@@ -69,7 +74,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, asked: c.Asked, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
-		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(),
+		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(), paced: c.Paced,
 	}
 }
 

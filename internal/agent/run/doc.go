@@ -39,6 +39,11 @@
 // watches the thread (WatchLoss), and CheckOwned tells it early that it has lost the run. Readers
 // trust events up to the run's position only, so they never see an event that the fence refused.
 //
+// Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
+// reader notes in the run that it waits, and the worker's next write has the condition that no
+// reader has come. If this condition alone fails, the worker still owns the run: it makes the same
+// write again without the condition, and writes more often from then on.
+//
 // Leases decide only when another worker tries. No clocks of two hosts are compared for
 // correctness.
 //

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -109,17 +110,49 @@ func (a *Attempt) write(ctx context.Context, next draft, now time.Time, set tabl
 		return a.unsure
 	}
 	events := next.events
-	writes := append([]table.Write{next.move(now, set, index, a.fence)}, next.takeUnflushed(now)...)
-	applied, err := record.Try(ctx, a.store.table, writes...)
+	writes := next.takeUnflushed(now)
+	condition := a.fence
+	if a.store.paced && !a.Run.Watched {
+		condition = table.All(condition, unwatched())
+	}
+	err := a.commit(ctx, next.move(now, set, index, condition), writes)
+	if errors.Is(err, errWatched) {
+		next.Run.Watched = true
+		err = a.commit(ctx, next.move(now, set, index, a.fence), writes)
+	}
+	if errors.Is(err, ErrFenced) {
+		return ErrFenced
+	}
 	if err != nil {
 		a.unsure = fmt.Errorf("write run: %w", err)
 		return a.unsure
-	}
-	if !applied {
-		return ErrFenced
 	}
 	next.unfinishedChanged = false
 	a.draft, a.fence = next, fence(next.Run)
 	a.store.tail.remember(a.Run.Ref, events, now)
 	return nil
+}
+
+// errWatched says that a write was refused only because a reader has come since the last write.
+var errWatched = errors.New("a reader waits for the run")
+
+// unwatched is the condition that no reader has come. With it a worker that writes seldom learns
+// of a reader from its next write, and does not have to read the run.
+func unwatched() table.Cond { return table.Below(attrWatched, 1) }
+
+// commit applies the move of the run together with the other writes of a flush.
+func (a *Attempt) commit(ctx context.Context, move table.Update, writes []table.Write) error {
+	var o record.Outbox
+	o.AddOr(move, func(stood *table.Item) error {
+		if stood != nil && a.fence.Holds(stood) {
+			return errWatched
+		}
+		return ErrFenced
+	})
+	o.Add(writes...)
+	err := record.Commit(ctx, a.store.table, o)
+	if errors.Is(err, record.ErrLost) {
+		return ErrFenced
+	}
+	return err
 }

@@ -233,7 +233,7 @@ func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 	t.Helper()
 	f := &fixture{t: t, table: &hooked{Table: tb}, engine: new(engine), hand: new(hand)}
 	f.threads = thread.NewStore(f.table, f.hand.now)
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Paced: true, Now: f.hand.now})
 	f.ref = thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
 	if _, err := f.threads.Create(t.Context(), f.ref, nil, false); err != nil {
 		t.Fatal(err)
@@ -409,7 +409,7 @@ func (f *fixture) replayIn(runs *run.Store, r run.Run, after int64) []run.Event 
 
 // otherProcess returns a store that shares only the table with the fixture's store.
 func (f *fixture) otherProcess() *run.Store {
-	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Now: f.hand.now})
+	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Paced: true, Now: f.hand.now})
 }
 
 // names returns the names of the events.

@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -41,6 +42,9 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 			return err
 		}
 		read = true
+		if err := s.attract(ctx, run); err != nil {
+			return err
+		}
 		if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
 			return err
 		}
@@ -51,6 +55,18 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 			return err
 		}
 	}
+}
+
+// attract tells the worker of a run that a reader waits for the run's events as they come. It
+// writes once for each run.
+func (s *Store) attract(ctx context.Context, run Run) error {
+	if !s.paced || run.Watched || run.Status.Final() {
+		return nil
+	}
+	_, err := record.Try(ctx, s.table, table.Update{
+		Key: run.Key(), Set: table.Attrs{attrWatched: int64(1)}, If: table.In(attrStatus, string(Pending), string(Running)),
+	})
+	return err
 }
 
 // Shown hands the events that a run had when it was read to emit.

@@ -220,3 +220,41 @@ func TestASilentAgentsInputIsShown(t *testing.T) {
 		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
 	}
 }
+
+// TestARunWithoutReadersIsWrittenSeldom checks that events wait for the longer interval while no
+// reader waits for them, and for the shorter one once a reader has come.
+func TestARunWithoutReadersIsWrittenSeldom(t *testing.T) {
+	t.Parallel()
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprint("watched: ", watched), func(t *testing.T) {
+			t.Parallel()
+			begin, end := make(chan struct{}), make(chan struct{})
+			f := newFixture(t, graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+				<-begin
+				emit(graph.EventCustom, "x")
+				emit(graph.EventMessages, chunk("m", "x"))
+				<-end
+				emit(graph.EventMessages, chunk("m", "y"))
+				return nil
+			}), func(c *runner.Config) {
+				c.FlushDelay, c.FlushInterval, c.UnwatchedInterval, c.Heartbeat = time.Nanosecond, time.Millisecond, never, never
+			})
+			f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, Paced: true})
+			f.config.Runs = f.runs
+			f.startEngine()
+			r := f.create(f.newThread(), "hi", run.Enqueue)
+			if watched {
+				f.until(r, run.EventMetadata)
+			}
+			close(begin)
+			if watched {
+				f.until(r, graph.EventMessages) // although the agent goes on
+			}
+			close(end)
+			f.join(r)
+			if batches := f.batches(r); !watched && len(batches) > 3 { // the start, the first event, all others
+				t.Errorf("got the batches %v", batches)
+			}
+		})
+	}
+}

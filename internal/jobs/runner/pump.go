@@ -22,7 +22,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 	defer watcher.Stop()
 	heartbeat := time.NewTicker(r.Heartbeat)
 	defer heartbeat.Stop()
-	pace := newPace(r.FlushDelay, r.FlushInterval)
+	pace := newPace(r.FlushDelay)
 	defer pace.Stop()
 	for {
 		select {
@@ -38,8 +38,8 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 				continue
 			}
 		case <-pace.C:
-		case <-heartbeat.C:
-			if pace.holds(a.attempt.HasUnflushed()) {
+		case <-heartbeat.C: // the write of waiting events is due soon, and renews the lease, too
+			if r.FlushInterval > 0 && a.attempt.HasUnflushed() {
 				continue
 			}
 		case <-watcher.C():
@@ -72,7 +72,7 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 		return err
 	}
 	if !a.attempt.HasUnflushed() {
-		pace.begin()
+		pace.begin(r.interval(a.attempt.Run.Watched))
 	}
 	if err := a.take(got.event); err != nil || a.bytes-a.grown < growStep {
 		return err
@@ -81,26 +81,30 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	return a.grow()
 }
 
+// interval is the least time between two writes of a run's events.
+func (r *Runner) interval(watched bool) time.Duration {
+	if watched {
+		return r.FlushInterval
+	}
+	return max(r.FlushInterval, r.UnwatchedInterval)
+}
+
 // pace is the timer that decides when waiting events are written: a delay after the first of
 // them, and an interval after the previous write.
 type pace struct {
 	*time.Timer
-	delay, interval time.Duration
-	written         time.Time
+	delay   time.Duration
+	written time.Time
 }
 
-func newPace(delay, interval time.Duration) *pace {
+func newPace(delay time.Duration) *pace {
 	timer := time.NewTimer(0)
 	timer.Stop()
-	return &pace{Timer: timer, delay: delay, interval: interval}
+	return &pace{Timer: timer, delay: delay}
 }
 
 // begin is called with the first waiting event.
-func (p *pace) begin() { p.Reset(max(p.delay, p.interval-time.Since(p.written))) }
-
-// holds reports whether a heartbeat must not write, because the write of the waiting events is
-// due soon; that write renews the lease, too.
-func (p *pace) holds(waiting bool) bool { return waiting && p.interval > 0 }
+func (p *pace) begin(interval time.Duration) { p.Reset(max(p.delay, interval-time.Since(p.written))) }
 
 // write is called before each write; waiting says whether the write holds events.
 func (p *pace) write(waiting bool) {
