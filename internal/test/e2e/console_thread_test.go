@@ -18,7 +18,7 @@ func TestBrowserConsoleThread(t *testing.T) {
 		Failed, Going, Stopped                   []string
 		Evidence                                 string
 		Buttons, Decisions, Before, After, RanOn []string
-		AtWork                                   []string
+		AtWork, Followed                         []string
 		Nodes                                    []int
 		Args, Inbox, Review                      any
 		Kept                                     bool
@@ -33,6 +33,7 @@ func TestBrowserConsoleThread(t *testing.T) {
 		Going:     []string{"waits for a worker", "until the first output", "goes on"},
 		Stopped:   []string{"waits for a worker", "until the first output", "until it was interrupted"},
 		AtWork:    []string{"agent"},
+		Followed:  []string{"/runs/RUN/stream"},
 		Nodes:     []int{1, 0},
 		Evidence:  "planted line\n",
 		Buttons:   []string{"Accept", "Accept as edited", "Answer"},

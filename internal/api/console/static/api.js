@@ -89,10 +89,11 @@ const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve
 }) : undefined;
 
 // follow calls take with each event of a stream, and takes the stream up again behind the last
-// event when the connection breaks. It ends when the signal is aborted, when take returns false,
-// or when the server refuses the stream. state is told "open" and "away". A page that cannot be seen
-// has no connection: a browser has six for all pages of a server.
-export async function follow(path, {signal, from, take, state = () => {}}) {
+// event when the connection breaks. It ends when the signal is aborted, when take returns false, when
+// goesOn says so of a stream that has ended, or when the server refuses the stream. state is told
+// "open" and "away". A page that cannot be seen has no connection: a browser has six for all pages of
+// a server.
+export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true}) {
   let last = from, failures = 0;
   while (!signal.aborted) {
     await shown(signal);
@@ -108,6 +109,7 @@ export async function follow(path, {signal, from, take, state = () => {}}) {
         if (take({type: event.event, data: JSON.parse(event.data), id: event.id}) === false) return;
         if (event.id) last = event.id;
       }
+      if (!await goesOn()) return;
     } catch (error) {
       if (signal.aborted) return;
       if (hidden.signal.aborted) continue;

@@ -50,8 +50,11 @@ class Run extends Live {
     await this.refresh();
     this.draw();
     if (!this.found || this.found.ended_at) return;
-    await this.attempt(() => follow(`${this.base}/stream`, {
-      signal: this.ending.signal, from: '-', take: event => this.hear(event), state: state => { if (state === 'open') this.refresh(); },
+    await this.attempt(() => follow(`${this.path}/stream?stream_mode=messages-tuple&stream_mode=updates`, {
+      signal: this.ending.signal, take: event => this.hear(event), goesOn: async () => {
+        await this.refresh();
+        return !this.found.ended_at;
+      },
     }));
   }
 
@@ -63,15 +66,12 @@ class Run extends Live {
   }
 
   // hear notes which nodes are at work, and reads anew what events change: all but the parts of a
-  // message behind the first. The thread's log has the events of other runs, too.
+  // message behind the first.
   hear(event) {
     const [type] = event.type.split('|');
-    if (type === 'metadata' && event.data.run_id) this.current = event.data.run_id;
-    if (this.current !== this.run) return;
     const node = type === 'messages' ? nodeOf(event.data[1]) : undefined;
     if (node) this.active = [node];
     if (type === 'updates') this.active = Object.keys(event.data);
-    if (this.found?.ended_at) return false;
     if (event.type !== 'messages' || this.found?.timeline.at(-1)?.kind !== 'output') this.refresh();
   }
 

@@ -35,6 +35,8 @@ tell(async (browser) => {
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const go = (at) => page.goto(`${base}/console/#/deployments/${deployment}/threads/${at}`);
   const picture = (name) => pictures && page.screenshot({ path: path.join(pictures, name + ".png"), fullPage: true });
+  const followed = new Set(); // the paths of the streams that were followed
+  page.on("request", (r) => r.headers().accept === "text/event-stream" && followed.add(new URL(r.url()).pathname));
   const parts = () => page.locator("tbody tr td:first-child").allInnerTexts();
   await page.goto((await call("POST", "/console/codes")).url);
   await page.getByRole("heading", { name: "Deployments" }).waitFor();
@@ -50,8 +52,9 @@ tell(async (browser) => {
   seen.findings.push(...await audit(page, "run"));
   await picture("run");
 
-  // A run that goes on is shown as it goes on, and can be stopped.
+  // A run that goes on is shown as it goes on, and can be stopped. Its page follows that run alone.
   const going = await begin({ event: "messages", data: [{ type: "AIMessageChunk", id: "m", content: "Hel" }, { graph_node: "agent" }] }, { hold: true });
+  followed.clear();
   await go(`${going.thread}/runs/${going.run}`);
   await page.getByText("until the first output").waitFor();
   seen.going = await parts();
@@ -63,6 +66,7 @@ tell(async (browser) => {
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("The run was cancelled.").waitFor();
   seen.stopped = await parts();
+  seen.followed = [...followed].filter((at) => at.startsWith(going.at)).map((at) => at.replace(going.at, "").replace(going.run, "RUN"));
   seen.nodes = [await page.locator(".node").count(), await page.locator(".node.active").count()];
 
   // The question of an inbox is answered with changed arguments, after arguments that cannot be.
