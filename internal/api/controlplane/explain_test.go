@@ -50,3 +50,30 @@ func TestAFailureIsExplained(t *testing.T) {
 		t.Errorf("the secret is not hidden: %s", got.text)
 	}
 }
+
+// TestTooLittleMemoryIsExplained: of an agent, and of a command of its build.
+func TestTooLittleMemoryIsExplained(t *testing.T) {
+	t.Parallel()
+	for name, reached := range map[string][]revision.Status{
+		"build": {revision.AwaitingBuild, revision.Building},
+		"agent": {revision.AwaitingBuild, revision.Building, revision.AwaitingDeploy, revision.Deploying},
+	} {
+		f := setUp(t)
+		path, created := f.create(t, fromGit(name))
+		id := created.id("latest_revision_id")
+		ref := deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")}.Revision(id)
+		for _, next := range reached {
+			d, r, err := f.deployments.GetRevision(t.Context(), ref)
+			fixtures.Must(t, err)
+			fixtures.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), next)))
+		}
+		d, r, err := f.deployments.GetRevision(t.Context(), ref)
+		fixtures.Must(t, err)
+		fixtures.Must(t, f.deployments.Fail(t.Context(), d, r, build.ReasonOutOfMemory, "It was ended because it used more than the 512 MB that it may."))
+		got := f.call(t, "GET", path+"/revisions/"+id+"/explanation", nil)
+		wantShape(t, got, explanationShape)
+		if got.id("cause") != "The memory did not suffice." || !strings.Contains(got.id("remedy"), "resource_spec") {
+			t.Errorf("%s: got %s", name, got.text)
+		}
+	}
+}

@@ -54,6 +54,10 @@ var mistakes = []mistake{
 		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
 	},
 	{
+		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found`),
+		cause: "There is no package $1$2$3.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
+	},
+	{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
 		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
 	},

@@ -268,17 +268,22 @@ func (s *server) saysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		example, file, text, status string
 		words                       []string
+		cause, remedy               string
 	}{
-		"unknown package, Python":  {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nno-such-package-anywhere-4711\n", "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}},
-		"conflict, Python":         {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nsix==1.15.0\nsix==1.16.0\n", "BUILD_FAILED", []string{"six==1.15.0", "six==1.16.0"}},
-		"syntax error, Python":     {"python-custom", "agent.py", "x = 1\ndef broken(:\n", "DEPLOY_FAILED", []string{"agent.py", "line 2"}},
-		"missing variable, Python": {"python-custom", "agent.py", "other = 1\n", "DEPLOY_FAILED", []string{"graph", "agent.py"}},
-		"wrong type, Python":       {"python-custom", "agent.py", "graph = 42\n", "DEPLOY_FAILED", []string{"graph", "int"}},
-		"unknown package, Node":    {"node-custom", "package.json", `{"dependencies": {"no-such-package-anywhere-4711": "1"}}`, "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}},
-		"conflict, Node":           {"node-custom", "package.json", `{"dependencies": {"@langchain/langgraph": "1.4.18", "@langchain/core": "0.1.0"}}`, "BUILD_FAILED", []string{"@langchain/core"}},
-		"syntax error, Node":       {"node-custom", "agent.ts", "const x = 1;\nfunction broken( {\n", "DEPLOY_FAILED", []string{"agent.ts, line 3"}},
-		"missing variable, Node":   {"node-custom", "agent.ts", "export const other = 1;\n", "DEPLOY_FAILED", []string{"graph", "agent.ts"}},
-		"wrong type, Node":         {"node-custom", "agent.ts", "export const graph = 42;\n", "DEPLOY_FAILED", []string{"graph", "number"}},
+		"unknown package, Python":  {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nno-such-package-anywhere-4711\n", "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}, "There is no package no-such-package-anywhere-4711.", "registry"},
+		"conflict, Python":         {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nsix==1.15.0\nsix==1.16.0\n", "BUILD_FAILED", []string{"six==1.15.0", "six==1.16.0"}, "The versions of the dependencies contradict each other: ", "lock file"},
+		"syntax error, Python":     {"python-custom", "agent.py", "x = 1\ndef broken(:\n", "DEPLOY_FAILED", []string{"agent.py", "line 2"}, "agent.py, line 2 cannot be read: ", "that line"},
+		"missing variable, Python": {"python-custom", "agent.py", "other = 1\n", "DEPLOY_FAILED", []string{"graph", "agent.py"}, "The path of a graph is wrong: ", `"graphs"`},
+		"wrong type, Python":       {"python-custom", "agent.py", "graph = 42\n", "DEPLOY_FAILED", []string{"graph", "int"}, "The agent ends when it is started", ""},
+		"missing package, Python":  {"python-custom", "agent.py", "import no_such_module_4711\n", "DEPLOY_FAILED", []string{"no_such_module_4711"}, "The Python module no_such_module_4711 is not installed.", "requirements.txt"},
+		"missing secret, Python":   {"python-custom", "agent.py", "import os\nkey = os.environ['MODEL_KEY']\n", "DEPLOY_FAILED", []string{"MODEL_KEY"}, "The variable MODEL_KEY is not set.", "--secret MODEL_KEY"},
+		"crash at start, Python":   {"python-custom", "agent.py", "raise ValueError('no model')\n", "DEPLOY_FAILED", []string{"no model"}, "The agent ends when it is started: agent.py, line 1: ValueError: no model.", "that line"},
+		"unknown package, Node":    {"node-custom", "package.json", `{"dependencies": {"no-such-package-anywhere-4711": "1"}}`, "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}, "There is no package no-such-package-anywhere-4711.", "registry"},
+		"conflict, Node":           {"node-custom", "package.json", `{"dependencies": {"@langchain/langgraph": "1.4.18", "@langchain/core": "0.1.0"}}`, "BUILD_FAILED", []string{"@langchain/core"}, "The versions of the dependencies contradict each other: ", "lock file"},
+		"syntax error, Node":       {"node-custom", "agent.ts", "const x = 1;\nfunction broken( {\n", "DEPLOY_FAILED", []string{"agent.ts, line 3"}, "agent.ts, line 3 cannot be read: ", "that line"},
+		"missing variable, Node":   {"node-custom", "agent.ts", "export const other = 1;\n", "DEPLOY_FAILED", []string{"graph", "agent.ts"}, "The path of a graph is wrong: ", `"graphs"`},
+		"missing package, Node":    {"node-custom", "agent.ts", "import \"no-such-package-4711\";\nexport const graph = 1;\n", "DEPLOY_FAILED", []string{"no-such-package-4711"}, "The package no-such-package-4711 is not installed.", "package.json"},
+		"wrong type, Node":         {"node-custom", "agent.ts", "export const graph = 42;\n", "DEPLOY_FAILED", []string{"graph", "number"}, "The agent ends when it is started", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,6 +303,7 @@ func (s *server) saysWhatIsWrong(t *testing.T) {
 					t.Errorf("the revision does not say %q: %s", word, value(failed.Text))
 				}
 			}
+			d.wantExplained(t, failed.ID, c.cause, c.remedy)
 			d.remove(t)
 		})
 	}

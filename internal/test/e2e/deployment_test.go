@@ -145,3 +145,17 @@ func value(s *string) string {
 	}
 	return *s
 }
+
+// wantExplained checks that the interface explains why a revision failed: the cause begins so, and
+// the remedy contains the words.
+func (d *deployment) wantExplained(t *testing.T, revision, cause, remedy string) {
+	t.Helper()
+	var got struct {
+		Cause  string  `json:"cause"`
+		Remedy *string `json:"remedy"`
+	}
+	d.server.call(t, http.StatusOK, "GET", d.path+"/revisions/"+revision+"/explanation", nil, &got)
+	if !strings.HasPrefix(got.Cause, cause) || !strings.Contains(value(got.Remedy), remedy) {
+		t.Errorf("the failure is explained by %q, %q; want %q, %q", got.Cause, value(got.Remedy), cause, remedy)
+	}
+}

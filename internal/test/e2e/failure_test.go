@@ -96,25 +96,31 @@ func TestFailureOfALaterRevision(t *testing.T) {
 		write          func()
 		status, reason string
 		words          []string
+		cause, remedy  string
 	}{
 		"the ref does not exist": {
+			cause: "The branch or tag does not exist.", remedy: "--ref",
 			branch: "no-such-branch", status: "BUILD_FAILED", reason: "REF_NOT_FOUND", words: []string{"no-such-branch"},
 		},
 		"there is no framework.json": {
+			cause: "The framework configuration file is not where it was looked for.", remedy: "--config",
 			branch: "bare", status: "BUILD_FAILED", reason: "CONFIG_NOT_FOUND", words: []string{"framework.json"},
 			write: func() { repo.git(t, "rm", "--quiet", "--force", "framework.json") },
 		},
 		"framework.json is not JSON": {
+			cause: "framework.json", remedy: "",
 			branch: "malformed", status: "BUILD_FAILED", reason: "CONFIG_INVALID", words: []string{"framework.json", "line 2"},
 			write: func() { repo.write(t, "framework.json", "{\n  oops\n}") },
 		},
 		"framework.json lacks what it needs": {
+			cause: "framework.json", remedy: "",
 			branch: "incomplete", status: "BUILD_FAILED", reason: "CONFIG_INVALID", words: []string{"graphs: ", "start: ", "env.HOST: "},
 			write: func() {
 				repo.write(t, "framework.json", framework{"start": "", "env": map[string]string{"HOST": "here"}})
 			},
 		},
 		"the build fails": {
+			cause: "The build command failed.", remedy: "on your machine",
 			branch: "unbuildable", status: "BUILD_FAILED", reason: "BUILD_COMMAND_FAILED",
 			words: []string{"model.go:7: undefined: answer", "code 3"},
 			write: func() {
@@ -122,15 +128,33 @@ func TestFailureOfALaterRevision(t *testing.T) {
 			},
 		},
 		"the agent never answers its health check": {
+			cause: "The agent was started, and never answered GET /ping.", remedy: "readiness_timeout_seconds",
 			branch: "deaf", status: "DEPLOY_FAILED", reason: "NOT_READY", words: []string{"/ping", "still warming up"},
 			write: func() {
 				repo.write(t, "framework.json", agentConfig().with("start", "echo still warming up; exec sleep 600"))
 			},
 		},
 		"the agent ends at once": {
+			cause: "The agent ends when it is started.", remedy: "on your machine",
 			branch: "short", status: "DEPLOY_FAILED", reason: "START_FAILED", words: []string{"code 7", "no model is configured"},
 			write: func() {
 				repo.write(t, "framework.json", agentConfig().with("start", "echo no model is configured >&2; exit 7"))
+			},
+		},
+		"a line of a source is wrong": {
+			cause: "./main.go:7 does not compile: undefined: answer.", remedy: "that line",
+			branch: "uncompiled", status: "BUILD_FAILED", reason: "BUILD_COMMAND_FAILED", words: []string{"main.go:7"},
+			write: func() {
+				repo.write(t, "go.mod", "module agent\n\ngo 1.26\n")
+				repo.write(t, "main.go", "package main\n\nfunc main() {\n\t// The answer\n\t// is not defined.\n\t_ =\n\t\tanswer\n}\n")
+				repo.write(t, "framework.json", agentConfig().with("build", "go build -o agent ."))
+			},
+		},
+		"a secret is missing": {
+			cause: "The variable MODEL_KEY is not set.", remedy: "--secret MODEL_KEY",
+			branch: "secretless", status: "DEPLOY_FAILED", reason: "START_FAILED", words: []string{"code 1", "MODEL_KEY"},
+			write: func() {
+				repo.write(t, "framework.json", agentConfig().with("start", `exec python3 -c 'import os; os.environ["MODEL_KEY"]'`))
 			},
 		},
 		"what listens is no agent": {
@@ -140,6 +164,7 @@ func TestFailureOfALaterRevision(t *testing.T) {
 			},
 		},
 		"the agent's program is missing": {
+			cause: "The agent ends when it is started", remedy: "",
 			branch: "missing", status: "DEPLOY_FAILED", reason: "START_FAILED", words: []string{"no-such-program"},
 			write: func() { repo.write(t, "framework.json", agentConfig().with("start", []string{"./no-such-program"})) },
 		},
@@ -158,10 +183,12 @@ func TestFailureOfALaterRevision(t *testing.T) {
 			d := s.deploy(t, repo, "main")
 			good := value(d.get(t).ActiveRevision)
 			began := time.Now()
-			d.awaitFailed(t, d.patch(t, c.branch), c.status, c.reason, c.words...)
+			failed := d.patch(t, c.branch)
+			d.awaitFailed(t, failed, c.status, c.reason, c.words...)
 			if took := time.Since(began); took > unmended {
 				t.Errorf("it took %s to say so", took)
 			}
+			d.wantExplained(t, failed, c.cause, c.remedy)
 			if got := d.get(t); value(got.ActiveRevision) != good {
 				t.Errorf("the active revision is %s, want %s", value(got.ActiveRevision), good)
 			}
