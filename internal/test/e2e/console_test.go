@@ -103,13 +103,16 @@ func TestBrowserConsoleInTrouble(t *testing.T) {
 		FromNow                      bool
 		Stayed, Kept, Reason         string
 		Sizes                        []int
-		RunsRead                     int
+		RunsRead, Tabs               int
 		SendTroubles, ChangeTroubles []string
 		Disabled                     []bool
 	}
 	browse(t, &saw, "console-trouble.cjs", s.BaseURL, s.APIKey, d.ID, viewer.Key)
 	if !saw.FromNow || !strings.HasSuffix(saw.Stayed, "admin") {
 		t.Errorf("events from now on: %t, after the link was refused the session is %q", saw.FromNow, saw.Stayed)
+	}
+	if saw.Tabs != 8 {
+		t.Errorf("%d of eight tabs show what happened", saw.Tabs)
 	}
 	if len(saw.Sizes) != 1 || saw.RunsRead != 1 {
 		t.Errorf("the thread was shown with %v messages in turn, the runs were read %d times", saw.Sizes, saw.RunsRead)

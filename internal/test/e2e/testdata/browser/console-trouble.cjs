@@ -111,6 +111,28 @@ tell(async (browser) => {
   await page.evaluate(() => window.hide(false));
   await until("the page takes up again", () => streams.size === 2);
 
+  // Eight tabs more, of which one is seen at a time: each shows what happened while it was hidden.
+  const tabs = [];
+  for (let i = 0; i < 8; i++) {
+    const tab = await browser.newPage();
+    tab.setDefaultTimeout(20000);
+    await tab.goto(`${base}/console/#/`);
+    await tab.getByRole("heading", { name: "Deployments" }).waitFor();
+    await tab.evaluate(() => window.hide(true));
+    tabs.push(tab);
+  }
+  const { name } = await call("POST", "/v2/deployments", {
+    name: "made-behind-eight-tabs", source: "github", source_config: { repo_url: "file:///nowhere/at/all" }, source_revision_config: { repo_ref: "main" }, secrets: [],
+  });
+  seen.tabs = 0;
+  for (const tab of tabs) {
+    await tab.evaluate(() => window.hide(false));
+    await tab.getByRole("link", { name }).waitFor();
+    await tab.evaluate(() => window.hide(true));
+    seen.tabs++;
+  }
+  for (const tab of tabs) await tab.close();
+
   // What fails on a deployment's page stays in sight after the page was read anew.
   await go(`/deployments/${deployment}`);
   await page.locator(".revisions strong.mark").waitFor();
