@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -49,7 +51,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson,
+			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson, "members": members,
 			"keep": keep, "keyid": keyid, "answers": answers, "credentials": credentials, "deployed": deployed, "holds": holds,
 			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "runof": runOf, "describe-agent": describeAgent, "kept": kept,
 		},
@@ -191,6 +193,30 @@ func ndjson(ts *testscript.TestScript, _ bool, kinds []string) {
 	if len(kinds) > 0 || last != "result" {
 		ts.Fatalf("the events %v are missing, the last one is %q", kinds, last)
 	}
+}
+
+// members writes to a file, for each kind of event in stdout, the names of the members that events
+// of this kind have: members file. How often a command tells that it waits depends on the machine,
+// so these events are left out.
+func members(ts *testscript.TestScript, _ bool, args []string) {
+	kinds := map[string]map[string]bool{}
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		var event map[string]any
+		ts.Check(json.Unmarshal([]byte(line), &event))
+		kind := event["event"].(string)
+		if kinds[kind] == nil {
+			kinds[kind] = map[string]bool{}
+		}
+		for name := range event {
+			kinds[kind][name] = true
+		}
+	}
+	delete(kinds, "waiting")
+	var text strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&text, "%s: %s\n", kind, strings.Join(slices.Sorted(maps.Keys(kinds[kind])), " "))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
 }
 
 // keep stores the output of the last command in a variable: keep NAME.
