@@ -38,20 +38,23 @@ var deviations = map[string]struct{ parts, why string }{
 	"catch/the result path does not fit":                          {"error events", resultPath},
 	"catch/a result that does not fit is caught":                  {"output events", resultPath},
 	"retry/a result that does not fit is retried":                 {"error calls events", resultPath},
-	"catch/back to the state itself":                              {"output calls events", "moto's End wins over the Next of a Catch"},
+	"catch/back to the state itself":                              {"output calls events", endWins},
+	"run: three slices":                                           {"calls events", endWins},
+	"run: failures then a slice":                                  {"calls events", endWins},
 	"task/payload selects nothing, which nothing catches":         {"status output error events", notCaught},
 	"task/result selector selects nothing, which nothing catches": {"status output error calls events", notCaught},
 	"task/output that is not JSON":                                {"status output error events", "Lambda refuses it before Step Functions sees it"},
 	"task/timeout of the machine":                                 {"error events", timedOut},
 	"task/timeout of the machine in a wait":                       {"error events", timedOut},
 	"task/timeout of the machine in a retry delay":                {"error events", timedOut},
-	"wait/timestamp": {"status output error events", "moto takes timestamps in UTC alone"},
+	"wait/timestamp":                                              {"status output error events", "moto takes timestamps in UTC alone"},
 }
 
 // Reasons for several deviations.
 const (
 	resultPath = "moto fails with its own Python error as States.Runtime; the language names it States.ResultPathMatchFailure"
 	notCaught  = "moto lets States.ALL catch States.Runtime; the service documents that it does not"
+	endWins    = "moto's End wins over the Next of a Catch"
 	timedOut   = "moto gives no error; the language names it States.Timeout"
 )
 
