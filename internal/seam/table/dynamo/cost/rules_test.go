@@ -3,9 +3,9 @@
 package cost_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -21,7 +21,12 @@ func TestRules(t *testing.T) {
 	index := map[table.Index]table.Key{table.ByDue: {PK: "due", SK: "1"}}
 	listed := map[table.Index]table.Key{table.ByList: {PK: "list", SK: "1"}}
 	two, three := table.Key{PK: "p", SK: "two"}, table.Key{PK: "p", SK: "three"}
-	body := func(size int) []byte { return bytes.Repeat([]byte("x"), size) }
+	random := rand.NewChaCha8([32]byte{1})
+	body := func(size int) []byte { // random bytes, whose compressed form is not smaller
+		bytes := make([]byte, size)
+		_, _ = random.Read(bytes)
+		return bytes
+	}
 	transact := func(writes ...table.Write) func() error {
 		return func() error { return tb.Transact(t.Context(), writes...) }
 	}
