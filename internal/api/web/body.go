@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -149,7 +150,18 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	}
 	arriveWithin(r, b.arrival)
 	room := roomOf(r, ownerOf(r), b.arrival)
-	n, err := buffer.ReadFrom(counted{io.LimitReader(r.Body, b.limit+1), room, r})
+	var tally *budget.Tally
+	if !b.raw {
+		tally = &budget.Tally{}
+	}
+	n, err := buffer.ReadFrom(counted{io.LimitReader(r.Body, b.limit+1), room, r, tally})
+	if errors.Is(err, errTooManyValues) {
+		// The rest of the body takes no memory while it arrives.
+		buffer = bytes.Buffer{}
+		room.share.Close()
+		drain(r, b.arrival, b.limit)
+		return nil, errTooManyValues
+	}
 	if isNoRoom(err) {
 		return nil, errNoRoom
 	}
@@ -165,19 +177,23 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	if b.raw {
 		return buffer.Bytes(), nil
 	}
-	return buffer.Bytes(), room.work(r.Context(), buffer.Bytes())
+	return buffer.Bytes(), room.work(r.Context(), buffer.Bytes(), tally.Add(nil))
 }
 
 // tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for
 // permission to send (100-continue).
 func (b *body) tooLarge(r *http.Request) error {
 	if r.Header.Get("Expect") == "" {
-		arriveWithin(r, drainTime)
-		// An error says that the client has gone, or is too slow to wait for: it gets the same
-		// answer.
-		_, _ = io.CopyN(io.Discard, r.Body, drainFactor*b.limit)
+		drain(r, drainTime, drainFactor*b.limit)
 	}
 	return fault.New(fault.TooLarge, "The body is larger than %d bytes.", b.limit)
+}
+
+// drain reads on and keeps nothing, for at most a time and a number of bytes.
+func drain(r *http.Request, within time.Duration, most int64) {
+	arriveWithin(r, within)
+	// An error says that the client has gone, or is too slow to wait for: it gets the same answer.
+	_, _ = io.CopyN(io.Discard, r.Body, most)
 }
 
 // readError distinguishes a client that has gone from a body that is broken.

@@ -90,10 +90,16 @@ type counted struct {
 	io.Reader
 	room
 	request *http.Request
+	// tally counts the JSON values of the body, nil for a raw body. A body that has too many
+	// is refused before the rest of it takes memory.
+	tally *budget.Tally
 }
 
 func (c counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
+	if c.tally != nil && c.tally.Add(p[:n]) > budget.MostValues {
+		return n, errTooManyValues
+	}
 	start := time.Now()
 	if noRoom := c.take(c.request.Context(), int64(n)*arrivedCost); noRoom != nil {
 		return n, noRoom
@@ -107,16 +113,15 @@ func (c counted) Read(p []byte) (int, error) {
 // isNoRoom reports whether the error says that there was no room.
 func isNoRoom(err error) bool { return errors.Is(err, errNoRoom) }
 
+// errTooManyValues refuses a body of more than budget.MostValues values.
+var errTooManyValues = fault.Shape(fault.Detail{
+	Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d JSON values", budget.MostValues),
+})
+
 // work makes room for a body that has arrived and that the server works on now.
-func (m room) work(ctx context.Context, text []byte) error {
+func (m room) work(ctx context.Context, text []byte, values int) error {
 	if len(text) <= bodyAllowance {
 		return nil
-	}
-	values := budget.Values(text)
-	if values > budget.MostValues {
-		return fault.Shape(fault.Detail{
-			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d JSON values", budget.MostValues),
-		})
 	}
 	return m.take(ctx, int64(len(text))*decodedCost+int64(values)*valueCost)
 }

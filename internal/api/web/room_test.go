@@ -125,6 +125,34 @@ func TestAttackMillionsOfValues(t *testing.T) {
 	}
 }
 
+// TestAttackMillionsOfValuesHoldNoMemory checks that a body gives its memory back as soon as it
+// has had too many values, while the rest of it still arrives.
+func TestAttackMillionsOfValuesHoldNoMemory(t *testing.T) {
+	t.Parallel()
+	url, room, _, _ := bounded(t, 192<<20)
+	begun, values, rest := `{"input":{"a":[0`+strings.Repeat(",0", 500_000), strings.Repeat(",0", 600_000), `]}}`
+	connection, answers := begin(t, url, "/things", len(begun)+len(values)+len(rest), "X-Tenant: a")
+	held := func(want bool) {
+		t.Helper()
+		late := time.After(30 * time.Second)
+		again := time.NewTicker(time.Millisecond)
+		defer again.Stop()
+		for (room.Held() > 0) != want {
+			select {
+			case <-late:
+				t.Fatalf("%d bytes are held", room.Held())
+			case <-again.C:
+			}
+		}
+	}
+	fmt.Fprint(connection, begun)
+	held(true)
+	fmt.Fprint(connection, values)
+	held(false)
+	fmt.Fprint(connection, rest)
+	wantAnswer(t, answers, http.StatusUnprocessableEntity)
+}
+
 // TestAttackABodyThatStops takes of the budget only the bytes that have arrived, not the
 // promised bytes.
 func TestAttackABodyThatStops(t *testing.T) {

@@ -9,16 +9,31 @@ const MostValues = 1_000_000
 
 // Values returns about how many values a JSON text holds: it counts the characters that separate
 // values, and the characters that begin lists and objects.
-func Values(text []byte) (values int) {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
+func Values(text []byte) (values int) { return new(Tally).Add(text) }
+
+// Tally counts the values of a JSON text that arrives in parts, as Values does for a whole text.
+type Tally struct {
+	values int
+	// quoted says that the parts so far end inside a string, escaped that they end with a
+	// backslash that escapes the next character of this string.
+	quoted, escaped bool
+}
+
+// Add counts the next part, and returns the number of values of all parts.
+func (t *Tally) Add(part []byte) (values int) {
+	for i := 0; i < len(part); i++ {
+		if t.quoted {
+			i += t.rest(part[i:]) - 1
+			continue
+		}
+		switch part[i] {
 		case '"':
-			i += quoted(text[i+1:])
+			t.quoted = true
 		case ',', '[', '{':
-			values++
+			t.values++
 		}
 	}
-	return values
+	return t.values
 }
 
 // TooManyValues reports whether a JSON text holds more than MostValues values. It does not read
@@ -28,20 +43,30 @@ func TooManyValues(text []byte) bool {
 	return len(text) > shortest*MostValues && Values(text) > MostValues
 }
 
-// quoted returns the length of the rest of a string, with its closing quote.
-func quoted(text []byte) (length int) {
-	for length < len(text) {
-		quote := bytes.IndexByte(text[length:], '"')
-		if quote < 0 {
-			return len(text)
+// rest returns how much of the part belongs to the string in which it begins, with the closing
+// quote.
+func (t *Tally) rest(part []byte) (length int) {
+	for length < len(part) {
+		begin, end := length, len(part)
+		quote := bytes.IndexByte(part[begin:], '"')
+		if quote >= 0 {
+			end = begin + quote
 		}
-		begin := length
-		length += quote + 1
 		escapes := 0
-		for at := length - 2; at >= begin && text[at] == '\\'; at-- {
+		for escapes < end-begin && part[end-1-escapes] == '\\' {
 			escapes++
 		}
-		if escapes%2 == 0 {
+		odd := escapes%2 == 1
+		if escapes == end-begin && t.escaped {
+			odd = !odd
+		}
+		t.escaped = quote < 0 && odd
+		if quote < 0 {
+			return len(part)
+		}
+		length = end + 1
+		if !odd {
+			t.quoted = false
 			break
 		}
 	}

@@ -34,6 +34,25 @@ func TestValuesOfATextAreCounted(t *testing.T) {
 	})
 }
 
+// TestATextThatArrivesInPartsHasAsManyValues cuts texts at every place, also inside strings and
+// between a backslash and the character that it escapes.
+func TestATextThatArrivesInPartsHasAsManyValues(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.StringOfN(rapid.RuneFrom([]rune(`"\,[{0`)), 0, 40, -1).Draw(t, "text"))
+		want := budget.Values(text)
+		for first := range len(text) + 1 {
+			second := rapid.IntRange(first, len(text)).Draw(t, "second")
+			tally := &budget.Tally{}
+			tally.Add(text[:first])
+			tally.Add(text[first:second])
+			if got := tally.Add(text[second:]); got != want {
+				t.Errorf("%s cut at %d and %d: got %d values, want %d", text, first, second, got, want)
+			}
+		}
+	})
+}
+
 func TestAttackATextOfManyValues(t *testing.T) {
 	t.Parallel()
 	list := func(values int, value string) []byte {
