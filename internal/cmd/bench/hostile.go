@@ -236,6 +236,8 @@ func (c *client) readSlowly(ctx context.Context, url string) error {
 		return err
 	}
 	defer conn.Close()
+	// A read that waits for data ends with ctx, too.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		return err
 	}
