@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -142,22 +143,15 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	if r.ContentLength > b.limit {
 		return nil, b.tooLarge(r)
 	}
-	var buffer bytes.Buffer
-	if r.ContentLength > 0 {
-		// A stated length is trusted only up to a limit: the rest is allocated while it
-		// arrives.
-		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
-	}
 	arriveWithin(r, b.arrival)
 	room := roomOf(r, ownerOf(r), b.arrival)
 	var tally *budget.Tally
 	if !b.raw {
 		tally = &budget.Tally{}
 	}
-	n, err := buffer.ReadFrom(counted{io.LimitReader(r.Body, b.limit+1), room, r, tally})
+	text, err := readText(counted{io.LimitReader(r.Body, b.limit+1), room, r, tally}, r.ContentLength)
 	if errors.Is(err, errTooManyValues) {
 		// The rest of the body takes no memory while it arrives.
-		buffer = bytes.Buffer{}
 		room.share.Close()
 		drain(r, b.arrival, b.limit)
 		return nil, errTooManyValues
@@ -171,13 +165,41 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, readError(r)
 	}
-	if n > b.limit {
+	if int64(len(text)) > b.limit {
 		return nil, b.tooLarge(r)
 	}
 	if b.raw {
-		return buffer.Bytes(), nil
+		return text, nil
 	}
-	return buffer.Bytes(), room.work(r.Context(), buffer.Bytes(), tally.Add(nil))
+	return text, room.work(r.Context(), text, tally.Add(nil))
+}
+
+// readText reads a text to its end. stated is the length that the sender states, -1 if the sender
+// states none. The text is kept in parts until it is complete, so that a text that is still arriving
+// has room for little more than the bytes that have arrived, whatever length was stated.
+func readText(from io.Reader, stated int64) ([]byte, error) {
+	const first, most = 64 << 10, 1 << 20 // bytes of a part
+	size, arrived := first, 0
+	if 0 <= stated && stated < first {
+		size = int(stated) + 1 // the last byte is for the end of the text
+	}
+	var parts [][]byte
+	part := make([]byte, 0, size)
+	for {
+		n, err := from.Read(part[len(part):cap(part)])
+		part, arrived = part[:len(part)+n], arrived+n
+		switch {
+		case err == io.EOF && len(parts) == 0:
+			return part, nil
+		case err == io.EOF:
+			return slices.Concat(append(parts, part)...), nil
+		case err != nil:
+			return nil, err
+		case len(part) == cap(part):
+			parts = append(parts, part)
+			part = make([]byte, 0, min(arrived, most))
+		}
+	}
 }
 
 // tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -57,11 +58,15 @@ const (
 	dueColumns  = `pk, sk, expires, NULL, NULL, due_pk, due_sk`
 	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
 	rowColumns  = headColumns + `, body, body_id`
-	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
+	bodySQL     = `SELECT length(body), iif(length(body) < ?2, body, NULL) FROM bodies WHERE id = ?1`
 )
 
 // maxInline is how large a body in its item's row may be. A larger body is kept elsewhere.
 const maxInline = 1024
+
+// largeBody is the size in bytes from which on a body is read in pieces. SQLite would hold a second
+// copy of the body otherwise. To begin a body that is read in pieces takes longer.
+const largeBody = 1 << 20
 
 const (
 	columnPK = iota
@@ -115,16 +120,29 @@ func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
 		return nil, err
 	}
 	stmt.BindInt64(1, id)
+	stmt.BindInt64(2, largeBody)
 	found, err := stmt.Step()
 	switch {
 	case err != nil:
 		return nil, err
 	case !found:
 		err = errors.New("it is missing")
+	case stmt.ColumnInt(0) < largeBody:
+		body = readBytes(stmt, 1, nil)
 	default:
-		body = readBytes(stmt, 0, nil)
+		body, err = readInPieces(conn, id, stmt.ColumnInt(0))
 	}
 	return body, errors.Join(err, stmt.Reset())
+}
+
+func readInPieces(conn *sqlite.Conn, id int64, size int) ([]byte, error) {
+	stored, err := conn.OpenBlob("main", "bodies", "body", id, false)
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, size)
+	_, err = io.ReadFull(stored, body)
+	return body, errors.Join(err, stored.Close())
 }
 
 func readIndex(stmt *sqlite.Stmt) map[table.Index]table.Key {
