@@ -123,8 +123,8 @@ func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, erro
 	})
 }
 
-// retake repeats work, which commits its own writes, each time it fails because another worker or
-// request changed the run.
+// retake calls work, which commits its own writes, again each time another worker or request has
+// changed the run meanwhile.
 func retake[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
 	return record.Retry(ctx, func(ctx context.Context) (T, error) {
 		value, err := work(ctx)
@@ -242,7 +242,7 @@ func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.Log.Checkpoints() 
 func (a *Attempt) Memory() int { return a.Log.Values.Memory() }
 
 // fence is the condition that the stored run still has the given status, attempt number, position
-// and last handover.
+// and last handover. A run that a version without slices has stored has no handover to check.
 func fence(run Run) table.Cond {
 	unchanged := table.All(
 		table.Equals(attrStatus, string(run.Status)),
@@ -357,9 +357,9 @@ func (a *Attempt) Ask(questions json.RawMessage) {
 	a.append(Event{Name: EventValues, Checkpoint: a.Log.At.Number, Data: questions})
 }
 
-// WatchLoss wakes the worker when its run may have been taken from it. Taking a run changes the
-// thread's lock; the worker's own flushes do not. If another worker has claimed the same run, the
-// next write of this worker fails.
+// WatchLoss wakes the worker after each change of the thread's lock, which an interrupt or a cancel
+// makes and the worker's own flushes do not. Another worker's Claim of the same run does not change
+// the lock: the next write of this worker fails.
 func (a *Attempt) WatchLoss() table.Watcher { return a.store.table.Watch(a.Run.Ref.Ref.Key()) }
 
 // CheckOwned returns ErrFenced if the worker no longer owns the attempt.

@@ -39,7 +39,8 @@ type Config struct {
 	// Paced says that workers write seldom while no reader waits for a run's events (Run.Watched),
 	// so readers must say that they wait.
 	Paced bool
-	// Lease is how long a worker may be silent before another worker is sent; default 30 s.
+	// Lease is how long a worker may go without renewing its lease before Rescue checks its run;
+	// default 30 s.
 	Lease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.
@@ -136,9 +137,9 @@ func decideOn[T any](
 }
 
 // mustSealFirst reports whether the thread must be sealed before the new run is planned. A rollback
-// and a fork need the final log. The lock holds one reason for overtaken runs, so runs with an
-// earlier reason must be settled first. A run that goes before a delayed run must not go before
-// superseded runs.
+// and a fork complete an earlier rollback first. An interrupt first seals the runs of a cancelled
+// thread, because it overwrites the reason that says that these runs leave no input. A run that
+// goes before a delayed run must not go before superseded runs.
 func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true

@@ -8,10 +8,10 @@
 //
 // # One active run
 //
-// A thread has at most one active run. The thread's lock names it. The lock is part of the thread's
-// item and carries an epoch, which each change of the lock increases; every change has the
-// condition that the epoch is the epoch that was read. A writer that loses this race reads and
-// decides again (record.Decide).
+// A thread has at most one active run. A busy lock names the active run; an idle lock still names
+// the last active run. The lock is part of the thread's item. Each change of the lock increases the
+// lock's epoch, and fails if the epoch has changed since the writer read the lock. A writer that
+// loses this race reads and decides again (record.Decide).
 //
 // Create reads the lock and commits one transaction:
 //
@@ -21,68 +21,81 @@
 //     the new run;
 //   - rollback: like interrupt, but the active run and the runs behind it become removed.
 //
-// Run ids sort by creation on their thread. The queue is the pending runs behind the active run. A
-// pending run up to the lock's mark (Overtaken) was superseded, so an interrupt of a thousand
-// queued runs writes to none of these runs.
+// Run ids sort by the turns of the runs on their thread. The queue is the pending runs behind the
+// active run. The lock's mark Overtaken is the newest run that an interrupt has superseded. A
+// pending run with an id up to this mark counts as interrupted, so an interrupt of a thousand
+// queued runs writes no item of a queued run.
 //
-// A delayed run (Request.After) has an id of the time when it is due, so every run that is created
-// earlier goes before it. Its workflow sleeps until then.
+// The turn of a run is its creation, and the turn of a delayed run (Request.After) is the time when
+// it is due. Runs that are created before that time go first. Its workflow sleeps until then.
 //
 // # The fence
 //
-// A worker owns one attempt at a run. Claim gives the worker the next attempt number. Each write of
-// the worker (Claim, Flush, HandOver, Finish) is one transaction of events, checkpoints and the
-// run's new position. Its condition is the fence: the run's stored status, attempt, position and
-// last handover are those that the worker wrote or read last. An interrupt changes the status.
-// Another worker's Claim changes the attempt. The worker's own HandOver changes the last handover.
-// After each of these, every later write of the old worker fails with ErrFenced. The worker also
-// watches the thread (WatchLoss), and CheckOwned tells it early that it has lost the run. Readers
-// trust events up to the run's position only, so they never see an event that the fence refused.
+// A worker owns one attempt at a run. Claim gives the worker the next attempt number. The fence is
+// a condition on the run's item: its status, attempt, position and last handover are those that the
+// worker wrote or read last. Claim, Flush, HandOver and Finish each commit one transaction of
+// events, checkpoints and the run's new position under the fence. A Claim first seals the thread,
+// in transactions of their own that have the condition of the lock's epoch.
+//
+// An interrupt changes the status. Another worker's Claim changes the attempt. The worker's own
+// HandOver changes the last handover. After each of these, every later write of the old worker
+// fails with ErrFenced, and the worker ends the agent's call and writes nothing more. While the
+// agent works, the worker also watches the thread (WatchLoss): an interrupt wakes it, and
+// CheckOwned tells it that it has lost the run. The transaction of an event also moves the run's
+// position, so an event that the fence refused is never stored. Readers read the run first, and
+// then only the events up to its position.
 //
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
-// reader notes in the run that it waits, and the worker's next write has the condition that no
-// reader has come. If this condition alone fails, the worker still owns the run: it makes the same
-// write again without the condition, and writes more often from then on.
+// reader notes in the run that it waits (Run.Watched). Until the worker knows of a reader, each of
+// its flushes has the further condition that this note is not there. If this condition alone
+// fails, the worker still owns the run: it makes the same write again without the condition, and
+// writes more often from then on.
 //
-// Leases decide only when another worker tries. No clocks of two hosts are compared for
-// correctness.
+// The end of a lease takes no run from its worker: Rescue starts a workflow if the run has none at
+// work, and only the next Claim takes the run. No clocks of two hosts are compared for correctness.
 //
 // # Seal: shown output is kept
 //
 // Events have positions that increase along the thread, and they are durable before a reader sees
-// them. Before the next run starts, Seal goes through the superseded runs in the order of their
-// ids, and puts their leftovers into the thread's state:
+// them. The next Claim on the thread seals it before the run begins. Seal goes through the
+// superseded runs in the order of their ids, and puts their leftovers into the thread's state:
 //
 //   - the updates that an interrupted run's finished steps returned, if the state does not have
 //     them yet;
 //   - the shown text of the interrupted run's steps under way, marked incomplete;
-//   - the inputs of queued runs that were interrupted before they started.
+//   - the input of an interrupted run, if the agent took the input and made no step with it;
+//   - the inputs of runs that were interrupted before their first claim.
 //
-// A run that its client cancelled before it started leaves nothing: the client took it back.
+// A request that cancels a run before its first claim leaves nothing in the state: the client took
+// the run back. If the client only lost its connection, the state gets the run's input.
 //
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
-// StateTooLarge. Seal is idempotent. Claim, Create (before a rollback or a fork), Cancel, Delete
-// and every reader of the state call Seal. Rescue calls it when a superseded run's lease is over.
+// StateTooLarge. Seal is idempotent: each of its batches starts behind the mark Sealed, and has the
+// condition that the lock's epoch is the epoch that was read. These call Seal: Claim; Create, while
+// a rollback is still being erased, before an interrupt on a cancelled thread, and before a delayed
+// run that is not due; Cancel, if no run follows or a rollback must be erased first; Delete; a
+// client's update of the state; and the readers of the newest state and of an interrupted run's
+// result. Rescue calls it when a superseded run's lease is over.
 //
-// The lock says how far Seal has come: Overtaken, Cut, Sealed and Unsealed. Package thread has a
-// table of these words.
+// The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
+// and Cut marks removed runs. Package thread has a table of these words.
 //
-// The text of a step counts only if it belongs to the graph's own channel "messages", or if a
-// subgraph hands it to that channel of its parent. Only the runtime of the agent knows the graph,
-// so the agent lists these messages in "unfinished" events (Attempt.Unfinished); the newest list
-// counts. For an agent that sends no list, the messages of a node count from their first chunk to
-// the node's next update or the next "values", and only while the state has messages. After an
-// agent's own error no unfinished text is kept; the run's input is kept
-// if no step had taken it.
+// Seal keeps the text of a step only if the text goes to the root graph's channel "messages",
+// directly or through the "messages" of subgraphs. Only the runtime of the agent knows the graph,
+// so the agent lists these messages in "unfinished" events (Attempt.Unfinished). Each list replaces
+// the list before it. For an agent that sends no list, Seal keeps the messages of a node from their
+// first chunk to the node's next update or the next "values", and only while the state has
+// messages. After an agent's own error no unfinished text is kept; the run's input is kept if no
+// step had taken it.
 //
-// An agent with checkpoints of its own gets the same changes as updates that it makes itself
-// (Attempt.Pending), because its checkpoint does not have them.
+// The checkpoint of an agent that keeps checkpoints of its own lacks these changes. The agent gets
+// them as pending updates (Attempt.Pending) and applies them itself.
 //
 // # Rollback and removal
 //
 // Rollback, and a cancel with the action rollback, remove runs. The lock names the removed range
 // (Cut, CutTo). From that commit on, readers skip the range. Its items are erased in batches before
-// anything else is written on the thread.
+// a worker claims another run of the thread.
 //
 // # Slices and attempts
 //
@@ -94,22 +107,23 @@
 //
 // # Permits: concurrency permits
 //
-// A deployment may bound its working runs. Each working run holds a permit from its first claim on.
+// A deployment may bound its working runs. Each working run holds a permit. A run takes it with its
+// first claim; a waiting run gets it from the run that releases it, before the first claim.
 // Finish releases the permit. For an interrupted run, Seal releases it. For a removed run, the
 // transaction that deletes the run releases it. The run holds the permit, not its worker. A run
 // without a free permit waits in the order of ids, and its workflow ends. The release of a permit
 // gives it to the first waiting run and starts that run's workflow. No process polls; a worker
 // checks a waiting run again after ten leases, in case the start was lost.
 //
-// A permit costs one read and one write when it is taken and when it is left. A row of items holds
+// To take a permit costs one read and one write, and so does its release. A row of items holds
 // 64 permits and takes some 250 runs a second, because a partition takes 1,000 write units a
 // second. A deployment with more permits has up to 32 rows, and its threads are spread over them:
 // the order of waiting runs holds within a row.
 //
 // # Checkpoints of agents
 //
-// From an agent's first checkpoint on, the agent's checkpoints are the state, and its updates are
-// only shown. A run may start at any checkpoint of its thread (Request.Fork): its first claim takes
-// the state from there and begins a branch. Run.Before is the number of the thread's newest
-// checkpoint before the run.
+// From an agent's first checkpoint on, the agent's checkpoints are the state. Its updates are
+// shown, and become part of the state only as leftovers. A run may start at any checkpoint of its
+// thread (Request.Fork): its first claim takes the state from there and begins a branch. Run.Before
+// is the number of the thread's newest checkpoint before the run.
 package run

@@ -21,10 +21,10 @@ import (
 // smaller.
 const maxSealedRuns = 24
 
-// Seal adds the leftovers of the superseded runs before the active run to the thread's state, in
-// the order of the runs: the unfinished messages of a run that had started, and the input of a run
-// that was interrupted before it started. It also erases runs that were rolled back. It returns the
-// thread with its new lock. Sealing twice, or by two workers at once, adds everything once.
+// Seal adds the leftovers of all superseded runs to the thread's state, in the order of the runs:
+// finished updates that the state lacks, unfinished messages, and inputs, as the package comment
+// says. It also erases runs that were rolled back. It returns the thread with its new lock. Sealing
+// twice, or by two workers at once, adds everything once.
 func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -193,8 +193,8 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	return nil
 }
 
-// settle writes the status that the lock implied: once the lock has moved past the run, the status
-// can no longer be derived. Readers already know the time of the end, so Updated stays.
+// settle writes the status and the reason that the lock implied, because the lock keeps only the
+// newest reason. Readers already know the time of the end, so Updated stays.
 func (b *sealPlan) settle(run Run, before int64) table.Update {
 	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrBefore: before}
 	if run.CancelReason != "" {
@@ -239,7 +239,8 @@ func (b *sealPlan) addInput(run Run) error {
 	return b.apply(run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
 }
 
-// addLeftovers adds the output that a started run had shown but not finished.
+// addLeftovers adds what the state lacks of a started run: its shown output, and its input if no
+// step has taken the input.
 func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	l, err := b.leftovers(ctx, run)
 	if err != nil {
