@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // BenchmarkSearchBySimilarity searches a namespace for the ten items that are most similar,
@@ -35,7 +35,7 @@ func benchmarkSearch(b *testing.B, dims, items int) {
 	}
 	value := json.RawMessage(`{"text": "` + strings.Repeat("word ", 20) + `"}`)
 	for i := range items {
-		fixtures.Must(b, reading.Put(b.Context(), owner, []string{"n"}, fmt.Sprintf("%06d", i), value, 0, random()))
+		check.Must(b, reading.Put(b.Context(), owner, []string{"n"}, fmt.Sprintf("%06d", i), value, 0, random()))
 	}
 	query := random()
 	for name, s := range map[string]*store.Store{"table": reading, "memory": store.New(tb, clock.System).Hold(1 << 30)} {

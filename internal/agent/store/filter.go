@@ -29,10 +29,10 @@ func ParseFilter(text json.RawMessage) (Filter, error) {
 	if !ok {
 		return Filter{}, fault.New(fault.Invalid, "filter must be an object.")
 	}
-	return Filter{members}, check(members, "filter")
+	return Filter{members}, checkFilter(members, "filter")
 }
 
-func check(value any, at string) error {
+func checkFilter(value any, at string) error {
 	members, ok := value.(map[string]any)
 	if !ok {
 		return nil
@@ -43,7 +43,7 @@ func check(value any, at string) error {
 			return fault.New(fault.Invalid, "%.200s: %.100q is no operator: $eq, $ne, $gt, $gte, $lt and $lte are.", at, name)
 		}
 		if !isOperation {
-			if err := check(member, at+"."+name); err != nil {
+			if err := checkFilter(member, at+"."+name); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // holding returns a store that holds vectors, and how one puts an item with vectors of a size.
@@ -20,8 +20,8 @@ func holding(t *testing.T, room int) (s *Store, put func(owner Owner, key string
 	return s, func(owner Owner, key string, size int) {
 		t.Helper()
 		v, err := NewVectors("s", 2, make([]byte, size))
-		fixtures.Must(t, err)
-		fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
+		check.Must(t, err)
+		check.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
 	}
 }
 
@@ -36,7 +36,7 @@ func TestAttackManyWritesDuringASearch(t *testing.T) {
 	t.Parallel()
 	s, put := holding(t, 100_000)
 	near, err := NewVectors("s", 2, make([]byte, 8))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	making := s.held.begin(keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"}), near)
 	for i := range 10 {
 		put(theirs, fmt.Sprint(i), 8192)
@@ -58,12 +58,12 @@ func TestAUnitThatGrowsIsCounted(t *testing.T) {
 	s, put := holding(t, room)
 	query := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0}
 	near, err := NewVectors("s", 2, query)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	for i := range fewest {
 		put(ours, fmt.Sprint(i), 64)
 	}
 	_, _, err = s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	at := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
 	u := s.held.get(at, near)
 	if u == nil {
@@ -86,9 +86,9 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 	}
 	s := New(testtable.Open(t, clock), clock).Hold(1 << 20)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	for i := range fewest {
-		fixtures.Must(t, s.Put(t.Context(), ours, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), time.Duration(i%3)*time.Minute, near))
+		check.Must(t, s.Put(t.Context(), ours, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), time.Duration(i%3)*time.Minute, near))
 	}
 	at := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 	}{{0, fewest, true}, {90 * time.Second, 667, true}, {time.Minute, 334, false}} {
 		passed.Add(int64(c.passed))
 		_, total, err := s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		if held := s.held.get(at, near) != nil; total != c.total || held != c.held {
 			t.Errorf("after %v: %d items, held: %v; want %+v", c.passed, total, held, c)
 		}
@@ -110,7 +110,7 @@ func TestTheVectorsOfOtherDeploymentsStay(t *testing.T) {
 	t.Parallel()
 	s, put := holding(t, 1<<20)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	held := func(owner Owner) bool {
 		return s.held.get(keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{"n"}), near) != nil
 	}
@@ -119,12 +119,12 @@ func TestTheVectorsOfOtherDeploymentsStay(t *testing.T) {
 			put(owner, fmt.Sprint(i), 8)
 		}
 		_, _, err := s.Search(t.Context(), owner, Wanted{Below: []string{"n"}, Near: near})
-		fixtures.Must(t, err)
+		check.Must(t, err)
 	}
 	if !held(ours) || !held(theirs) {
 		t.Fatal("nothing is held")
 	}
-	fixtures.Must(t, s.Erase(t.Context(), ours.Workspace, ours.Deployment))
+	check.Must(t, s.Erase(t.Context(), ours.Workspace, ours.Deployment))
 	if held(ours) || !held(theirs) {
 		t.Errorf("held are ours: %v, theirs: %v", held(ours), held(theirs))
 	}

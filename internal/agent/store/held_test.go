@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // held is a store that holds vectors, beside a store that reads the same table.
@@ -70,7 +70,7 @@ func (h *held) change(t *testing.T, random *rand.Rand, of int) error {
 func (h *held) same(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	odd, err := store.ParseFilter(json.RawMessage(`{"n": 1}`))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	query := vectors(t, "s", 2, random.Float32(), random.Float32())
 	for _, below := range [][]string{{"n"}, {"n", "below"}, {}} {
 		for _, filter := range []store.Filter{{}, odd} {
@@ -80,9 +80,9 @@ func (h *held) same(t *testing.T, random *rand.Rand) {
 				}
 				wanted := store.Wanted{Below: below, Filter: filter, Near: query, Window: window}
 				found, total, err := h.holding.Search(t.Context(), owner, wanted)
-				fixtures.Must(t, err)
+				check.Must(t, err)
 				want, wantTotal, err := h.reading.Search(t.Context(), owner, wanted)
-				fixtures.Must(t, err)
+				check.Must(t, err)
 				if diff := cmp.Diff(shown(want), shown(found)); diff != "" || total != wantTotal {
 					t.Fatalf("below %v, %+v: %d items, want %d (-want +got):\n%s", below, window, total, wantTotal, diff)
 				}
@@ -113,17 +113,17 @@ func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
 			random := randomOf(0)
 			for round := range 6 {
 				for range 700 {
-					fixtures.Must(t, h.change(t, random, 1800))
+					check.Must(t, h.change(t, random, 1800))
 				}
 				h.passed.Add(int64(20 * time.Second))
 				h.same(t, random)
 				if round%3 == 0 {
 					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: table.Window{Limit: 300}}
 					_, _, err := h.holding.Search(t.Context(), owner, query)
-					fixtures.Must(t, err)
+					check.Must(t, err)
 				}
 			}
-			fixtures.Must(t, h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment))
+			check.Must(t, h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment))
 			h.same(t, randomOf(0))
 		})
 	}
@@ -136,7 +136,7 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 	h := newHeld(t, 1<<20)
 	random := randomOf(0)
 	for range 2000 {
-		fixtures.Must(t, h.change(t, random, 3000))
+		check.Must(t, h.change(t, random, 3000))
 	}
 	for round := range 3 {
 		var work errgroup.Group
@@ -157,7 +157,7 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 				return err
 			})
 		}
-		fixtures.Must(t, work.Wait())
+		check.Must(t, work.Wait())
 		h.same(t, random)
 	}
 }
@@ -172,7 +172,7 @@ func TestLargeItemsWithHeldVectors(t *testing.T) {
 	value := json.RawMessage(fmt.Sprintf(`{"n": 1, "text": %q}`, strings.Repeat("x", 3<<20)))
 	for i := range 4 {
 		v := vectors(t, "s", 2, float32(i), 1, 1, float32(-i))
-		fixtures.Must(t, h.holding.Put(t.Context(), owner, []string{"n"}, fmt.Sprint("large", i), value, 0, v))
+		check.Must(t, h.holding.Put(t.Context(), owner, []string{"n"}, fmt.Sprint("large", i), value, 0, v))
 	}
 	h.same(t, randomOf(0))
 	h.same(t, randomOf(0))

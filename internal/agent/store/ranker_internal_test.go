@@ -6,7 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAPageOfLargeVectors checks that a page whose vectors take more memory than a store
@@ -20,12 +20,12 @@ func TestAttackAPageOfLargeVectors(t *testing.T) {
 	}
 	query := keys.StoreItemsBelow(ours.Workspace, ours.Deployment, []string{"n"})
 	items, err := table.AllItems(t.Context(), s.table, query)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	r := s.ranker(near)
 	r.making = s.held.begin(query, near)
-	fixtures.Must(t, r.page(t.Context(), items))
+	check.Must(t, r.page(t.Context(), items))
 	kept := r.making.size
 	for _, vectors := range r.noted {
 		kept += len(vectors) * widthOf

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var owner = store.Owner{Workspace: "w", Deployment: "d"}
@@ -34,7 +34,7 @@ func vectors(t testing.TB, space string, dims int, numbers ...float32) store.Vec
 
 func put(t testing.TB, s *store.Store, key string, v store.Vectors) {
 	t.Helper()
-	fixtures.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
+	check.Must(t, s.Put(t.Context(), owner, []string{"n"}, key, json.RawMessage(`{}`), 0, v))
 }
 
 // near returns "key score" of each item, the most similar first.
@@ -110,7 +110,7 @@ func TestVectorsGoWithTheirItem(t *testing.T) {
 	s := store.New(tb, clock.System)
 	left := func() (kinds string) {
 		items, err := table.AllItems(t.Context(), tb, keys.StorePartition(owner.Workspace, owner.Deployment, "n"))
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		for _, item := range items {
 			kinds += item.Key.SK + " "
 		}
@@ -128,11 +128,11 @@ func TestVectorsGoWithTheirItem(t *testing.T) {
 	want("at first", "I#n/#a I#n/#b N#n/ V#n/#a V#n/#b ")
 	put(t, s, "a", store.Vectors{})
 	want("without vectors", "I#n/#a I#n/#b N#n/ V#n/#b ")
-	fixtures.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "b"))
-	fixtures.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "a"))
+	check.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "b"))
+	check.Must(t, s.Delete(t.Context(), owner, []string{"n"}, "a"))
 	want("after the deletions", "")
 	put(t, s, "c", v)
-	fixtures.Must(t, s.Erase(t.Context(), owner.Workspace, owner.Deployment))
+	check.Must(t, s.Erase(t.Context(), owner.Workspace, owner.Deployment))
 	want("after all is erased", "")
 }
 
@@ -146,7 +146,7 @@ func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
 		put(t, s, key, v)
 	}
 	at := keys.StoreItem(owner.Workspace, owner.Deployment, []string{"n"}, "b")
-	fixtures.Must(t, tb.Transact(t.Context(), table.Update{Key: at, Unset: []string{"space"}}))
+	check.Must(t, tb.Transact(t.Context(), table.Update{Key: at, Unset: []string{"space"}}))
 	wantNear(t, s, v, "c 1.00, a 1.00, b -")
 }
 

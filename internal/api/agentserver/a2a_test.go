@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // rpc is a message of the Agent2Agent protocol.
@@ -46,9 +47,9 @@ func (f *fixture) ask(t *testing.T, method string, params any) (task a2a.Task, c
 			Data struct{ Error string }
 		}
 	}
-	must(t, json.Unmarshal(answer.text, &said))
+	check.Must(t, json.Unmarshal(answer.text, &said))
 	if said.Error.Code == 0 {
-		must(t, json.Unmarshal(said.Result, &task))
+		check.Must(t, json.Unmarshal(said.Result, &task))
 	}
 	return task, said.Error.Code, said.Error.Data.Error
 }
@@ -153,9 +154,9 @@ func TestAgentsStreamTasks(t *testing.T) {
 				break
 			}
 			var said struct{ Result json.RawMessage }
-			must(t, json.Unmarshal(event.Data, &said))
+			check.Must(t, json.Unmarshal(event.Data, &said))
 			result, err := a2a.UnmarshalEventJSON(said.Result)
-			must(t, err)
+			check.Must(t, err)
 			switch result := result.(type) {
 			case *a2a.Task:
 				task = result.ID
@@ -173,7 +174,7 @@ func TestAgentsStreamTasks(t *testing.T) {
 				seen = append(seen, "artifact "+textOf(result.Artifact.Parts))
 			}
 		}
-		must(t, answer.Body.Close())
+		check.Must(t, answer.Body.Close())
 		if diff := cmp.Diff([]string{"task", "working You said ", "working hello", "artifact You said hello", "completed"}, seen); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
@@ -189,7 +190,7 @@ func TestASilentTaskRepeatsItsStatus(t *testing.T) {
 	events := sse.NewReader(answer.Body, 1<<20)
 	for range 4 { // the task, and its status
 		event, err := events.Next()
-		if must(t, err); !strings.Contains(string(event.Data), `"kind":"task"`) && !strings.Contains(string(event.Data), `"state":"working"`) {
+		if check.Must(t, err); !strings.Contains(string(event.Data), `"kind":"task"`) && !strings.Contains(string(event.Data), `"state":"working"`) {
 			t.Errorf("got %s", event.Data)
 		}
 	}
@@ -293,7 +294,7 @@ func TestAttackTasksOfOthers(t *testing.T) {
 		wantStatus(t, f.send(t, "POST", f.path("/a2a/agent"), message, nil), http.StatusUnauthorized)
 	}
 	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
-	must(t, err)
+	check.Must(t, err)
 	for method, want := range map[string]string{"tasks/get": `"state":"completed"`, "tasks/cancel": "cannot be canceled", "message/send": "runs:create", "message/stream": "runs:create"} {
 		answer := f.send(t, "POST", f.path("/a2a/agent"), rpc(method, with(sendOf("hello", nil), "id", task.ID)), map[string]string{auth.HeaderKey: viewer})
 		if !strings.Contains(string(answer.text), want) {
@@ -312,7 +313,7 @@ func TestCardsOfAgents(t *testing.T) {
 		var card a2a.AgentCard
 		answer := f.call(t, "GET", path, nil)
 		wantStatus(t, answer, http.StatusOK)
-		must(t, json.Unmarshal(answer.text, &card))
+		check.Must(t, json.Unmarshal(answer.text, &card))
 		if card.URL != "https://slipway.test"+f.path("/api/a2a/"+ann) || card.Name != "Ann" || card.Description != "Answers." || !card.Capabilities.Streaming || card.ProtocolVersion != "0.3.0" || len(card.SecuritySchemes) != 1 {
 			t.Errorf("%s: the card is %+v", path, card)
 		}

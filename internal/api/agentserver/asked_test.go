@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // heard is a Keeper that notes the requests that it gets. Its checkpoints repeat the run's
@@ -80,7 +81,7 @@ func TestAnAgentIsToldWhoAsksForWhat(t *testing.T) {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 	var user struct{ Identity string }
-	must(t, json.Unmarshal(asked.User, &user))
+	check.Must(t, json.Unmarshal(asked.User, &user))
 	if user.Identity == "" || user.Identity == "evil" || user.Identity == f.key {
 		t.Errorf("the user is %s", asked.User)
 	}
@@ -122,12 +123,12 @@ func TestAChangeOfTheStateIsMadeByTheGraphOfTheRun(t *testing.T) {
 		f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}, "checkpoint": c.checkpoint})
 		asked := agent.invocation()
 		var metadata object
-		must(t, json.Unmarshal(asked.Metadata, &metadata))
+		check.Must(t, json.Unmarshal(asked.Metadata, &metadata))
 		if asked.Operation != graph.OperationUpdateState || asked.AssistantID != agentID || string(asked.Context) != `{"language":"fr"}` || metadata["of"] != "the run" {
 			t.Errorf("%s: the agent is asked %q of %q in %s with %s", c.name, asked.Operation, asked.AssistantID, asked.Context, asked.Metadata)
 		}
 		var config struct{ Configurable object }
-		must(t, json.Unmarshal(asked.Config, &config))
+		check.Must(t, json.Unmarshal(asked.Config, &config))
 		if config.Configurable["plan"] == nil {
 			t.Errorf("%s: the agent gets %s", c.name, asked.Config)
 		}

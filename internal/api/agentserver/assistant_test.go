@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // creations are the operations that create a run.
@@ -121,7 +122,7 @@ func TestTheGraphsOfAnImageAreLearned(t *testing.T) {
 	f := setUpUndeployed(t, nil, 0)
 	f.deploy(t)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
-	must(t, agentserver.Register(mux, agentserver.Config{
+	check.Must(t, agentserver.Register(mux, agentserver.Config{
 		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys), Version: version,
 	}))
 	apart := *f

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // stoppable is an agent that shows a word and runs until its connection is closed, or answers
@@ -90,7 +91,7 @@ func (f *fixture) shown(t *testing.T, path string) {
 	reader := bufio.NewReader(answer.Body)
 	for {
 		e, err := nextEvent(reader)
-		must(t, err)
+		check.Must(t, err)
 		if e.Name == "messages" {
 			return
 		}
@@ -272,13 +273,13 @@ func TestARunEndsWithTheConnectionOfItsClient(t *testing.T) {
 			run := thread + "/runs/" + receiveOr(t, agent.reached, "the run's start")
 			if c.join != "" {
 				_, err := io.ReadAll(answer.Body)
-				must(t, err)
-				must(t, answer.Body.Close())
+				check.Must(t, err)
+				check.Must(t, answer.Body.Close())
 				answer = f.open(ctx, t, "GET", f.path(run+c.join), nil, headers)
 			}
 			leave()
 			_, _ = io.ReadAll(answer.Body)
-			must(t, answer.Body.Close())
+			check.Must(t, answer.Body.Close())
 			for path := range f.served { // until the server is done with the request
 				if strings.HasSuffix(path, strings.SplitN(c.create+c.join, "?", 2)[0]) || (c.join != "" && strings.HasSuffix(path, strings.SplitN(c.join, "?", 2)[0])) {
 					break

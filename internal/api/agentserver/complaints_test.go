@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // testedIn has the packages that COMPLAINTS.md names: the files with their tests, and the form
@@ -29,7 +31,7 @@ var named = regexp.MustCompile("`[^`]+`|\\b[a-z0-9]+\\b")
 func TestComplaintsNameTheirTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("COMPLAINTS.md")
-	must(t, err)
+	check.Must(t, err)
 	rows := 0
 	for row := range strings.Lines(string(text)) {
 		cells := strings.Split(row, "|")
@@ -66,11 +68,11 @@ func TestComplaintsNameTheirTests(t *testing.T) {
 func isTested(t *testing.T, from, test string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.FromSlash(testedIn[from].files))
-	must(t, err)
+	check.Must(t, err)
 	name, part, _ := strings.Cut(test, "/")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		check.Must(t, err)
 		if !strings.Contains(string(text), strings.ReplaceAll(testedIn[from].test, "%", name)) && strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) != name {
 			continue
 		}

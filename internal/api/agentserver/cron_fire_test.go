@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // timed is a fixture whose crons use a clock that stands still until a test moves it.
@@ -34,7 +35,7 @@ func setUpTimed(t *testing.T) timed {
 func (c timed) set(t *testing.T, to string) {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, to)
-	must(t, err)
+	check.Must(t, err)
 	c.at.Store(&at)
 }
 
@@ -42,7 +43,7 @@ func (c timed) set(t *testing.T, to string) {
 func (c timed) tick(t *testing.T, to string) {
 	t.Helper()
 	c.set(t, to)
-	must(t, c.crons.Fire(t.Context(), *c.at.Load()))
+	check.Must(t, c.crons.Fire(t.Context(), *c.at.Load()))
 }
 
 // daily creates a cron that fires at eight, with the members that a test adds.
@@ -125,7 +126,7 @@ func TestTheRunOfACronWithoutAThreadHasOneOfItsOwn(t *testing.T) {
 			wantTexts(t, c.texts(t, thread), "Tick", "ok")
 		}
 	}
-	must(t, c.rescue(t.Context()))
+	check.Must(t, c.rescue(t.Context()))
 	for name, test := range cases {
 		for _, thread := range threads[name] {
 			if got := c.call(t, "GET", thread, nil).StatusCode; got != test.after {
@@ -156,7 +157,7 @@ func TestTheRunsOfACronAreThoseOfWhoMadeIt(t *testing.T) {
 	c.wantRuns(t, "the cron", cron, "2030-01-01T08:00")
 	asked := agent.invocation()
 	var user struct{ Identity string }
-	must(t, json.Unmarshal(asked.User, &user))
+	check.Must(t, json.Unmarshal(asked.User, &user))
 	if user.Identity == "" || len(asked.Headers) > 0 {
 		t.Errorf("the run is %s's, with the headers %v", asked.User, asked.Headers)
 	}
@@ -207,7 +208,7 @@ func TestTheNextFiringFollowsAChange(t *testing.T) {
 	c.patch(t, cron, object{"on_run_completed": "delete"}, "2030-01-04T17:00:00.000000Z")
 	c.tick(t, "2030-01-04T17:00:00Z")
 	c.wantRuns(t, "when threads are to go", cron, "2030-01-01T12:00", "2030-01-03T17:00", "2030-01-04T17:00")
-	must(t, c.rescue(t.Context()))
+	check.Must(t, c.rescue(t.Context()))
 	if diff := cmp.Diff(threads, c.threadsOf(t, cron)); diff != "" {
 		t.Errorf("threads that were made before threads were to go (-want +got):\n%s", diff)
 	}

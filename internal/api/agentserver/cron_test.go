@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestACronFiresOnceForEachDueTime lets two timers look at a cron that is due, also long after
@@ -24,8 +25,8 @@ func TestACronFiresOnceForEachDueTime(t *testing.T) {
 	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
 	wantStatus(t, made, http.StatusOK)
 	due, err := clock.Parse(made.string("next_run_date"))
-	must(t, err)
-	must(t, f.crons.Fire(t.Context(), clock.System()))
+	check.Must(t, err)
+	check.Must(t, f.crons.Fire(t.Context(), clock.System()))
 	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{}) // the cron is not due yet
 	late := due.Add(72*time.Hour + time.Second)
 	f.crons.Now = func() time.Time { return late } // three of its times have gone by
@@ -84,7 +85,7 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
 	wantStatus(t, made, http.StatusOK)
 	due, err := clock.Parse(made.string("next_run_date"))
-	must(t, err)
+	check.Must(t, err)
 	late := due.Add(time.Second)
 	config := f.crons.Config
 	config.Now = func() time.Time { return late }
@@ -92,11 +93,11 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	old := lagging{Table: config.Table, before: map[string]table.Page{}}
 	for _, query := range keys.DueCrons(late) {
 		old.before[query.PK], err = config.Table.Query(t.Context(), query)
-		must(t, err)
+		check.Must(t, err)
 	}
 	behind.Table = old
-	ahead.Table = meeting{Table: config.Table, once: new(sync.Once), then: func() { must(t, cron.NewStore(behind).Fire(t.Context(), late)) }}
-	must(t, cron.NewStore(ahead).Fire(t.Context(), late))
+	ahead.Table = meeting{Table: config.Table, once: new(sync.Once), then: func() { check.Must(t, cron.NewStore(behind).Fire(t.Context(), late)) }}
+	check.Must(t, cron.NewStore(ahead).Fire(t.Context(), late))
 	if runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(runs) != 1 {
 		t.Fatalf("it fired %d times, want once", len(runs))
 	}
@@ -112,14 +113,14 @@ func TestACronOfADeletedDeploymentWaits(t *testing.T) {
 	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
 	wantStatus(t, made, http.StatusOK)
 	due, err := clock.Parse(made.string("next_run_date"))
-	must(t, err)
-	must(t, f.deployments.DeleteAs(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
+	check.Must(t, err)
+	check.Must(t, f.deployments.DeleteAs(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
 	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
 	late := due.Add(time.Second)
 	f.crons.Now = func() time.Time { return late }
-	must(t, f.crons.Fire(t.Context(), late))
+	check.Must(t, f.crons.Fire(t.Context(), late))
 	_, err = f.deployments.Undelete(t.Context(), f.deployment, nil)
-	must(t, err)
+	check.Must(t, err)
 	runs := func() int {
 		t.Helper()
 		found, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
@@ -137,7 +138,7 @@ func TestACronOfADeletedDeploymentWaits(t *testing.T) {
 	}
 	f.deploy(t, "agent")
 	late = late.Add(2 * time.Minute)
-	must(t, f.crons.Fire(t.Context(), late))
+	check.Must(t, f.crons.Fire(t.Context(), late))
 	if n := runs(); n != 1 {
 		t.Errorf("it fired %d times when it was deployed", n)
 	}
@@ -195,7 +196,7 @@ func TestADeploymentHasSoManyCrons(t *testing.T) {
 	made := f.call(t, "POST", "/runs/crons", yearly())
 	wantStatus(t, made, http.StatusOK)
 	count := keys.CronCount(f.deployment.Workspace, f.deployment.Deployment)
-	must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": quota.Limits{}.Of(quota.DeploymentCrons) - 1}}))
+	check.Must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": quota.Limits{}.Of(quota.DeploymentCrons) - 1}}))
 	for range 2 {
 		wantDetail(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusForbidden,
 			"The quota crons_per_deployment of this workspace is used up: its limit is 1000. Delete a cron of this deployment, or have the operator of the server raise it (--quota crons_per_deployment=N, on AWS the parameter Quotas).")

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func idsOf(t *testing.T, found response, member string) (ids []string) {
@@ -184,7 +185,7 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	f.start(t, busy, script(graphtest.Step{Hold: true}))
 	long := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": object{"ttl": 60}}).string("thread_id")
 	for f.call(t, "GET", brief, nil).StatusCode != http.StatusNotFound {
-		must(t, f.threads.Sweep(t.Context(), clock.System()))
+		check.Must(t, f.threads.Sweep(t.Context(), clock.System()))
 	}
 	for _, path := range []string{busy, long} {
 		wantStatus(t, f.call(t, "GET", path, nil), http.StatusOK)
@@ -199,11 +200,11 @@ func TestASearchForLargeThreads(t *testing.T) {
 	const all = 3
 	for range all {
 		made, err := f.threads.Create(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment}, nil, false)
-		must(t, err)
+		check.Must(t, err)
 		edit, err := f.threads.Edit(t.Context(), made, thread.Newest)
-		must(t, err)
-		must(t, edit.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"text":"` + strings.Repeat("x", 6<<20) + `"}`), AsNode: "n"}}))
-		must(t, edit.Commit(t.Context()))
+		check.Must(t, err)
+		check.Must(t, edit.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"text":"` + strings.Repeat("x", 6<<20) + `"}`), AsNode: "n"}}))
+		check.Must(t, edit.Commit(t.Context()))
 	}
 	for offset := 0; offset < all; offset += 2 {
 		found := f.call(t, "POST", "/threads/search", object{"offset": offset, "select": []string{"thread_id", "state_updated_at"}})
@@ -291,7 +292,7 @@ func TestPagesOfLargeThingsAreShort(t *testing.T) {
 		seen, pages, next := map[string]bool{}, 0, "0"
 		for ; next != "" && pages < things; pages++ {
 			offset, err := strconv.Atoi(next)
-			must(t, err)
+			check.Must(t, err)
 			found := f.call(t, "POST", c.path, with(with(c.body, "limit", 1000), "offset", offset))
 			for _, id := range idsOf(t, found, c.id) {
 				seen[id] = true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // plan is a request to run the graph of an agent that keeps checkpoints through nodes.
@@ -211,7 +212,7 @@ func (f *fixture) await(t *testing.T, run, name string) {
 	defer answer.Body.Close()
 	for reader := bufio.NewReader(answer.Body); ; {
 		e, err := nextEvent(reader)
-		must(t, err)
+		check.Must(t, err)
 		if e.Name == name {
 			return
 		}

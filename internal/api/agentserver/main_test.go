@@ -45,6 +45,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -134,7 +135,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	must(t, err)
+	check.Must(t, err)
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)
@@ -164,7 +165,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	for _, c := range change {
 		c(&config)
 	}
-	must(t, agentserver.Register(mux, config))
+	check.Must(t, agentserver.Register(mux, config))
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { f.served <- r.URL.Path }()
 		mux.ServeHTTP(w, r)
@@ -185,7 +186,7 @@ func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ah
 func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
 	t.Helper()
 	machine, err := statemachines.Files.ReadFile("run.asl.json")
-	must(t, err)
+	check.Must(t, err)
 	transport := graph.NewTransport()
 	var work *runner.Runner
 	engine, err := local.New(local.Config{
@@ -195,7 +196,7 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 			return work.Task(ctx, input)
 		}},
 	})
-	must(t, err)
+	check.Must(t, err)
 	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: f.now})
 	later := func() time.Time { return clock.System().Add(time.Hour) }
 	f.rescue = func(ctx context.Context) error {
@@ -260,9 +261,9 @@ func (noRollouts) Stop(context.Context, workflow.Machine, string, string) error 
 func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) (id, key string) {
 	t.Helper()
 	w, err := workspaces.Create(t.Context(), rand.Text())
-	must(t, err)
+	check.Must(t, err)
 	key, err = apiKeys.Create(t.Context(), w.ID)
-	must(t, err)
+	check.Must(t, err)
 	return w.ID, key
 }
 
@@ -275,7 +276,7 @@ func (f *fixture) newDeployment(t *testing.T, name string) deployment.Ref {
 		SourceConfig:   deployment.SourceConfig{RepoURL: &repository, DeploymentType: &kind, BuildOnPush: &push},
 		RevisionConfig: revision.Config{RepoRef: &branch, ConfigPath: &file},
 	})
-	must(t, err)
+	check.Must(t, err)
 	return d.Ref
 }
 
@@ -286,25 +287,18 @@ func (f *fixture) deploy(t *testing.T, graphs ...string) string {
 	var active string
 	for _, status := range []revision.Status{revision.AwaitingDeploy, revision.Deploying, revision.Deployed} {
 		d, err := f.deployments.Get(t.Context(), f.deployment)
-		must(t, err)
+		check.Must(t, err)
 		_, r, err := f.deployments.GetRevision(t.Context(), f.deployment.Revision(d.Slot))
-		must(t, err)
+		check.Must(t, err)
 		if status != revision.Deployed {
-			must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
+			check.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
 			continue
 		}
 		r.Artifact.Graphs, r.Artifact.Auth, r.Artifact.Settings = graphs, f.auth, f.settings
-		must(t, f.deployments.Promote(t.Context(), d, r))
+		check.Must(t, f.deployments.Promote(t.Context(), d, r))
 		active = r.Revision
 	}
 	return active
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // response is an answer whose body was read, and decoded if it is JSON.
@@ -364,7 +358,7 @@ func (f *fixture) send(t *testing.T, method, path string, body any, headers map[
 func (f *fixture) open(ctx context.Context, t *testing.T, method, path string, body any, headers map[string]string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, f.URL+path, encode(t, body))
-	must(t, err)
+	check.Must(t, err)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -372,7 +366,7 @@ func (f *fixture) open(ctx context.Context, t *testing.T, method, path string, b
 		request.Header.Set(name, value)
 	}
 	answer, err := f.Client().Do(request)
-	must(t, err)
+	check.Must(t, err)
 	return answer
 }
 
@@ -385,7 +379,7 @@ func encode(t *testing.T, body any) io.Reader {
 		return bytes.NewReader([]byte(body))
 	}
 	text, err := json.Marshal(body)
-	must(t, err)
+	check.Must(t, err)
 	return bytes.NewReader(text)
 }
 

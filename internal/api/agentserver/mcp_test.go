@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // keyed sends a key with each request.
@@ -37,7 +38,7 @@ func (f *fixture) tools(t *testing.T, key string) *mcp.ClientSession {
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: f.URL + f.path("/mcp"), HTTPClient: &http.Client{Transport: keyed(key)}, MaxRetries: -1, DisableStandaloneSSE: true,
 	}, nil)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { _ = session.Close() })
 	return session
 }
@@ -46,7 +47,7 @@ func (f *fixture) tools(t *testing.T, key string) *mcp.ClientSession {
 func toolNames(t *testing.T, session *mcp.ClientSession) (found []string) {
 	t.Helper()
 	listed, err := session.ListTools(t.Context(), nil)
-	must(t, err)
+	check.Must(t, err)
 	for _, tool := range listed.Tools {
 		found = append(found, tool.Name)
 	}
@@ -76,7 +77,7 @@ func TestAssistantsAreTools(t *testing.T) {
 	}
 	for _, name := range []string{"Ann", twins[0]} {
 		answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: hi()["input"]})
-		must(t, err)
+		check.Must(t, err)
 		text, ok := answer.Content[0].(*mcp.TextContent)
 		if !ok || answer.IsError || !strings.Contains(text.Text, "Hello") || answer.StructuredContent == nil {
 			t.Errorf("%s answers %+v", name, answer)
@@ -97,7 +98,7 @@ func TestACallOfAToolFails(t *testing.T) {
 	large := strings.Repeat("x", 5<<20)
 	f := setUp(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
 		var input struct{ Large bool }
-		must(t, json.Unmarshal(invocation.Input, &input))
+		check.Must(t, json.Unmarshal(invocation.Input, &input))
 		if input.Large {
 			emit(graph.EventUpdates, object{"model": object{"text": large}})
 			return nil
@@ -107,7 +108,7 @@ func TestACallOfAToolFails(t *testing.T) {
 	session := f.tools(t, f.key)
 	for arguments, want := range map[string]string{`{}`: "no weather today", `{"large":true}`: "larger than 4194304 bytes"} {
 		answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "agent", Arguments: json.RawMessage(arguments)})
-		must(t, err)
+		check.Must(t, err)
 		if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, want) {
 			t.Errorf("got %+v, want %q", answer, want)
 		}
@@ -141,13 +142,13 @@ func TestAttackSchemasOfTools(t *testing.T) {
 			f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
 			f.deploy(t, "agent")
 			listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
-			must(t, err)
+			check.Must(t, err)
 			want, got := `{"type":"object"}`, marshal(listed.Tools[0].InputSchema)
 			if c.used {
 				want = c.schema
 			}
 			var wanted, shown any
-			must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(got, &shown)))
+			check.Must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(got, &shown)))
 			if diff := cmp.Diff(wanted, shown); diff != "" {
 				t.Errorf("the schema (-want +got):\n%s", diff)
 			}
@@ -174,9 +175,9 @@ func TestAttackToolsOfOthers(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", f.path("/mcp"), initialize, map[string]string{auth.HeaderKey: f.stranger}), http.StatusNotFound)
 	wantStatus(t, f.send(t, "POST", f.path("/mcp"), initialize, nil), http.StatusUnauthorized)
 	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
-	must(t, err)
+	check.Must(t, err)
 	answer, err := f.tools(t, viewer).CallTool(t.Context(), &mcp.CallToolParams{Name: "agent"})
-	must(t, err)
+	check.Must(t, err)
 	if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, "runs:create") {
 		t.Errorf("a viewer gets %+v", answer)
 	}

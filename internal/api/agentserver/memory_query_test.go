@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // vocabulary are the words that have a meaning; each is a dimension.
@@ -309,7 +310,7 @@ func TestAttackASmallItemWithManyTexts(t *testing.T) {
 		}
 		return err
 	}
-	must(t, embed())
+	check.Must(t, embed())
 	other := bound.Open("other", 0)
 	if !other.Try(1 << 20) {
 		t.Fatal("the bytes of a request that has ended are held")

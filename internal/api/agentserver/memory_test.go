@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) remember(t *testing.T, key string, value object, namespace ...string) {
@@ -149,7 +150,7 @@ func TestAttackAnAgentUsesTheServerOfItsOwnDeployment(t *testing.T) {
 
 	user := func() string {
 		var user struct{ Identity string }
-		must(t, json.Unmarshal(agent.invocation().User, &user))
+		check.Must(t, json.Unmarshal(agent.invocation().User, &user))
 		return user.Identity
 	}
 	caller := base64.URLEncoding.EncodeToString([]byte(`{"identity": "a user"}`))
@@ -206,11 +207,11 @@ func TestAnAgentThatIsReplacedKeepsItsStore(t *testing.T) {
 		t.Helper()
 		branch := "next"
 		_, err := f.deployments.Patch(t.Context(), f.deployment, deployment.Patch{RevisionConfig: revision.Config{RepoRef: &branch}})
-		must(t, err)
+		check.Must(t, err)
 		active := f.deploy(t, "agent")
 		d, err := f.deployments.Get(t.Context(), f.deployment)
-		must(t, err)
-		must(t, f.deployments.Retired(t.Context(), d, before))
+		check.Must(t, err)
+		check.Must(t, f.deployments.Retired(t.Context(), d, before))
 		return active
 	}
 	second := replace(first)

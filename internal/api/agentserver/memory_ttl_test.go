@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -58,7 +59,7 @@ func setUpAgingAs(t *testing.T, asked build.Settings, change ...func(*agentserve
 	for _, c := range change {
 		c(&config, f)
 	}
-	must(t, agentserver.Register(mux, config))
+	check.Must(t, agentserver.Register(mux, config))
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
 	return a
@@ -172,7 +173,7 @@ func TestANamespaceOfAnEarlierVersion(t *testing.T) {
 	a := setUpAging(t)
 	a.lend(t, "old", 1)
 	marker := keys.StoreNamespace(a.deployment.Workspace, a.deployment.Deployment, []string{"old"})
-	must(t, a.items.Transact(t.Context(), table.Update{Key: marker, Unset: []string{"fades"}}))
+	check.Must(t, a.items.Transact(t.Context(), table.Update{Key: marker, Unset: []string{"fades"}}))
 	a.wantLeft(t, "at once", []string{"old"}, "old")
 	a.age(time.Minute)
 	a.wantLeft(t, "after a minute", []string{"old"})

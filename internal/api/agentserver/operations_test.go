@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // operation says how the tests exercise one operation of the contract.
@@ -209,7 +210,7 @@ func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
-	must(t, compiler.AddResource("test:///contract", document.body))
+	check.Must(t, compiler.AddResource("test:///contract", document.body))
 	thread := f.newThread(t)
 	run := f.finish(t, thread, hi())
 	for name, o := range operations {
@@ -244,7 +245,7 @@ func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 			continue
 		}
 		schema, err := compiler.Compile("test:///contract#/" + pointer(append(definition, "content", media, "schema")))
-		must(t, err)
+		check.Must(t, err)
 		if err := schema.Validate(answer.body); err != nil {
 			t.Errorf("%s answered %s: %v", name, answer.text, err)
 		}
@@ -369,7 +370,7 @@ func TestDeploymentsThatAreNotThereAreNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	run := f.finish(t, f.newThread(t), hi())
-	must(t, f.deployments.Delete(t.Context(), f.deployment))
+	check.Must(t, f.deployments.Delete(t.Context(), f.deployment))
 	for _, missing := range []string{unknownID, "x", f.deployment.Deployment} {
 		for name, o := range operations {
 			if o.public {

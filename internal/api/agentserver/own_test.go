@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // guarded are the operations that the repository's own authentication decides about.
@@ -394,7 +395,7 @@ func TestUsersReachTheGraph(t *testing.T) {
 	f.key = "ada"
 	f.finish(t, f.newThread(t), plan("one", says("model", "A")))
 	var user struct{ Identity string }
-	must(t, json.Unmarshal(agent.invocation().User, &user))
+	check.Must(t, json.Unmarshal(agent.invocation().User, &user))
 	if user.Identity != "ada" {
 		t.Errorf("the user is %s", agent.invocation().User)
 	}

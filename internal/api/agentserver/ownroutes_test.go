@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/session"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // ownApp is a repository's own application, which returns the request that it has seen.
@@ -208,23 +209,23 @@ func TestBodiesOfOwnRoutesAreStreamed(t *testing.T) {
 	f := setUpOwn(t, build.HTTP{}, quota.Limits{})
 	said, says := io.Pipe()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL+f.path("/echo"), said)
-	must(t, err)
+	check.Must(t, err)
 	go func() { _, _ = io.WriteString(says, "one\n") }()
 	answer, err := f.Client().Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer answer.Body.Close()
 	heard := bufio.NewReader(answer.Body)
 	for _, word := range []string{"one", "two"} {
 		line, err := heard.ReadString('\n')
-		if must(t, err); line != "heard "+word+"\n" {
+		if check.Must(t, err); line != "heard "+word+"\n" {
 			t.Errorf("heard %q", line)
 		}
 		if word == "one" {
 			_, err = io.WriteString(says, "two\n")
-			must(t, err)
+			check.Must(t, err)
 		}
 	}
-	must(t, says.Close())
+	check.Must(t, says.Close())
 	if rest, err := io.ReadAll(heard); err != nil || len(rest) > 0 {
 		t.Errorf("the rest is %q, %v", rest, err)
 	}
@@ -380,7 +381,7 @@ func TestHeadersThatGraphsSee(t *testing.T) {
 	want := map[string]string{"accept-language": "de", "authorization": "Bearer of-the-user", "x-org-id": "o", "x-other": "x"}
 	if got := agent.invocation().Headers; !maps.Equal(got, want) {
 		text, err := json.Marshal(got)
-		must(t, err)
+		check.Must(t, err)
 		t.Errorf("the graph sees %s", text)
 	}
 	wantStatus(t, f.send(t, "POST", f.path(path), hi(), map[string]string{auth.HeaderBearer: "Bearer " + f.key, auth.HeaderTenant: f.deployment.Workspace}), http.StatusOK)

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // allChannels are the channels of the thread-centric protocol.
@@ -73,9 +74,9 @@ func (f *fixture) watch(t *testing.T, thread string, body object) *spectator {
 func (s *spectator) next(t *testing.T) shownEvent {
 	t.Helper()
 	raw, err := nextEvent(s.Reader)
-	must(t, err)
+	check.Must(t, err)
 	var e shownEvent
-	must(t, json.Unmarshal([]byte(raw.Data), &e))
+	check.Must(t, json.Unmarshal([]byte(raw.Data), &e))
 	if e.Type != "event" || raw.ID != e.ID || raw.Name != e.Method {
 		t.Fatalf("the frame %v does not fit its event", raw)
 	}
@@ -241,7 +242,7 @@ func TestAQuietStreamOfAThread(t *testing.T) {
 	s := f.watch(t, f.newThread(t), object{"channels": allChannels})
 	for range 3 {
 		line, err := s.ReadString('\n')
-		if must(t, err); line != ": heartbeat\n" {
+		if check.Must(t, err); line != ": heartbeat\n" {
 			t.Fatalf("the stream has %q", line)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // wantUse checks how much of the quotas of threads and runs the workspace uses.
@@ -18,7 +19,7 @@ func (f *fixture) wantUse(t *testing.T, want map[quota.Name]int64) {
 	t.Helper()
 	usage := quota.Usage{Table: f.table}
 	uses, err := usage.Of(t.Context(), f.deployment.Workspace)
-	must(t, err)
+	check.Must(t, err)
 	got := map[quota.Name]int64{}
 	for _, use := range uses {
 		if _, asked := want[use.Name]; asked && use.Used != nil {

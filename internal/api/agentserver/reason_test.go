@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -100,7 +101,7 @@ func TestARunTellsThatItsClientHasGone(t *testing.T) {
 	receiveOr(t, agent.reached, "the run's start")
 	leave()
 	_, _ = io.ReadAll(answer.Body)
-	must(t, answer.Body.Close())
+	check.Must(t, answer.Body.Close())
 	receiveOr(t, agent.stopped, "the end of the agent's connection")
 	f.wantReasons(t, thread, disconnected)
 	if got := f.call(t, "GET", thread, nil).string("error", "message"); got != disconnected {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestIdsIncreaseAndStandOnTheLastOfAPosition lists the ids of a stream in which most events
@@ -38,7 +39,7 @@ func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 			continue
 		}
 		position, err := strconv.Atoi(e.ID)
-		must(t, err)
+		check.Must(t, err)
 		if position != last+1 {
 			t.Errorf("event %+v comes after id %d", e, last)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestRolesAreEnforced calls every operation with a key of every role: a viewer may only read.
@@ -19,7 +20,7 @@ func TestRolesAreEnforced(t *testing.T) {
 	run := f.finish(t, thread, hi())
 	for role, runs := range map[workspace.Role]bool{workspace.Admin: true, workspace.Editor: true, workspace.Viewer: false} {
 		_, key, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: role})
-		must(t, err)
+		check.Must(t, err)
 		f.settle(t, f.path(thread))
 		before := f.call(t, "GET", thread+"/runs", nil)
 		for name, o := range operations {

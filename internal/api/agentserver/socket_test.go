@@ -28,6 +28,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // socket is a client's WebSocket at a thread.
@@ -67,21 +68,21 @@ func (f *fixture) talk(t *testing.T, thread string) *socket {
 
 func (s *socket) send(t *testing.T, text string) {
 	t.Helper()
-	must(t, s.Write(t.Context(), websocket.MessageText, []byte(text)))
+	check.Must(t, s.Write(t.Context(), websocket.MessageText, []byte(text)))
 }
 
 // next returns the next message: an event, or an answer.
 func (s *socket) next(t *testing.T) (event *shownEvent, answer response) {
 	t.Helper()
 	_, text, err := s.Read(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	var e shownEvent
-	must(t, json.Unmarshal(text, &e))
+	check.Must(t, json.Unmarshal(text, &e))
 	if e.Type == "event" {
 		return &e, answer
 	}
 	answer.text = text
-	must(t, json.Unmarshal(text, &answer.body))
+	check.Must(t, json.Unmarshal(text, &answer.body))
 	return nil, answer
 }
 
@@ -90,7 +91,7 @@ func (s *socket) command(t *testing.T, method string, params object) response {
 	t.Helper()
 	s.sent++
 	text, err := json.Marshal(object{"id": s.sent, "method": method, "params": params})
-	must(t, err)
+	check.Must(t, err)
 	s.send(t, string(text))
 	for {
 		event, answer := s.next(t)
@@ -144,7 +145,7 @@ func (f *fixture) apart(t *testing.T, reads *budget.Budget, origins ...string) (
 	t.Helper()
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	mux.BoundReads(reads)
-	must(t, agentserver.Register(mux, agentserver.Config{
+	check.Must(t, agentserver.Register(mux, agentserver.Config{
 		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs,
 		Authenticator: auth.New(f.keys), Version: version, WebSockets: true, Origins: origins,
 	}))
@@ -248,7 +249,7 @@ func TestAServerWithoutWebSockets(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
-	must(t, agentserver.Register(mux, agentserver.Config{Deployments: f.deployments, Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys)}))
+	check.Must(t, agentserver.Register(mux, agentserver.Config{Deployments: f.deployments, Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys)}))
 	apart := *f
 	apart.Server = httptest.NewServer(mux)
 	t.Cleanup(apart.Close)
@@ -292,9 +293,9 @@ func TestAttackASocketWithARevokedKey(t *testing.T) {
 	s.does(t, "run.start", script(add("model", "m1", "Hello")))
 	f.settle(t, f.path(at))
 	listed, err := f.keys.List(t.Context(), f.deployment.Workspace)
-	must(t, err)
+	check.Must(t, err)
 	for _, key := range listed {
-		must(t, f.keys.Revoke(t.Context(), f.deployment.Workspace, key.ID))
+		check.Must(t, f.keys.Revoke(t.Context(), f.deployment.Workspace, key.ID))
 	}
 	s.send(t, `{"id":9,"method":"run.start","params":{"assistant_id":"agent","input":{}}}`)
 	if _, answer := s.next(t); answer.string("error") != "permission_denied" || answer.member("id") != 9.0 {
@@ -305,7 +306,7 @@ func TestAttackASocketWithARevokedKey(t *testing.T) {
 	}
 	ref := thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path.Base(at)}
 	runs, _, err := f.runs.List(t.Context(), ref, run.Filter{Window: table.Window{Limit: 10}})
-	must(t, err)
+	check.Must(t, err)
 	if len(runs) != 1 {
 		t.Errorf("there are %d runs", len(runs))
 	}

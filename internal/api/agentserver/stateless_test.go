@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAStatelessRun checks that the run has a thread of its own with the same id, and that the
@@ -50,7 +51,7 @@ func TestTheThreadOfATemporaryRunGoesAfterIt(t *testing.T) {
 	for _, keep := range []any{nil, "delete", "keep"} {
 		id := f.call(t, "POST", "/runs", with(hi(), "on_completion", keep)).string("run_id")
 		wantStatus(t, f.call(t, "GET", "/runs/"+id+"/join", nil), http.StatusOK)
-		must(t, f.rescue(t.Context()))
+		check.Must(t, f.rescue(t.Context()))
 		want := http.StatusNotFound
 		if keep == "keep" {
 			want = http.StatusOK

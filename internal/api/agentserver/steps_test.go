@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // stepEvents are the events of a stream in the modes that show steps, with their data.
@@ -26,7 +27,7 @@ func stepsOf(t *testing.T, events []event) stepEvents {
 			continue
 		}
 		var data map[string]any
-		must(t, json.Unmarshal([]byte(e.Data), &data))
+		check.Must(t, json.Unmarshal([]byte(e.Data), &data))
 		*of = append(*of, data)
 	}
 	return s

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // stored returns the number of stored bytes that the server shows for the workspace.
@@ -14,7 +15,7 @@ func (f *fixture) stored(t *testing.T) int64 {
 	t.Helper()
 	usage := quota.Usage{Table: f.table}
 	uses, err := usage.Of(t.Context(), f.deployment.Workspace)
-	must(t, err)
+	check.Must(t, err)
 	for _, use := range uses {
 		if use.Name == quota.Stored {
 			return *use.Used

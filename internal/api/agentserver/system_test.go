@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestOKTellsOfTheDatabase checks each form of the request.
@@ -19,7 +20,7 @@ func TestOKTellsOfTheDatabase(t *testing.T) {
 	for _, query := range []string{"", "?check_db=0", "?check_db=1", "?check_db=true"} {
 		wantStatus(t, f.call(t, "GET", "/ok"+query, nil), http.StatusOK)
 	}
-	must(t, f.table.(io.Closer).Close())
+	check.Must(t, f.table.(io.Closer).Close())
 	for _, query := range []string{"", "?check_db=1"} {
 		wantDetail(t, f.call(t, "GET", "/ok"+query, nil), http.StatusServiceUnavailable, "The database does not answer.")
 	}
@@ -41,7 +42,7 @@ func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 	agent.Close()
 	wantDetail(t, ok(), http.StatusServiceUnavailable, "The deployment's agent has ended, and is being started again.")
 
-	must(t, f.deployments.Delete(t.Context(), f.deployment))
+	check.Must(t, f.deployments.Delete(t.Context(), f.deployment))
 	missing := "Deployment ID " + f.deployment.Deployment + " not found."
 	wantDetail(t, ok(), http.StatusNotFound, missing)
 	wantDetail(t, f.call(t, "GET", "/info", nil), http.StatusNotFound, missing)

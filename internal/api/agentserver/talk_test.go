@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // hi is a request to run the agent with one message of a person.
@@ -96,7 +97,7 @@ func eventsOf(t *testing.T, answer response) []event {
 		if err == io.EOF {
 			return events
 		}
-		must(t, err)
+		check.Must(t, err)
 		events = append(events, e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // wantThread checks the status, the error and the questions that a thread shows, when a client
@@ -120,12 +121,12 @@ func TestQuestionsThatAreNone(t *testing.T) {
 	f.finish(t, path, script(pausing("a")))
 	key := keys.Thread(f.deployment.Workspace, f.deployment.Deployment, strings.TrimPrefix(path, "/threads/"))
 	item, err := f.table.Get(t.Context(), key)
-	must(t, err)
+	check.Must(t, err)
 	body := bytes.Replace(item.Body, []byte(`"interrupts":{`), []byte(`"interrupts":{"t":["sure?"],`), 1)
 	if bytes.Equal(body, item.Body) {
 		t.Fatalf("the thread is stored as %s", item.Body)
 	}
-	must(t, f.table.Transact(t.Context(), table.Update{Key: key, Body: body}))
+	check.Must(t, f.table.Transact(t.Context(), table.Update{Key: key, Body: body}))
 	want := object{"a": []any{object{"id": "a", "value": "May I a?"}}, "t": []any{}}
 	wantThread(t, f, path, "interrupted", nil, want)
 	found := f.call(t, "POST", "/threads/search", object{})

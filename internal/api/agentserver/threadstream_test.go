@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // follower reads the stream of a thread.
@@ -42,7 +43,7 @@ func (r *follower) ends(t *testing.T, runs int) []event {
 	var events []event
 	for runs > 0 {
 		e, err := nextEvent(r.Reader)
-		must(t, err)
+		check.Must(t, err)
 		events = append(events, e)
 		var told struct{ Status string }
 		if e.Name == "metadata" && json.Unmarshal([]byte(e.Data), &told) == nil && told.Status == "run_done" {
@@ -125,7 +126,7 @@ func TestAThreadIsStreamedWhileARunGoesOn(t *testing.T) {
 	f.start(t, thread, with(run, "after_seconds", 0.3)) // the reader sees the run pending
 	for {
 		e, err := nextEvent(reader.Reader)
-		must(t, err)
+		check.Must(t, err)
 		if e.Name == "messages" {
 			return
 		}

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // pass lets some time go by, and then lets the timer look at the threads.
 func (f *fixture) pass(t *testing.T, minutes int64) {
 	t.Helper()
 	f.ahead.Add(minutes * int64(time.Minute))
-	must(t, f.threads.Sweep(t.Context(), f.now()))
+	check.Must(t, f.threads.Sweep(t.Context(), f.now()))
 }
 
 // states counts the states of a thread's history.

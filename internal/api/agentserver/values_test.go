@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // shownValues returns the values that a stream shows, each as its messages and their ids.
@@ -22,7 +23,7 @@ func shownValues(t *testing.T, events []event) []string {
 			Messages  []struct{ ID, Content string }
 			Interrupt []any `json:"__interrupt__"`
 		}
-		must(t, json.Unmarshal([]byte(e.Data), &values))
+		check.Must(t, json.Unmarshal([]byte(e.Data), &values))
 		texts := []string{}
 		for _, m := range values.Messages {
 			texts = append(texts, m.ID+":"+m.Content)

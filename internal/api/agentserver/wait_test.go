@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // held is an agent that says a word and waits until it is released, then answers "Hello".
@@ -111,7 +112,7 @@ func TestAnInterruptedRunAnswersWhatItHadComeTo(t *testing.T) {
 		"type": "ai", "id": "m", "content": "Hel", "additional_kwargs": object{}, "response_metadata": object{"incomplete": true},
 	}}}
 	var waited any
-	must(t, json.NewDecoder(waiting.Body).Decode(&waited))
+	check.Must(t, json.NewDecoder(waiting.Body).Decode(&waited))
 	if diff := cmp.Diff(any(values), waited); diff != "" {
 		t.Errorf("values of the wait (-want +got):\n%s", diff)
 	}
@@ -133,7 +134,7 @@ func eventsUntil(t *testing.T, f *fixture, run, name string) string {
 	reader := bufio.NewReader(answer.Body)
 	for {
 		e, err := nextEvent(reader)
-		must(t, err)
+		check.Must(t, err)
 		if e.Name == name {
 			return e.Data
 		}
@@ -155,14 +156,14 @@ func TestAConnectionThatWaitsIsKeptOpen(t *testing.T) {
 		reader := bufio.NewReader(answer.Body)
 		for kept := 0; kept < 3; {
 			line, err := reader.ReadString('\n')
-			must(t, err)
+			check.Must(t, err)
 			if line == keepalive {
 				kept++
 			}
 		}
 		close(agent.release)
 		rest, err := io.ReadAll(reader)
-		must(t, err)
+		check.Must(t, err)
 		if suffix == "/stream" {
 			if text := string(rest); !strings.Contains(text, `"content":"Hello"`) {
 				t.Errorf("the stream ends with %q", text)
@@ -170,7 +171,7 @@ func TestAConnectionThatWaitsIsKeptOpen(t *testing.T) {
 			continue
 		}
 		var values any
-		must(t, json.Unmarshal(rest, &values))
+		check.Must(t, json.Unmarshal(rest, &values))
 		if diff := cmp.Diff(any(answered()), values); diff != "" {
 			t.Errorf("values (-want +got):\n%s", diff)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -46,11 +47,11 @@ func setUpAs(t *testing.T, secure bool) *fixture {
 	t.Helper()
 	f, dir := &fixture{}, t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f.members = workspace.NewStore(table, f.now)
 	made, err := f.members.Create(t.Context(), "one")
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	f.tenant = made.ID
 	f.keys = apikey.NewStore(table, key, f.now)
 	sessions := session.NewStore(table, f.keys, f.members, f.now)
@@ -76,7 +77,7 @@ func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
 	t.Helper()
 	n.Workspace = f.tenant
 	made, key, err := f.keys.Issue(t.Context(), n)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return made, key
 }
 
@@ -84,16 +85,16 @@ func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
 func (f *fixture) send(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return answer, string(text)
 }
 
@@ -110,7 +111,7 @@ func (f *fixture) want(t *testing.T, status int, method, path, body string, head
 func (f *fixture) code(t *testing.T, key string) string {
 	t.Helper()
 	var made struct{ Code, URL string }
-	fixtures.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusCreated, "POST", "/console/codes", "", auth.HeaderKey, key)), &made))
+	check.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusCreated, "POST", "/console/codes", "", auth.HeaderKey, key)), &made))
 	if made.URL != f.URL+"/console/#/sign-in/"+made.Code {
 		t.Errorf("the address is %s", made.URL)
 	}
@@ -125,7 +126,7 @@ func (f *fixture) signIn(t *testing.T, key string) (cookieText, proof string) {
 		t.Fatalf("got %d %s, cookies %v", answer.StatusCode, text, answer.Cookies())
 	}
 	var made struct{ Proof string }
-	fixtures.Must(t, json.Unmarshal([]byte(text), &made))
+	check.Must(t, json.Unmarshal([]byte(text), &made))
 	cookie := answer.Cookies()[0]
 	if made.Proof == "" || made.Proof == cookie.Value {
 		t.Errorf("the proof is %q, the token %q", made.Proof, cookie.Value)
@@ -144,7 +145,7 @@ func TestASessionActsAsItsKey(t *testing.T) {
 	if got := f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof); got != f.tenant+" viewer" {
 		t.Errorf("got %s", got)
 	}
-	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
+	check.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
 }
 
@@ -173,7 +174,7 @@ func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
 	used, late, orphaned := f.code(t, key), f.code(t, key), f.code(t, key)
 	f.want(t, http.StatusCreated, "POST", "/console/session", used, auth.HeaderConsole, "1")
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", used, auth.HeaderConsole, "1")
-	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
+	check.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", orphaned, auth.HeaderConsole, "1")
 	f.ahead.Add(int64(session.CodeLife))
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", late, auth.HeaderConsole, "1")

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/infra/openapi"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // schema is an object of the contract, as far as the console reads it.
@@ -47,11 +47,11 @@ func TestThePageReadsMembersOfTheContract(t *testing.T) {
 			Schemas map[string]schema `json:"schemas"`
 		} `json:"components"`
 	}
-	fixtures.Must(t, json.Unmarshal(openapi.ControlPlane, &contract))
+	check.Must(t, json.Unmarshal(openapi.ControlPlane, &contract))
 	member := regexp.MustCompile(`\b([a-z](?:\.source_config|\.source_revision_config)?)\??\.([a-z_]+)\b(?: === '(\w+)')?`)
 	for file, names := range read {
 		text, err := os.ReadFile(filepath.Join("static", file))
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		found := 0
 		for _, at := range member.FindAllStringSubmatch(string(text), -1) {
 			object, known := contract.Components.Schemas[names[at[1]]]
@@ -86,7 +86,7 @@ func TestTheVendoredFilesAreTheirRelease(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("static", "vendor")
 	text, err := os.ReadFile(filepath.Join(dir, "VERSIONS"))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	sums, versions := map[string]string{}, []string{}
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "# package "); ok {
@@ -97,13 +97,13 @@ func TestTheVendoredFilesAreTheirRelease(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.js"))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	if len(files) == 0 || len(files) != len(sums) || len(versions) == 0 {
 		t.Errorf("there are the files %q, the sums %v and the versions %q", files, sums, versions)
 	}
 	for _, file := range files {
 		body, err := os.ReadFile(file)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		for _, version := range versions {
 			if !strings.Contains(string(body), `.push("`+version+`")`) {
 				t.Errorf("%s does not say that it has the version %s", file, version)
@@ -124,7 +124,7 @@ const maxFirstLoad = 150_000
 func TestTheFirstLoadIsSmall(t *testing.T) {
 	t.Parallel()
 	var compressed bytes.Buffer
-	fixtures.Must(t, filepath.WalkDir("static", func(name string, entry fs.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir("static", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

@@ -130,7 +130,7 @@ type authOperation struct {
 	public bool
 	body   func(t *testing.T, s *stage) any
 	status int
-	shape  check
+	shape  valueShape
 	// verb is the verb of the required permission, if it differs from the method's verb.
 	verb workspace.Verb
 	// missing is the text of a 404 for an unknown id.
@@ -160,7 +160,7 @@ var authOperations = map[string]authOperation{
 		body: sends(object{"name": "Other"}), status: http.StatusOK, shape: providerShape, missing: "Auth provider ID nobody not found.",
 	},
 	"DELETE /v2/auth/providers/{provider_id}": {
-		body: without, status: http.StatusOK, shape: members(map[string]check{"message": text}), missing: "Auth provider ID nobody not found.",
+		body: without, status: http.StatusOK, shape: members(map[string]valueShape{"message": text}), missing: "Auth provider ID nobody not found.",
 	},
 	"POST /v2/auth/authenticate": {
 		body:   sends(object{"provider": "calendar", "scopes": []any{"read"}, "user_id": "ada"}),
@@ -177,7 +177,7 @@ var authOperations = map[string]authOperation{
 	"DELETE /v2/auth/tokens/workspace/slack":     {body: without, status: http.StatusOK, shape: deletedTokensShape},
 	"POST /v2/auth/tokens/import": {
 		body:   sends(object{"provider_id": "calendar", "access_token": "imported-secret", "user_id": "ada"}),
-		status: http.StatusOK, shape: members(map[string]check{"token_id": uuid}),
+		status: http.StatusOK, shape: members(map[string]valueShape{"token_id": uuid}),
 	},
 	"DELETE /v2/auth/tokens/{token_id}": {
 		path: "/v2/auth/tokens/{token_id}?user_id=ada", body: without, status: http.StatusNoContent, shape: empty,
@@ -188,7 +188,7 @@ var authOperations = map[string]authOperation{
 		missing: "Token ID " + unknownID + " not found.",
 	},
 	"GET /v2/auth/agents/{agent_id}/connections": {
-		body: without, status: http.StatusOK, shape: members(map[string]check{"data": listOf(connectionShape)}),
+		body: without, status: http.StatusOK, shape: members(map[string]valueShape{"data": listOf(connectionShape)}),
 	},
 	"POST /v2/auth/agents/{agent_id}/connections": {
 		path:   "/v2/auth/agents/clock/connections",
@@ -209,37 +209,37 @@ func finishing(t *testing.T, s *stage) any {
 
 // The field tables of the Auth Service.
 var (
-	providerShape = members(map[string]check{
+	providerShape = members(map[string]valueShape{
 		"id": uuid, "organization_id": uuid, "provider_id": text, "name": text, "client_id": text, "auth_url": text, "token_url": text, "uses_pkce": boolean,
 		"code_challenge_method": text, "provider_type": orNull(text), "mcp_server_url": orNull(text), "is_dynamic_client": boolean,
 		"token_endpoint_auth_method": oneOf("none client_secret_basic client_secret_post"), "revocation_url": orNull(text),
 		"created_at": dateTime, "updated_at": dateTime,
 	})
-	authenticateShape = members(map[string]check{
+	authenticateShape = members(map[string]valueShape{
 		"status": oneOf("completed pending connection_required token_expired"), "url": orNull(text), "auth_id": orNull(uuid), "token": orNull(text),
 		"token_id": orNull(uuid), "user_id": orNull(text), "expires_at": orNull(dateTime), "metadata": orNull(anyObject),
 	})
-	waitShape = members(map[string]check{
+	waitShape = members(map[string]valueShape{
 		"status": oneOf("completed pending timeout not_found"), "token": orNull(text), "user_id": orNull(text),
 		"error": orNull(text), "error_description": orNull(text),
 	})
-	finishShape = members(map[string]check{
+	finishShape = members(map[string]valueShape{
 		"status": oneOf("completed failed"), "auth_id": uuid, "provider_id": text, "error": orNull(text), "error_description": orNull(text),
 	})
-	tokenShape = members(map[string]check{
+	tokenShape = members(map[string]valueShape{
 		"id": uuid, "provider_id": text, "agent_id": orNull(text), "provider_account_label": orNull(text), "scopes": listOf(text),
 		"expires_at": orNull(dateTime), "is_default": boolean, "status": oneOf("valid refreshing expired"), "metadata": orNull(anyObject),
 		"created_at": dateTime, "updated_at": dateTime,
 	})
-	connectionShape = members(map[string]check{
+	connectionShape = members(map[string]valueShape{
 		"id": uuid, "agent_id": text, "oauth_token_id": uuid, "provider_id": text, "provider_account_label": orNull(text), "scopes": listOf(text),
 		"expires_at": orNull(dateTime), "created_by": text, "created_at": dateTime,
 	})
-	eventShape = members(map[string]check{
+	eventShape = members(map[string]valueShape{
 		"id": uuid, "event_type": text, "provider_id": text, "token_id": orNull(uuid), "agent_id": orNull(text), "reason": orNull(text), "created_at": dateTime,
 	})
-	hasTokenShape      = members(map[string]check{"has_token": boolean})
-	deletedTokensShape = members(map[string]check{"message": text, "deleted": integer})
+	hasTokenShape      = members(map[string]valueShape{"has_token": boolean})
+	deletedTokensShape = members(map[string]valueShape{"message": text, "deleted": integer})
 )
 
 // at returns the method and path of an operation on the stage.

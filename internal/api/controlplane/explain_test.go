@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-var explanationShape = members(map[string]check{
+var explanationShape = members(map[string]valueShape{
 	"revision_id": text, "status": text, "status_reason": orNull(text), "cause": text, "evidence": listOf(text), "remedy": orNull(text), "log": listOf(text),
 	"phase_timestamps": anyObject, "active_revision_id": orNull(text),
 })
@@ -32,13 +32,13 @@ func TestAFailureIsExplained(t *testing.T) {
 	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")}.Revision(id)
 	for _, next := range []revision.Status{revision.AwaitingBuild, revision.Building} {
 		d, r, err := f.deployments.GetRevision(t.Context(), ref)
-		fixtures.Must(t, err)
-		fixtures.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), next)))
+		check.Must(t, err)
+		check.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), next)))
 	}
 	f.print(t, id, revisionlog.Build, "installs with open-sesame\nERROR: ResolutionImpossible: for help visit a page\n")
 	d, r, err := f.deployments.GetRevision(t.Context(), ref)
-	fixtures.Must(t, err)
-	fixtures.Must(t, f.deployments.Fail(t.Context(), d, r, build.ReasonDependenciesFailed, "pip failed."))
+	check.Must(t, err)
+	check.Must(t, f.deployments.Fail(t.Context(), d, r, build.ReasonDependenciesFailed, "pip failed."))
 
 	got := f.call(t, "GET", at, nil)
 	wantStatus(t, got, http.StatusOK)
@@ -64,12 +64,12 @@ func TestTooLittleMemoryIsExplained(t *testing.T) {
 		ref := deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")}.Revision(id)
 		for _, next := range reached {
 			d, r, err := f.deployments.GetRevision(t.Context(), ref)
-			fixtures.Must(t, err)
-			fixtures.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), next)))
+			check.Must(t, err)
+			check.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), next)))
 		}
 		d, r, err := f.deployments.GetRevision(t.Context(), ref)
-		fixtures.Must(t, err)
-		fixtures.Must(t, f.deployments.Fail(t.Context(), d, r, build.ReasonOutOfMemory, "It was ended because it used more than the 512 MB that it may."))
+		check.Must(t, err)
+		check.Must(t, f.deployments.Fail(t.Context(), d, r, build.ReasonOutOfMemory, "It was ended because it used more than the 512 MB that it may."))
 		got := f.call(t, "GET", path+"/revisions/"+id+"/explanation", nil)
 		wantShape(t, got, explanationShape)
 		if got.id("cause") != "The memory did not suffice." || !strings.Contains(got.id("remedy"), "resource_spec") {

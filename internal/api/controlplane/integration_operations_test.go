@@ -130,14 +130,14 @@ func (s *hubStage) at(name string) (method, path string) {
 type integrationOperation struct {
 	body   object
 	status int
-	shape  check
+	shape  valueShape
 	verb   workspace.Verb
 }
 
 var (
-	installationShape  = members(map[string]check{"id": uuid, "installation_id": integer, "name": text})
-	repositoryShape    = members(map[string]check{"host_integration_id": uuid, "id": integer, "name": text, "owner": text, "url": text, "default_branch": text})
-	gitCredentialShape = members(map[string]check{"id": uuid, "host": text, "user": text, "created_at": dateTime, "updated_at": dateTime})
+	installationShape  = members(map[string]valueShape{"id": uuid, "installation_id": integer, "name": text})
+	repositoryShape    = members(map[string]valueShape{"host_integration_id": uuid, "id": integer, "name": text, "owner": text, "url": text, "default_branch": text})
+	gitCredentialShape = members(map[string]valueShape{"id": uuid, "host": text, "user": text, "created_at": dateTime, "updated_at": dateTime})
 	// integrationOperations has an entry for every operation of integrations and pushes.
 	integrationOperations = map[string]integrationOperation{
 		"GET /v1/integrations/github/install":                            {status: http.StatusOK, shape: listOf(installationShape), verb: workspace.Read},
@@ -147,14 +147,14 @@ var (
 		"GET " + installationPath:                                        {status: http.StatusOK, shape: installationShape, verb: workspace.Read},
 		"DELETE " + installationPath:                                     {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},
 		"GET " + installationPath + "/repositories":                      {status: http.StatusOK, shape: itemsOf(repositoryShape), verb: workspace.Read},
-		"POST /v2/integrations/github/installation-link":                 {status: http.StatusOK, shape: members(map[string]check{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
+		"POST /v2/integrations/github/installation-link":                 {status: http.StatusOK, shape: members(map[string]valueShape{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
 		"GET /v1/integrations/forge/github/install":                      {status: http.StatusOK, shape: listOf(installationShape), verb: workspace.Read},
 		"GET /v1/integrations/forge/github/{integration_id}/repos":       {status: http.StatusOK, shape: listOf(repositoryShape), verb: workspace.Read},
 		"GET /v2/integrations/forge-github/installations":                {status: http.StatusOK, shape: itemsOf(installationShape), verb: workspace.Read},
 		"GET " + forgePath:                                               {status: http.StatusOK, shape: installationShape, verb: workspace.Read},
 		"DELETE " + forgePath:                                            {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},
 		"GET " + forgePath + "/repositories":                             {status: http.StatusOK, shape: itemsOf(repositoryShape), verb: workspace.Read},
-		"POST /v2/integrations/forge-github/installation-link":           {status: http.StatusOK, shape: members(map[string]check{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
+		"POST /v2/integrations/forge-github/installation-link":           {status: http.StatusOK, shape: members(map[string]valueShape{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
 		"GET " + callbackPath:                                            {status: http.StatusBadRequest},
 		"POST " + callbackPath:                                           {status: http.StatusBadRequest},
 		"GET /v2/integrations/git/credentials":                           {status: http.StatusOK, shape: itemsOf(gitCredentialShape), verb: workspace.Read},
@@ -162,7 +162,7 @@ var (
 		"GET " + credentialPath:                                          {status: http.StatusOK, shape: gitCredentialShape, verb: workspace.Read},
 		"PATCH " + credentialPath:                                        {body: object{"user": "other"}, status: http.StatusOK, shape: gitCredentialShape, verb: workspace.Update},
 		"DELETE " + credentialPath:                                       {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},
-		"GET /v2/deployments/{deployment_id}/push-hook":                  {status: http.StatusOK, shape: members(map[string]check{"url": text, "secret": text}), verb: workspace.Update},
+		"GET /v2/deployments/{deployment_id}/push-hook":                  {status: http.StatusOK, shape: members(map[string]valueShape{"url": text, "secret": text}), verb: workspace.Update},
 		"POST /v2/integrations/git/hooks/{workspace_id}/{deployment_id}": {status: http.StatusUnauthorized},
 	}
 )
@@ -173,8 +173,8 @@ const (
 	credentialPath   = "/v2/integrations/git/credentials/{integration_id}"
 )
 
-func itemsOf(of check) check {
-	return members(map[string]check{"items": listOf(of), "next_cursor": orNull(text)})
+func itemsOf(of valueShape) valueShape {
+	return members(map[string]valueShape{"items": listOf(of), "next_cursor": orNull(text)})
 }
 
 func isNull(value any) string {

@@ -97,7 +97,7 @@ func (s *listenerStage) output(lines ...string) object {
 type listenerOperation struct {
 	body   func(s *listenerStage) any
 	status int
-	shape  check
+	shape  valueShape
 	verb   workspace.Verb
 }
 
@@ -106,27 +106,27 @@ func inSession(s *listenerStage) any { return object{"session": s.session} }
 func noBody(*listenerStage) any { return nil }
 
 var (
-	listenerShape = members(map[string]check{
+	listenerShape = members(map[string]valueShape{
 		"id": uuid, "version": orNull(text), "compute_type": oneOf("k8s"), "compute_id": text,
-		"compute_config": members(map[string]check{"k8s_namespaces": orNull(listOf(text))}),
+		"compute_config": members(map[string]valueShape{"k8s_namespaces": orNull(listOf(text))}),
 		"created_at":     dateTime, "updated_at": dateTime, "last_seen_at": orNull(dateTime), "online": boolean,
 	})
-	listenerDiagnosticsShape = members(map[string]check{
+	listenerDiagnosticsShape = members(map[string]valueShape{
 		"listener_id": uuid, "checked_at": dateTime, "online": boolean, "last_seen_at": orNull(dateTime), "session": orNull(listenerSessionShape), "version": orNull(text),
 		"k8s_namespaces": listOf(text),
-		"orders": listOf(members(map[string]check{
+		"orders": listOf(members(map[string]valueShape{
 			"deployment_id": uuid, "revision_id": uuid, "order": uuid, "verb": oneOf("apply remove"), "ordered_at": dateTime, "fetched": boolean,
 		})),
-		"failures": listOf(members(map[string]check{
+		"failures": listOf(members(map[string]valueShape{
 			"deployment_id": uuid, "revision_id": uuid, "namespace": text, "reason": text, "message": text, "reported_at": dateTime,
 		})),
-		"misplaced": listOf(members(map[string]check{"deployment_id": uuid, "k8s_namespace": text})),
-		"checks":    listOf(members(map[string]check{"code": text, "ok": boolean, "message": text})),
+		"misplaced": listOf(members(map[string]valueShape{"deployment_id": uuid, "k8s_namespace": text})),
+		"checks":    listOf(members(map[string]valueShape{"code": text, "ok": boolean, "message": text})),
 	})
-	listenerSessionShape = members(map[string]check{"holder": text, "epoch": integer, "expires_at": dateTime})
-	listenerWorkShape    = members(map[string]check{
+	listenerSessionShape = members(map[string]valueShape{"holder": text, "epoch": integer, "expires_at": dateTime})
+	listenerWorkShape    = members(map[string]valueShape{
 		"deployment_id": uuid, "revision_id": uuid, "order": uuid, "verb": oneOf("apply remove"), "namespace": text, "labels": mapOf(text),
-		"release": orNull(members(map[string]check{"image": text, "env": mapOf(text), "resource_spec": orNull(anyObject)})),
+		"release": orNull(members(map[string]valueShape{"image": text, "env": mapOf(text), "resource_spec": orNull(anyObject)})),
 	})
 )
 
@@ -143,7 +143,7 @@ var listenerOperations = map[string]listenerOperation{
 	"DELETE /v2/listeners/{listener_id}": {noBody, http.StatusNoContent, empty, workspace.Delete},
 	"POST /v2/listeners/{listener_id}/claim": {
 		func(*listenerStage) any { return object{"holder": "a", "wait": 0} }, http.StatusOK,
-		members(map[string]check{"session": listenerSessionShape, "work": listOf(listenerWorkShape)}), workspace.Update,
+		members(map[string]valueShape{"session": listenerSessionShape, "work": listOf(listenerWorkShape)}), workspace.Update,
 	},
 	"POST /v2/listeners/{listener_id}/heartbeat": {inSession, http.StatusOK, listenerSessionShape, workspace.Update},
 	"POST /v2/listeners/{listener_id}/report": {
@@ -153,7 +153,7 @@ var listenerOperations = map[string]listenerOperation{
 		func(s *listenerStage) any { return s.output("listening") }, http.StatusNoContent, empty, workspace.Update,
 	},
 	"POST /v2/listeners/{listener_id}/releases": {
-		inSession, http.StatusOK, members(map[string]check{"resources": listOf(listenerWorkShape)}), workspace.Update,
+		inSession, http.StatusOK, members(map[string]valueShape{"resources": listOf(listenerWorkShape)}), workspace.Update,
 	},
 	"GET /v2/listeners/{listener_id}/diagnostics": {noBody, http.StatusOK, listenerDiagnosticsShape, workspace.Update},
 	"POST /v2/listeners/{listener_id}/leave":      {inSession, http.StatusNoContent, empty, workspace.Update},

@@ -13,7 +13,7 @@ import (
 // foundLogs describes how the tests exercise the operations of the earlier interface.
 var foundLogs = operation{
 	body: func() any { return object{} }, status: http.StatusOK, permission: "deployment-logs:read",
-	shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
+	shape: members(map[string]valueShape{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
 }
 
 func TestLogsInTheWordsOfAnEarlierInterface(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	readiness    = "`readiness_timeout_seconds`: 10 to 3600 or null, not shown before it is set; changing it makes no revision, and it counts for what is started afterwards."
 )
 
-var logEntryShape = members(map[string]check{"id": text, "timestamp": text, "level": oneOf("DEBUG INFO WARNING ERROR CRITICAL"), "message": text})
+var logEntryShape = members(map[string]valueShape{"id": text, "timestamp": text, "level": oneOf("DEBUG INFO WARNING ERROR CRITICAL"), "message": text})
 
 // logged is a deployment whose build and agent have printed its secret, as if no filter had
 // hidden it when it was written.

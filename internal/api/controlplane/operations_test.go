@@ -20,7 +20,7 @@ type operation struct {
 	public bool
 	body   func() any
 	status int
-	shape  check
+	shape  valueShape
 	// query follows the path.
 	query string
 	// deployed operations are about a deployed revision.
@@ -35,9 +35,9 @@ func nothing() any { return nil }
 // operations has an entry for every operation of the contract; TestEveryOperationIsExercised
 // fails if an entry is missing.
 var operations = map[string]operation{
-	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]check{"ok": boolean})},
+	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]valueShape{"ok": boolean})},
 	"GET /metrics": {
-		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]check{"detail": text}), // this server counts no requests
+		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]valueShape{"detail": text}), // this server counts no requests
 	},
 	"GET /v2/deployments": {body: nothing, status: http.StatusOK, shape: pageOf(deploymentShape)},
 	"POST /v2/deployments": {
@@ -57,27 +57,27 @@ var operations = map[string]operation{
 	"DELETE /v2/deployments": {
 		body: nothing, status: http.StatusOK, shape: deletedShape, query: "?deployment_ids={deployment_id}",
 	},
-	"GET /v2/deployments/free-count":         {body: nothing, status: http.StatusOK, shape: members(map[string]check{"count": integer})},
+	"GET /v2/deployments/free-count":         {body: nothing, status: http.StatusOK, shape: members(map[string]valueShape{"count": integer})},
 	"DELETE /v2/deployments/{deployment_id}": {body: nothing, status: http.StatusNoContent, shape: empty},
 	"POST /v2/deployments/{deployment_id}/push-token": {
-		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // the deployment is from git
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}), // the deployment is from git
 	},
 	"GET /v2/deployments/{deployment_id}/events": {body: nothing, status: http.StatusOK, shape: eventsShape},
 	"POST /v2/deployments/{deployment_id}/upload-url": {
-		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // as above
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}), // as above
 	},
 	"GET /v2/deployments/{deployment_id}/tracing-project": {body: nothing, status: http.StatusOK, shape: tracingProjectShape},
 	"GET /v2/deployments/{deployment_id}/revisions":       {body: nothing, status: http.StatusOK, shape: pageOf(revisionShape)},
 	"POST /v2/deployments/{deployment_id}/revisions":      {body: nothing, status: http.StatusCreated, shape: revisionShape},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs": {
-		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
+		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]valueShape{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
 	},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the revision has not failed
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the revision has not failed
 	},
 	"GET /v2/deployment-logs": {
 		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
-		shape: members(map[string]check{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),
+		shape: members(map[string]valueShape{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),
 	},
 	"POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs":  foundLogs,
 	"POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs": foundLogs,
@@ -91,13 +91,13 @@ var operations = map[string]operation{
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel": {body: nothing, status: http.StatusOK, shape: revisionShape},
 	"POST /v2/deployments/{deployment_id}/undelete": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the deployment is not deleted
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the deployment is not deleted
 	},
 	"POST /v2/deployments/{deployment_id}/restart": {
-		body: nothing, status: http.StatusAccepted, shape: members(map[string]check{"id": uuid, "deployment_id": uuid, "revision_id": uuid}),
+		body: nothing, status: http.StatusAccepted, shape: members(map[string]valueShape{"id": uuid, "deployment_id": uuid, "revision_id": uuid}),
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // the revision is not a canary
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the revision is not a canary
 	},
 }
 

@@ -58,7 +58,7 @@ func TestPushTokens(t *testing.T) {
 	for _, body := range []any{object{"supports_registry_username": true}, object{}, nil} {
 		got := f.call(t, "POST", path+"/push-token", body)
 		wantStatus(t, got, http.StatusOK)
-		wantShape(t, got, members(map[string]check{"token": text, "username": text, "registry_url": text, "repository_url": text, "expires_at": dateTime}))
+		wantShape(t, got, members(map[string]valueShape{"token": text, "username": text, "registry_url": text, "repository_url": text, "expires_at": dateTime}))
 		if want := "registry.test:5000/images/" + f.own.workspace + "/" + created.id("id"); got.member("repository_url") != want || got.member("registry_url") != "registry.test:5000" {
 			t.Errorf("got %s, want the repository %s", got.text, want)
 		}

@@ -31,27 +31,27 @@ const secretPath = "/v2/secrets/{secret_name}"
 type secretOperation struct {
 	body   object
 	status int
-	shape  check
+	shape  valueShape
 	verb   workspace.Verb
 }
 
-func keptShape(more map[string]check) check {
-	all := map[string]check{"name": text, "keys": listOf(text), "created_at": dateTime, "updated_at": dateTime}
+func keptShape(more map[string]valueShape) valueShape {
+	all := map[string]valueShape{"name": text, "keys": listOf(text), "created_at": dateTime, "updated_at": dateTime}
 	maps.Copy(all, more)
 	return members(all)
 }
 
 // secretOperations has an entry for every operation of secrets.
 var secretOperations = map[string]secretOperation{
-	"GET /v2/secrets": {status: http.StatusOK, shape: members(map[string]check{
+	"GET /v2/secrets": {status: http.StatusOK, shape: members(map[string]valueShape{
 		"resources": listOf(keptShape(nil)), "offset": integer, "cursor": orNull(text),
 	}), verb: workspace.Read},
 	"POST /v2/secrets": {
 		body: object{"name": "another", "data": object{"key": "planted-value"}}, status: http.StatusCreated, shape: keptShape(nil), verb: workspace.Create,
 	},
-	"GET " + secretPath: {status: http.StatusOK, shape: keptShape(map[string]check{"deployment_ids": listOf(uuid)}), verb: workspace.Read},
+	"GET " + secretPath: {status: http.StatusOK, shape: keptShape(map[string]valueShape{"deployment_ids": listOf(uuid)}), verb: workspace.Read},
 	"PATCH " + secretPath: {
-		body: object{"data": object{"api-key": "planted-other", "limit": nil}}, status: http.StatusOK, shape: keptShape(map[string]check{"restarted_deployment_ids": listOf(uuid)}),
+		body: object{"data": object{"api-key": "planted-other", "limit": nil}}, status: http.StatusOK, shape: keptShape(map[string]valueShape{"restarted_deployment_ids": listOf(uuid)}),
 		verb: workspace.Update,
 	},
 	"DELETE " + secretPath: {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// check describes the error in a value; it returns "" if the value is correct.
-type check func(value any) string
+// valueShape describes the error in a value; it returns "" if the value is correct.
+type valueShape func(value any) string
 
 func text(value any) string {
 	if _, ok := value.(string); !ok {
@@ -60,7 +60,7 @@ func anyObject(value any) string {
 	return ""
 }
 
-func oneOf(values string) check {
+func oneOf(values string) valueShape {
 	return func(value any) string {
 		if s, _ := value.(string); !slices.Contains(strings.Fields(values), s) {
 			return fmt.Sprintf("%v is none of %s", value, values)
@@ -69,7 +69,7 @@ func oneOf(values string) check {
 	}
 }
 
-func orNull(of check) check {
+func orNull(of valueShape) valueShape {
 	return func(value any) string {
 		if value == nil {
 			return ""
@@ -78,7 +78,7 @@ func orNull(of check) check {
 	}
 }
 
-func listOf(of check) check {
+func listOf(of valueShape) valueShape {
 	return func(value any) string {
 		items, ok := value.([]any)
 		if !ok {
@@ -94,7 +94,7 @@ func listOf(of check) check {
 }
 
 // members is an object with exactly these members.
-func members(of map[string]check) check {
+func members(of map[string]valueShape) valueShape {
 	return func(value any) string {
 		o, ok := value.(map[string]any)
 		if !ok {
@@ -119,7 +119,7 @@ func members(of map[string]check) check {
 }
 
 // also returns members and further texts.
-func also(of map[string]check, further ...string) map[string]check {
+func also(of map[string]valueShape, further ...string) map[string]valueShape {
 	of = maps.Clone(of)
 	for _, name := range further {
 		of[name] = text
@@ -129,23 +129,23 @@ func also(of map[string]check, further ...string) map[string]check {
 
 // The field tables of the interface. Optional members are always shown, as null.
 var (
-	secretShape = members(map[string]check{"name": text, "value": text})
+	secretShape = members(map[string]valueShape{"name": text, "value": text})
 
-	sourceConfigShape = members(map[string]check{
+	sourceConfigShape = members(map[string]valueShape{
 		"integration_id": orNull(uuid), "repo_url": orNull(text), "deployment_type": orNull(oneOf("dev_free dev prod dev_zero dev_free_zero")),
 		"build_on_push": orNull(boolean), "custom_url": orNull(text), "resource_spec": orNull(anyObject), "listener_id": orNull(uuid),
-		"listener_config": orNull(members(map[string]check{"k8s_namespace": orNull(text)})),
+		"listener_config": orNull(members(map[string]valueShape{"k8s_namespace": orNull(text)})),
 		"install_command": orNull(text), "build_command": orNull(text),
 	})
 
-	sourceRevisionConfigShape = members(map[string]check{
+	sourceRevisionConfigShape = members(map[string]valueShape{
 		"repo_ref": orNull(text), "framework_config_path": orNull(text), "image_uri": orNull(text), "repo_commit_sha": orNull(text),
 		"source_tarball_path": orNull(text), "tracked_packages": orNull(listOf(text)),
 	})
 
 	sourceShape = oneOf("github external_docker internal_docker internal_source")
 
-	membersOfDeployment = map[string]check{
+	membersOfDeployment = map[string]valueShape{
 		"name": text, "source": sourceShape, "source_config": sourceConfigShape, "source_revision_config": sourceRevisionConfigShape,
 		"secrets": listOf(secretShape), "id": uuid, "created_at": dateTime, "updated_at": dateTime,
 		"status":             oneOf("AWAITING_DATABASE READY UNUSED AWAITING_DELETE UNKNOWN"),
@@ -158,28 +158,28 @@ var (
 	tieredShape    = members(also(membersOfDeployment, "compute_tier"))
 	dedicatedShape = members(also(membersOfDeployment, "compute_tier", "database_tier"))
 
-	revisionShape = members(map[string]check{
+	revisionShape = members(map[string]valueShape{
 		"id": uuid, "created_at": dateTime, "updated_at": dateTime, "source": sourceShape, "source_revision_config": sourceRevisionConfigShape,
 		"status": oneOf(`CREATING QUEUED AWAITING_BUILD BUILDING AWAITING_DEPLOY DEPLOYING CREATE_FAILED BUILD_FAILED DEPLOY_FAILED
 			DEPLOYED SKIPPED INTERRUPTED UNKNOWN`),
 		"status_reason": orNull(text), "status_message": orNull(text), "phase_timestamps": mapOf(dateTime),
-		"build": orNull(members(map[string]check{
+		"build": orNull(members(map[string]valueShape{
 			"commit_sha": orNull(text), "source_digest": orNull(text), "builder": orNull(text), "language": orNull(text), "language_version": orNull(text),
 			"dependencies_digest": orNull(text), "base_image": orNull(text), "image": orNull(text),
 		})),
 	})
 
-	tracingProjectShape = members(map[string]check{
+	tracingProjectShape = members(map[string]valueShape{
 		"id": uuid, "name": text, "deployment_id": orNull(uuid), "created_at": dateTime, "updated_at": dateTime,
 	})
 
-	deletedShape = members(map[string]check{
-		"deployment_ids": listOf(uuid), "failed": listOf(members(map[string]check{"deployment_id": uuid, "reason": text, "detail": text})),
+	deletedShape = members(map[string]valueShape{
+		"deployment_ids": listOf(uuid), "failed": listOf(members(map[string]valueShape{"deployment_id": uuid, "reason": text, "detail": text})),
 	})
 
-	errorShape = members(map[string]check{"detail": text})
+	errorShape = members(map[string]valueShape{"detail": text})
 
-	validationErrorShape = members(map[string]check{"detail": listOf(members(map[string]check{
+	validationErrorShape = members(map[string]valueShape{"detail": listOf(members(map[string]valueShape{
 		"loc": listOf(func(value any) string {
 			if text(value) != "" && integer(value) != "" {
 				return fmt.Sprintf("%v is neither a string nor an integer", value)
@@ -190,12 +190,12 @@ var (
 	}))})
 )
 
-func pageOf(of check) check {
-	return members(map[string]check{"resources": listOf(of), "offset": integer, "cursor": orNull(text)})
+func pageOf(of valueShape) valueShape {
+	return members(map[string]valueShape{"resources": listOf(of), "offset": integer, "cursor": orNull(text)})
 }
 
 // mapOf checks each member of an object, whatever its name is.
-func mapOf(of check) check {
+func mapOf(of valueShape) valueShape {
 	return func(value any) string {
 		o, ok := value.(map[string]any)
 		if !ok {
@@ -217,7 +217,7 @@ func empty(value any) string {
 	return ""
 }
 
-func wantShape(t *testing.T, r response, shape check) {
+func wantShape(t *testing.T, r response, shape valueShape) {
 	t.Helper()
 	if wrong := shape(r.body); wrong != "" {
 		t.Errorf("%s %s answered %s\n%s", r.Request.Method, r.Request.URL.Path, r.text, wrong)

@@ -134,7 +134,7 @@ func TestATarballIsUploaded(t *testing.T) {
 	path, _ := f.create(t, fromUpload("weather"))
 	granted := f.call(t, "POST", path+"/upload-url", object{"supports_upload_headers": true})
 	wantStatus(t, granted, http.StatusOK)
-	wantShape(t, granted, members(map[string]check{"upload_url": text, "object_path": text, "upload_headers": mapOf(text)}))
+	wantShape(t, granted, members(map[string]valueShape{"upload_url": text, "object_path": text, "upload_headers": mapOf(text)}))
 	for _, want := range []int{http.StatusOK, http.StatusConflict} {
 		headers := map[string]string{"Content-Type": granted.id("upload_headers", "Content-Type")}
 		if got := uploadtest.Put(t, granted.id("upload_url"), headers, strings.NewReader("a tarball")); got != want {

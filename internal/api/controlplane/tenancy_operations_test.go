@@ -49,7 +49,7 @@ func (f *team) at(name string) (method, path string) {
 type tenancyOperation struct {
 	body   object
 	status int
-	shape  check
+	shape  valueShape
 	// kind is the kind of resource that the permission is named after.
 	kind string
 	// roles are the roles that may call the operation.
@@ -89,36 +89,38 @@ var tenancyOperations = map[string]tenancyOperation{
 	},
 	"GET /v2/api-keys": {status: http.StatusOK, shape: resourcesOf(apiKeyShape(nil)), kind: "api-keys", roles: admins},
 	"POST /v2/api-keys": {
-		body: object{"role": "editor", "expires_in_seconds": 60}, status: http.StatusCreated, shape: apiKeyShape(map[string]check{"key": text}),
+		body: object{"role": "editor", "expires_in_seconds": 60}, status: http.StatusCreated, shape: apiKeyShape(map[string]valueShape{"key": text}),
 		kind: "api-keys", roles: admins,
 	},
 	"DELETE /v2/api-keys/{key_id}": {
 		status: http.StatusNoContent, shape: empty, kind: "api-keys", roles: admins, missing: "Key ID " + unknownID + " not found.",
 	},
 	"GET /v2/audit-log": {
-		status: http.StatusOK, shape: members(map[string]check{"resources": listOf(auditEntryShape), "cursor": orNull(text)}), kind: "audit-log", roles: admins,
+		status: http.StatusOK, shape: members(map[string]valueShape{"resources": listOf(auditEntryShape), "cursor": orNull(text)}), kind: "audit-log", roles: admins,
 	},
 }
 
-func resourcesOf(shape check) check { return members(map[string]check{"resources": listOf(shape)}) }
+func resourcesOf(shape valueShape) valueShape {
+	return members(map[string]valueShape{"resources": listOf(shape)})
+}
 
 var (
 	roleShape      = oneOf("admin editor viewer")
-	workspaceShape = members(map[string]check{"id": uuid, "name": text, "role": roleShape, "created_at": dateTime, "quotas": listOf(members(map[string]check{"name": text, "limit": integer, "used": orNull(integer)}))})
-	memberShape    = members(map[string]check{
+	workspaceShape = members(map[string]valueShape{"id": uuid, "name": text, "role": roleShape, "created_at": dateTime, "quotas": listOf(members(map[string]valueShape{"name": text, "limit": integer, "used": orNull(integer)}))})
+	memberShape    = members(map[string]valueShape{
 		"id": uuid, "user": text, "issuer": orNull(text), "role": roleShape, "created_at": dateTime, "updated_at": dateTime,
 	})
-	trustRuleShape = members(map[string]check{
+	trustRuleShape = members(map[string]valueShape{
 		"id": uuid, "name": text, "issuer": text, "role": roleShape, "claims": anyObject, "created_at": dateTime,
 	})
-	auditEntryShape = members(map[string]check{
+	auditEntryShape = members(map[string]valueShape{
 		"id": uuid, "time": dateTime, "key_id": orNull(uuid), "subject": orNull(text), "action": text, "resource": text,
 		"outcome": oneOf("succeeded refused"), "detail": orNull(text), "request_id": orNull(text),
 	})
 )
 
-func apiKeyShape(more map[string]check) check {
-	shape := map[string]check{
+func apiKeyShape(more map[string]valueShape) valueShape {
+	shape := map[string]valueShape{
 		"id": uuid, "name": text, "role": roleShape, "prefix": text, "created_at": dateTime, "expires_at": orNull(dateTime), "last_used_at": orNull(dateTime),
 	}
 	maps.Copy(shape, more)

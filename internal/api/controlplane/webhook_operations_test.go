@@ -29,21 +29,21 @@ const webhookPath = "/v2/webhooks/{webhook_id}"
 type webhookOperation struct {
 	body   object
 	status int
-	shape  check
+	shape  valueShape
 	verb   workspace.Verb
 	// kind is the kind of resource that the permission is named after.
 	kind string
 }
 
 var (
-	deploymentEventShape = members(map[string]check{
-		"id": uuid, "type": text, "timestamp": dateTime, "data": members(map[string]check{
+	deploymentEventShape = members(map[string]valueShape{
+		"id": uuid, "type": text, "timestamp": dateTime, "data": members(map[string]valueShape{
 			"compute_id": orNull(text), "listener_id": orNull(uuid), "deployment_id": orNull(uuid), "deployment_name": orNull(text), "revision_id": orNull(uuid), "status": orNull(text), "status_reason": orNull(text),
 			"status_message": orNull(text),
 		}),
 	})
-	eventsShape    = members(map[string]check{"resources": listOf(deploymentEventShape), "cursor": orNull(text)})
-	webhookMembers = map[string]check{
+	eventsShape    = members(map[string]valueShape{"resources": listOf(deploymentEventShape), "cursor": orNull(text)})
+	webhookMembers = map[string]valueShape{
 		"id": uuid, "url": text, "event_types": listOf(text), "description": text, "enabled": boolean, "disabled_reason": orNull(text),
 		"failing_since": orNull(dateTime), "created_at": dateTime, "updated_at": dateTime,
 	}
@@ -61,7 +61,7 @@ var (
 		}
 		return webhookShape(rest)
 	}
-	deliveryShape = members(map[string]check{
+	deliveryShape = members(map[string]valueShape{
 		"id": uuid, "message_id": uuid, "event_type": text, "status": oneOf("pending succeeded failed"), "attempts": integer, "response_status": orNull(integer),
 		"failure": orNull(text), "next_attempt_at": orNull(dateTime), "payload": anyObject, "created_at": dateTime, "updated_at": dateTime,
 	})
@@ -80,7 +80,7 @@ var webhookOperations = map[string]webhookOperation{
 	"POST " + webhookPath + "/rotate-secret": {status: http.StatusOK, shape: newWebhookShape, verb: workspace.Create},
 	"POST " + webhookPath + "/test":          {status: http.StatusAccepted, shape: deliveryShape, verb: workspace.Create},
 	"GET " + webhookPath + "/deliveries": {
-		status: http.StatusOK, shape: members(map[string]check{"resources": listOf(deliveryShape), "cursor": orNull(text)}), verb: workspace.Read,
+		status: http.StatusOK, shape: members(map[string]valueShape{"resources": listOf(deliveryShape), "cursor": orNull(text)}), verb: workspace.Read,
 	},
 	"POST " + webhookPath + "/deliveries/{delivery_id}/replay": {status: http.StatusAccepted, shape: deliveryShape, verb: workspace.Create},
 }

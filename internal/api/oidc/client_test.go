@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAnIssuerLeadsElsewhere has an issuer that redirects the request with the code of a
@@ -49,11 +50,11 @@ func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
 	i := httptest.NewTLSServer(mux)
 	t.Cleanup(i.Close)
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		must(t, json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "token_endpoint": address}))
+		check.Must(t, json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "token_endpoint": address}))
 	})
 	for _, address = range []string{i.URL + "/token", "http://127.0.0.1/token", "http://localhost", "http://slipway.test/token", "urn:x"} {
 		at, err := oidc.Discover(t.Context(), i.Client(), i.URL)
-		must(t, err)
+		check.Must(t, err)
 		if err := at.CheckPrivate(); (err == nil) != (address == i.URL+"/token") {
 			t.Errorf("%s: got %v", address, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -138,13 +139,13 @@ func (s signer) public() jose.JSONWebKey {
 func (s signer) sign(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	made, err := jose.NewSigner(jose.SigningKey{Algorithm: s.algorithm, Key: jose.JSONWebKey{Key: s.private, KeyID: s.id}}, nil)
-	must(t, err)
+	check.Must(t, err)
 	text, err := json.Marshal(claims)
-	must(t, err)
+	check.Must(t, err)
 	signed, err := made.Sign(text)
-	must(t, err)
+	check.Must(t, err)
 	token, err := signed.CompactSerialize()
-	must(t, err)
+	check.Must(t, err)
 	return token
 }
 
@@ -153,17 +154,10 @@ func unsigned(t *testing.T, header, claims map[string]any) string {
 	t.Helper()
 	encode := func(v any) string {
 		text, err := json.Marshal(v)
-		must(t, err)
+		check.Must(t, err)
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
 	return encode(header) + "." + encode(claims) + "."
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // watch is a clock that the test sets.

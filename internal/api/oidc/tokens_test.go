@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -29,22 +30,22 @@ func TestWhoATokenIs(t *testing.T) {
 		Workspaces: workspace.NewStore(tb, clock.now), Rules: trust.NewStore(tb, clock.now),
 	}
 	team, err := tokens.Workspaces.Create(t.Context(), "team")
-	must(t, err)
+	check.Must(t, err)
 	other, err := tokens.Workspaces.Create(t.Context(), "other")
-	must(t, err)
+	check.Must(t, err)
 	for user, role := range map[string]workspace.Role{"ann@example.test": workspace.Viewer, "user-1": workspace.Editor, "mallory@example.test": workspace.Admin} {
 		from := ""
 		if user == "user-1" {
 			from = people.URL
 		}
 		_, err := tokens.Workspaces.AddMember(t.Context(), team.ID, user, from, role)
-		must(t, err)
+		check.Must(t, err)
 	}
 	for _, issuer := range []string{programs.URL, people.URL} {
 		_, err := tokens.Rules.Create(t.Context(), team.ID, trust.Rule{
 			Issuer: issuer, Role: workspace.Editor, Claims: map[string]string{"repository_id": "7", "ref": "refs/heads/main"},
 		})
-		must(t, err)
+		check.Must(t, err)
 	}
 	type changes = map[string]any
 	const (

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func wantGood(t *testing.T, v *oidc.Verifier, what, token string) {
@@ -118,11 +119,11 @@ func TestForgeries(t *testing.T) {
 	parts := strings.Split(token, ".")
 	admin := strings.Split(unsigned(t, nil, i.claims(clock.now(), map[string]any{"repository_id": "8"})), ".")[1]
 	hmac, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("secret", 8)), KeyID: "shared"}}, nil)
-	must(t, err)
+	check.Must(t, err)
 	signed, err := hmac.Sign([]byte(`{"iss":"` + i.URL + `"}`))
-	must(t, err)
+	check.Must(t, err)
 	shared, err := signed.CompactSerialize()
-	must(t, err)
+	check.Must(t, err)
 	stranger := signer{"one", jose.RS256, keys[jose.RS256]()}
 	mixed := signer{"two", jose.RS256, good.private}
 	padded := signer{"one", jose.PS384, good.private}
@@ -154,11 +155,11 @@ func TestAnEmbeddedKeyIsNotBelieved(t *testing.T) {
 	i, clock := newIssuer(t), newWatch()
 	i.newKey("one", jose.ES256)
 	made, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: keys[jose.ES256]()}, &jose.SignerOptions{EmbedJWK: true})
-	must(t, err)
+	check.Must(t, err)
 	signed, err := made.Sign([]byte(fmt.Sprintf(`{"iss":%q,"aud":%q,"exp":4000000000}`, i.URL, audience)))
-	must(t, err)
+	check.Must(t, err)
 	token, err := signed.CompactSerialize()
-	must(t, err)
+	check.Must(t, err)
 	wantBad(t, verifier(t, clock, i), "embedded", token, fault.Unauthorized, "not valid")
 }
 
@@ -291,7 +292,7 @@ func TestNobodyWaitsLongerThanHeWants(t *testing.T) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	close(hold)
-	must(t, <-asked)
+	check.Must(t, <-asked)
 }
 
 func TestParseIssuers(t *testing.T) {

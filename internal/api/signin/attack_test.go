@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) wantRefused(t *testing.T, what, reason string, callback *url.URL, cookie string) {
@@ -120,23 +120,23 @@ func TestAttackATokenThatIsNotOfThisClient(t *testing.T) {
 	now := time.Now()
 	part := func(v map[string]any) string {
 		text, err := json.Marshal(v)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
 	claims := map[string]any{
 		"iss": f.issuer.URL, "aud": oidctest.ClientID, "sub": "ann-1", "email": "ann@example.test", "email_verified": true, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
 	}
 	invented, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	sign := func(keyID string) string {
 		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: invented, KeyID: keyID}}, nil)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		text, err := json.Marshal(claims)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		signed, err := signer.Sign(text)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		token, err := signed.CompactSerialize()
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		return token
 	}
 	stranger := oidctest.New(t)
@@ -214,7 +214,7 @@ func TestAttackARemovedMemberUsesACode(t *testing.T) {
 		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
 		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", auth.HeaderBearer, "Bearer "+granted.Token)
 	}
-	fixtures.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
+	check.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
 	wantOver()
 	f.wantRefused(t, "a stranger", "member", callback, late.header())
 	f.join(t, f.tenant, workspace.Viewer)

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -66,11 +67,11 @@ func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
 	t.Cleanup(transport.CloseIdleConnections)
 	f.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f.workspaces = workspace.NewStore(table, f.now)
 	made, err := f.workspaces.Create(t.Context(), "one")
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	f.tenant = made.ID
 	f.member = f.join(t, f.tenant, workspace.Viewer)
 	keys := apikey.NewStore(table, key, f.now)
@@ -100,7 +101,7 @@ func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
 func (f *fixture) join(t *testing.T, tenant string, role workspace.Role) workspace.Member {
 	t.Helper()
 	m, err := f.workspaces.AddMember(t.Context(), tenant, "ann@example.test", "", role)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return m
 }
 
@@ -111,15 +112,15 @@ func (f *fixture) send(t *testing.T, method, address, body string, headers ...st
 		address = f.URL + address
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	answer, err := f.client.Do(r)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return answer, string(text)
 }
 
@@ -199,7 +200,7 @@ func (f *fixture) open(t *testing.T, code string) (cookie, proof string) {
 		t.Errorf("the cookie is %s", made)
 	}
 	var opened struct{ Proof string }
-	fixtures.Must(t, json.Unmarshal([]byte(text), &opened))
+	check.Must(t, json.Unmarshal([]byte(text), &opened))
 	return made.Name + "=" + made.Value, opened.Proof
 }
 
@@ -207,10 +208,10 @@ func (f *fixture) open(t *testing.T, code string) (cookie, proof string) {
 func (f *fixture) exchange(t *testing.T, status int, token, workspace string) (granted signin.Granted, text string) {
 	t.Helper()
 	body, err := json.Marshal(signin.Wanted{Token: token, Workspace: workspace})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	text = f.want(t, status, "POST", signin.TokenPath, string(body))
 	if status == http.StatusCreated {
-		fixtures.Must(t, json.Unmarshal([]byte(text), &granted))
+		check.Must(t, json.Unmarshal([]byte(text), &granted))
 	}
 	return granted, text
 }

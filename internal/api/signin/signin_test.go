@@ -15,14 +15,14 @@ import (
 	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestTheServerNamesItsIssuer(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	var offer signin.Offer
-	fixtures.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusOK, "GET", signin.Path, "")), &offer))
+	check.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusOK, "GET", signin.Path, "")), &offer))
 	if i := offer.Issuer; i == nil || i.URL != f.issuer.URL || i.ClientID != oidctest.ClientID || !slices.Contains(i.Scopes, "openid") {
 		t.Errorf("got %+v", offer.Issuer)
 	}
@@ -48,11 +48,11 @@ func TestAPersonSignsInWithABrowser(t *testing.T) {
 	}
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie)
 	_, err := f.workspaces.SetRole(t.Context(), f.tenant, f.member.ID, workspace.Editor, nil)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	if got := whoami(http.StatusOK); !strings.Contains(got, " editor ") {
 		t.Errorf("after a change of the role: %s", got)
 	}
-	fixtures.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
+	check.Must(t, f.workspaces.RemoveMember(t.Context(), f.tenant, f.member.ID, nil))
 	if got := whoami(http.StatusUnauthorized); !strings.Contains(got, "no longer a member") {
 		t.Errorf("after the removal: %s", got)
 	}
@@ -136,7 +136,7 @@ func TestTheWorkspaceOfASignIn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	two, err := f.workspaces.Create(t.Context(), "two")
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	token := f.issuer.IDToken(time.Now(), nil)
 	f.exchange(t, http.StatusForbidden, token, "two")
 	f.exchange(t, http.StatusForbidden, token, "three")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -34,9 +35,9 @@ func asEachUser(t *testing.T) (root bool) {
 	t.Run("stranger", func(t *testing.T) {
 		name, _, _ := strings.Cut(t.Name(), "/")
 		dir := openDir(t)
-		must(t, os.Chown(dir, stranger, stranger))
+		check.Must(t, os.Chown(dir, stranger, stranger))
 		program, err := os.Open("/proc/self/exe")
-		must(t, err)
+		check.Must(t, err)
 		defer program.Close()
 		cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", "-test.run=^"+name+"$", "-test.v")
 		cmd.ExtraFiles = []*os.File{program}
@@ -65,7 +66,7 @@ func givesUsers(t *testing.T) bool {
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, childtest.Open(dir))
+	check.Must(t, childtest.Open(dir))
 	return dir
 }
 
@@ -83,12 +84,12 @@ func newGround(t *testing.T, user int) ground {
 	dir := openDir(t)
 	g := ground{registry: open(t, t.TempDir()), data: filepath.Join(dir, "data"), user: user}
 	g.own = filepath.Join(g.data, "own")
-	must(t, os.MkdirAll(g.own, 0o700))
-	must(t, os.MkdirAll(filepath.Join(g.data, "other"), 0o700))
+	check.Must(t, os.MkdirAll(g.own, 0o700))
+	check.Must(t, os.MkdirAll(filepath.Join(g.data, "other"), 0o700))
 	for _, file := range []string{"secret.key", "other/file"} {
-		must(t, os.WriteFile(filepath.Join(g.data, file), []byte("the key\n"), 0o600))
+		check.Must(t, os.WriteFile(filepath.Join(g.data, file), []byte("the key\n"), 0o600))
 	}
-	must(t, child.Own(g.own, user))
+	check.Must(t, child.Own(g.own, user))
 	return g
 }
 
@@ -99,7 +100,7 @@ func (g ground) run(t *testing.T, script string) (child.Exit, string) {
 	p := g.start(t, script, &out)
 	<-p.Done()
 	exit, err := p.Exit()
-	must(t, err)
+	check.Must(t, err)
 	return exit, out.String()
 }
 
@@ -126,9 +127,9 @@ func grounds(t *testing.T) map[string]ground {
 func TestAttackByWriting(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		outside := openDir(t)
-		must(t, os.Chmod(outside, 0o777))
-		must(t, os.WriteFile(filepath.Join(outside, "npm"), []byte("#!/bin/sh\n"), 0o777))
-		must(t, os.Chmod(filepath.Join(outside, "npm"), 0o777))
+		check.Must(t, os.Chmod(outside, 0o777))
+		check.Must(t, os.WriteFile(filepath.Join(outside, "npm"), []byte("#!/bin/sh\n"), 0o777))
+		check.Must(t, os.Chmod(filepath.Join(outside, "npm"), 0o777))
 		for _, script := range []string{
 			"echo evil > " + outside + "/npm", "echo evil > " + outside + "/new", "rm " + outside + "/npm", "mv " + outside + "/npm " + outside + "/git",
 			"ln " + outside + "/npm own", "echo evil > /tmp/planted-" + name[:2], "echo evil > /etc/cron.d/evil",
@@ -184,7 +185,7 @@ func TestAttackOnProcesses(t *testing.T) { //nolint:paralleltest // the attacks 
 				t.Errorf("%s: %s, which a program may do to itself: %s\n%s", name, script, exit, out)
 			}
 		}
-		must(t, victim.Kill())
+		check.Must(t, victim.Kill())
 	}
 }
 
@@ -194,7 +195,7 @@ func TestAttackByAbstractSocket(t *testing.T) { //nolint:paralleltest // the att
 	for name, g := range grounds(t) {
 		address := fmt.Sprintf("@slipway-test-%d-%d", os.Getpid(), g.user)
 		service, err := net.Listen("unix", address)
-		must(t, err)
+		check.Must(t, err)
 		defer service.Close()
 		var out bytes.Buffer
 		p := start(t, g.registry, child.Command{
@@ -257,7 +258,7 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 	}
 	g := newGround(t, tenant)
 	service, err := net.Listen("unix", filepath.Join(openDir(t), "socket"))
-	must(t, err)
+	check.Must(t, err)
 	defer service.Close()
 	for _, script := range []string{
 		"chmod 777 " + g.data, "chmod 666 ../secret.key", "chown 54322 ../secret.key", "touch -d 2000-01-01 ../secret.key", "setpriv --reuid 0 true",
@@ -285,19 +286,19 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	}
 	g := newGround(t, tenant)
 	open := openDir(t)
-	must(t, os.MkdirAll(filepath.Join(open, "home", ".ssh"), 0o700))
-	must(t, os.Chmod(filepath.Join(open, "home"), 0o755))
-	must(t, os.MkdirAll(filepath.Join(open, "bin"), 0o755))
+	check.Must(t, os.MkdirAll(filepath.Join(open, "home", ".ssh"), 0o700))
+	check.Must(t, os.Chmod(filepath.Join(open, "home"), 0o755))
+	check.Must(t, os.MkdirAll(filepath.Join(open, "bin"), 0o755))
 	temporary, err := os.CreateTemp("/tmp", "krb5cc_")
-	must(t, err)
+	check.Must(t, err)
 	defer os.Remove(temporary.Name())
-	must(t, temporary.Close())
+	check.Must(t, temporary.Close())
 	secrets := []string{filepath.Join(open, "app.secret"), filepath.Join(open, "home", ".ssh", "id_ed25519"), filepath.Join(open, "bin", "token"), temporary.Name()}
 	for _, secret := range secrets {
-		must(t, os.WriteFile(secret, []byte("the key\n"), 0o600))
+		check.Must(t, os.WriteFile(secret, []byte("the key\n"), 0o600))
 	}
-	must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
-	must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
+	check.Must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
+	check.Must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
 	t.Setenv("PATH", filepath.Join(open, "bin")+":"+os.Getenv("PATH"))
 	attempts := []string{"ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
 	for _, secret := range secrets {
@@ -317,14 +318,14 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 func TestAttackOnTerminals(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-		must(t, err)
+		check.Must(t, err)
 		defer terminal.Close()
-		must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
+		check.Must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
 		number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
-		must(t, err)
+		check.Must(t, err)
 		path := fmt.Sprintf("/dev/pts/%d", number)
 		own, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0) // the server's user may open it
-		must(t, err)
+		check.Must(t, err)
 		defer own.Close()
 		for _, script := range []string{"exec 3<" + path, "echo evil >" + path, "stty -F " + path + " size"} {
 			if exit, out := g.run(t, script); exit == (child.Exit{}) {
@@ -339,7 +340,7 @@ func TestAttackOnTerminals(t *testing.T) { //nolint:paralleltest // the attacks 
 func TestAttackWhereNoWayIsOpen(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(openDir(t), "closed")
-	must(t, os.Mkdir(closed, 0o700))
+	check.Must(t, os.Mkdir(closed, 0o700))
 	for _, private := range []string{filepath.Join(closed, "data"), filepath.Join(closed, "deep", "data")} {
 		if err := child.CanChangeUser(private); err == nil || os.Geteuid() == 0 && !strings.Contains(err.Error(), closed) {
 			t.Errorf("%s: %v", private, err)
@@ -352,9 +353,9 @@ func TestAttackWhereNoWayIsOpen(t *testing.T) {
 func TestAttackOnPorts(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		check.Must(t, err)
 		address := free.Addr().String()
-		must(t, free.Close())
+		check.Must(t, free.Close())
 		for at, may := range map[string]bool{address: false, "127.0.0.1:0": true} {
 			var out bytes.Buffer
 			p := start(t, g.registry, child.Command{
@@ -388,7 +389,7 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 		// A server that was killed left the process, and the next server ends it.
 		dir := t.TempDir()
 		abandoned, err := child.Open(dir)
-		must(t, err)
+		check.Must(t, err)
 		var out bytes.Buffer
 		started := make(chan struct{})
 		p, err := abandoned.Start(child.Command{
@@ -396,9 +397,9 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 			Stdout:  signalled{&out, started},
 			Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user},
 		})
-		must(t, err)
+		check.Must(t, err)
 		<-started
-		must(t, abandoned.Close())
+		check.Must(t, abandoned.Close())
 		open(t, dir)
 		<-p.Done()
 		wantEnded(t, name, out.String())
@@ -427,7 +428,7 @@ func wantEnded(t *testing.T, name, printed string) {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if !bytes.Contains(status, []byte("State:\tZ")) && len(status) > 0 {
 			t.Errorf("%s: process %d lives on", name, pid)
-			must(t, unix.Kill(pid, unix.SIGKILL))
+			check.Must(t, unix.Kill(pid, unix.SIGKILL))
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // The test binary is also the programs that the tests run; MODE names the program.
@@ -140,14 +141,14 @@ func switchboard(t *testing.T) (addr string, accept func() line) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { must(t, listener.Close()) })
+	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	return listener.Addr().String(), func() line {
 		t.Helper()
-		must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Second)))
+		check.Must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Second)))
 		conn, err := listener.Accept()
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-		t.Cleanup(func() { must(t, conn.Close()) })
+		check.Must(t, err)
+		check.Must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		t.Cleanup(func() { check.Must(t, conn.Close()) })
 		l := line{conn, bufio.NewReader(conn)}
 		l.wantLine(t, "here")
 		return l
@@ -157,24 +158,17 @@ func switchboard(t *testing.T) (addr string, accept func() line) {
 func open(t *testing.T, dir string) *child.Registry {
 	t.Helper()
 	registry, err := child.Open(dir)
-	must(t, err)
-	t.Cleanup(func() { must(t, registry.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, registry.Close()) })
 	return registry
 }
 
 func start(t *testing.T, registry *child.Registry, command child.Command) *child.Process {
 	t.Helper()
 	p, err := registry.Start(command)
-	must(t, err)
-	t.Cleanup(func() { must(t, p.Kill()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, p.Kill()) })
 	return p
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestStartGivesExactlyTheEnvironment(t *testing.T) {
@@ -249,7 +243,7 @@ func wantNoRecords(t *testing.T, dir string) {
 func TestStartLooksInTheChildsOwnPath(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "hello-from-here"), []byte("#!/bin/sh\necho hello\n"), 0o700))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "hello-from-here"), []byte("#!/bin/sh\necho hello\n"), 0o700))
 	var out bytes.Buffer
 	p := start(t, open(t, t.TempDir()), child.Command{Args: []string{"hello-from-here"}, Env: []string{"PATH=/nowhere:" + dir}, Stdout: &out})
 	<-p.Done()
@@ -267,7 +261,7 @@ func TestKillEndsTheGroup(t *testing.T) {
 		Env:  []string{"PATH=/usr/bin:/bin", "MODE=call", "ADDR=" + addr, "PROGRAM=" + program()},
 	})
 	grandchild := accept()
-	must(t, p.Kill())
+	check.Must(t, p.Kill())
 	grandchild.wantDeath(t)
 	if exit, err := p.Exit(); err != nil || exit.Signal != syscall.SIGKILL {
 		t.Errorf("got %s, %v; want a kill", exit, err)
@@ -279,13 +273,13 @@ func TestEndOfTheLeaderEndsTheGroup(t *testing.T) {
 	t.Parallel()
 	addr, accept := switchboard(t)
 	gate := filepath.Join(t.TempDir(), "gate")
-	must(t, syscall.Mkfifo(gate, 0o600))
+	check.Must(t, syscall.Mkfifo(gate, 0o600))
 	p := start(t, open(t, t.TempDir()), child.Command{
 		Args: []string{"sh", "-c", `"$PROGRAM" & read line <"$GATE"; exit 4`},
 		Env:  []string{"PATH=/usr/bin:/bin", "MODE=call", "ADDR=" + addr, "PROGRAM=" + program(), "GATE=" + gate},
 	})
 	grandchild := accept()
-	must(t, os.WriteFile(gate, []byte("go on\n"), 0))
+	check.Must(t, os.WriteFile(gate, []byte("go on\n"), 0))
 	grandchild.wantDeath(t)
 	<-p.Done()
 	if exit, err := p.Exit(); err != nil || exit.Code != 4 {
@@ -307,9 +301,9 @@ func TestStopLetsTheWholeGroupFinish(t *testing.T) {
 	go func() { stopped <- p.Stop(t.Context(), time.Minute) }()
 	grandchild.wantLine(t, "finishing")
 	_, err := io.WriteString(grandchild, "go on\n")
-	must(t, err)
+	check.Must(t, err)
 	grandchild.wantLine(t, "finished")
-	must(t, <-stopped)
+	check.Must(t, <-stopped)
 }
 
 func TestStopKillsWhatDoesNotEnd(t *testing.T) {
@@ -327,7 +321,7 @@ func TestStopKillsWhatDoesNotEnd(t *testing.T) {
 			Args: []string{program()}, Env: []string{"MODE=call-and-finish", "ADDR=" + addr},
 		})
 		accept()
-		must(t, stop(p))
+		check.Must(t, stop(p))
 		if exit, err := p.Exit(); err != nil || exit.Signal != syscall.SIGKILL {
 			t.Errorf("%s: got %s, %v; want a kill", name, exit, err)
 		}
@@ -341,10 +335,10 @@ func startServer(t *testing.T, dir, addr, script string) (kill func()) {
 	server := exec.Command(program())
 	server.Env = []string{"MODE=server", "DIR=" + dir, "ADDR=" + addr, "SCRIPT=" + script, "PATH=" + os.Getenv("PATH")}
 	server.Stderr = os.Stderr
-	must(t, server.Start())
+	check.Must(t, server.Start())
 	return func() {
 		t.Helper()
-		must(t, server.Process.Signal(syscall.SIGKILL))
+		check.Must(t, server.Process.Signal(syscall.SIGKILL))
 		if err := server.Wait(); err == nil {
 			t.Error("the server was not killed")
 		}
@@ -388,14 +382,14 @@ func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "tree")
 	inner := filepath.Join(dir, "a", "b")
-	must(t, os.MkdirAll(inner, 0o700))
-	must(t, os.WriteFile(filepath.Join(inner, "file"), nil, 0o400))
-	must(t, os.Chmod(inner, 0o500))
-	must(t, child.RemoveFiles(dir))
+	check.Must(t, os.MkdirAll(inner, 0o700))
+	check.Must(t, os.WriteFile(filepath.Join(inner, "file"), nil, 0o400))
+	check.Must(t, os.Chmod(inner, 0o500))
+	check.Must(t, child.RemoveFiles(dir))
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
 	}
-	must(t, child.RemoveFiles(dir))
+	check.Must(t, child.RemoveFiles(dir))
 }
 
 // connect and listen are the attempts of a hostile program.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAConfinedProgram tries permitted and forbidden actions. If the kernel cannot confine the
@@ -18,12 +19,12 @@ func TestAConfinedProgram(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	for _, name := range []string{"own", "shared", "other"} {
-		must(t, os.MkdirAll(filepath.Join(data, name), 0o755))
-		must(t, os.WriteFile(filepath.Join(data, name, "file"), []byte("content of "+name+"\n"), 0o644))
+		check.Must(t, os.MkdirAll(filepath.Join(data, name), 0o755))
+		check.Must(t, os.WriteFile(filepath.Join(data, name, "file"), []byte("content of "+name+"\n"), 0o644))
 	}
-	must(t, os.WriteFile(filepath.Join(data, "secret.key"), []byte("the key\n"), 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "beside"), []byte("content of beside\n"), 0o644))
-	must(t, os.Symlink(data, filepath.Join(dir, "around")))
+	check.Must(t, os.WriteFile(filepath.Join(data, "secret.key"), []byte("the key\n"), 0o644))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "beside"), []byte("content of beside\n"), 0o644))
+	check.Must(t, os.Symlink(data, filepath.Join(dir, "around")))
 	registry := open(t, t.TempDir())
 	other := start(t, registry, child.Command{Args: []string{"sleep", "60"}, Env: []string{"PATH=/usr/bin:/bin", "PASSWORD=open-sesame"}})
 	for _, c := range []struct {
@@ -55,7 +56,7 @@ func TestAConfinedProgram(t *testing.T) {
 		})
 		<-p.Done()
 		exit, err := p.Exit()
-		must(t, err)
+		check.Must(t, err)
 		did := exit == (child.Exit{})
 		if c.may && !did {
 			t.Errorf("%s: %s, want success\n%s", c.script, exit, &out)
@@ -77,7 +78,7 @@ func TestOnlyTheProgramIsConfined(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	file := filepath.Join(data, "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	check.Must(t, os.WriteFile(file, nil, 0o600))
 	registry := open(t, t.TempDir())
 	for range 20 {
 		<-start(t, registry, child.Command{Args: []string{"true"}, Env: []string{"PATH=/usr/bin:/bin"}, Confine: child.Confinement{Private: data}}).Done()

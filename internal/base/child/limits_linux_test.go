@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // limited is how a program ends: as in kept if limits are kept, and otherwise as in unkept.
@@ -30,7 +31,7 @@ func TestMemoryIsLimited(t *testing.T) {
 		})
 		<-p.Done()
 		exit, err := p.Exit()
-		must(t, err)
+		check.Must(t, err)
 		if want := limited(child.Exit{Code: -1, Signal: 9, OutOfMemory: true}, child.Exit{}); exit != want {
 			t.Errorf("%s: got %+v, want %+v (%v)", script, exit, want, child.CanLimit())
 		}
@@ -73,7 +74,7 @@ func TestTheGroupHasItsLimits(t *testing.T) {
 			}
 		}
 	}
-	must(t, p.Kill())
+	check.Must(t, p.Kill())
 	if _, err := os.Stat(group); err == nil {
 		t.Error("the group is still there")
 	}
@@ -83,15 +84,15 @@ func TestTheGroupHasItsLimits(t *testing.T) {
 func groupIn(t *testing.T, dir string) string {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	must(t, err)
+	check.Must(t, err)
 	if len(records) != 1 {
 		t.Fatalf("there are %d records", len(records))
 	}
 	text, err := os.ReadFile(records[0])
-	must(t, err)
+	check.Must(t, err)
 	var record struct {
 		Group string `json:"group"`
 	}
-	must(t, json.Unmarshal(text, &record))
+	check.Must(t, json.Unmarshal(text, &record))
 	return record.Group
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackByFilesInSharedMemory checks that the files that a user leaves there are counted, and
@@ -18,12 +19,12 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 	const user, size = 1_999_999_931, 1 << 20 // no machine has such a user
 	leave := func(owner int) string {
 		dir, err := os.MkdirTemp(child.SharedMemory, "shared-test-") //nolint:usetesting // the test is about this directory
-		must(t, err)
-		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+		check.Must(t, err)
+		t.Cleanup(func() { check.Must(t, os.RemoveAll(dir)) })
 		file := filepath.Join(dir, "file")
-		must(t, os.WriteFile(file, make([]byte, size), 0o600))
-		must(t, os.Chown(file, owner, owner))
-		must(t, os.Chown(dir, owner, owner))
+		check.Must(t, os.WriteFile(file, make([]byte, size), 0o600))
+		check.Must(t, os.Chown(file, owner, owner))
+		check.Must(t, os.Chown(dir, owner, owner))
 		return file
 	}
 	left, other := leave(user), leave(user+1)
@@ -31,14 +32,14 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 		t.Errorf("the files of the user take %d bytes, want about %d", taken, size)
 	}
 	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
-	must(t, err)
+	check.Must(t, err)
 	agent, build := users.Enter(user), users.Enter(user)
-	must(t, agent())
-	must(t, agent()) // a second call does nothing
+	check.Must(t, agent())
+	check.Must(t, agent()) // a second call does nothing
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("the file of a build that runs is gone: %v", err)
 	}
-	must(t, build())
+	check.Must(t, build())
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
 		t.Errorf("the file of the user is still there: %v", err)
 	}

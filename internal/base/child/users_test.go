@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestUsersStay(t *testing.T) {
@@ -13,7 +14,7 @@ func TestUsersStay(t *testing.T) {
 	want := map[string]int{"one": 2000, "two": 2001}
 	for range 2 {
 		users, err := child.OpenUsers(path, child.UserRange{First: 2000, Last: 2001})
-		must(t, err)
+		check.Must(t, err)
 		for _, workspace := range []string{"one", "two"} {
 			if user, err := users.Of(workspace); err != nil || user != want[workspace] {
 				t.Errorf("workspace %s has user %d, %v; want %d", workspace, user, err, want[workspace])

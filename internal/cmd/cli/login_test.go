@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // execute runs a command in this process, whose keyring is the test's.
@@ -60,7 +60,7 @@ func TestASignInInTheKeyring(t *testing.T) {
 		if os.IsNotExist(err) {
 			file, err = os.ReadFile(filepath.Join(config, "Library", "Application Support", "slipway", "contexts.json"))
 		}
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		kept, err := keyring.Get(keyringService, "team "+address)
 		if err != nil || !strings.Contains(kept, "slws_") || strings.Contains(string(file), "slws_") || strings.Contains(string(file), "credential") {
 			t.Errorf("the keyring holds %q (%v), the file %s", kept, err, file)
@@ -105,20 +105,20 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 		done <- err
 	}()
 	code := <-issuer.Shown()
-	fixtures.Must(t, changeContexts(t.Context(), func(all *contexts) error {
+	check.Must(t, changeContexts(t.Context(), func(all *contexts) error {
 		all.Contexts["other"] = kept{URL: "https://other.test", Key: "key"}
 		return nil
 	}))
 	issuer.Approve(code)
-	fixtures.Must(t, <-done)
+	check.Must(t, <-done)
 	all, err := readContexts()
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	if len(all.Contexts) != 2 || all.Contexts["other"].Key != "key" || all.Current != "team" {
 		t.Errorf("the contexts are %+v", all)
 	}
 	found := all.Contexts["team"]
-	fixtures.Must(t, found.keep("team", credential{Refresh: "old"}))
-	fixtures.Must(t, changeContexts(t.Context(), func(all *contexts) error {
+	check.Must(t, found.keep("team", credential{Refresh: "old"}))
+	check.Must(t, changeContexts(t.Context(), func(all *contexts) error {
 		all.Contexts["team"] = kept{URL: address}
 		return nil
 	}))
@@ -140,8 +140,8 @@ func TestAKeyringThatDoesNotWork(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	all, err := readContexts()
-	fixtures.Must(t, err)
-	fixtures.Must(t, all.Contexts["team"].keep("team", credential{Refresh: "none"}))
+	check.Must(t, err)
+	check.Must(t, all.Contexts["team"].keep("team", credential{Refresh: "none"}))
 	keyring.MockInitWithError(errors.New("it is locked"))
 	if text, err := execute(t, newWhoami()); exit.Code(err) != exit.Credentials || !strings.Contains(err.Error(), "it is locked") {
 		t.Errorf("%v: %s", err, text)
@@ -167,7 +167,7 @@ func serveWith(t *testing.T, issuer *oidctest.Issuer) string {
 	server, err := standalone.Open(standalone.Config{
 		Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler), SignIn: &oidc.Issuer{URL: issuer.URL, Audience: oidctest.ClientID, Members: true},
 	})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx) }()
@@ -181,7 +181,7 @@ func serveWith(t *testing.T, issuer *oidctest.Issuer) string {
 		if c, err := standalone.ReadCredentials(data); err == nil {
 			at := client.New(client.Server{URL: c.BaseURL, Key: c.APIKey})
 			member := map[string]string{"user": "ann@example.test", "role": "viewer"}
-			fixtures.Must(t, at.Call(t.Context(), http.MethodPost, "/v2/workspaces/current/members", member, nil))
+			check.Must(t, at.Call(t.Context(), http.MethodPost, "/v2/workspaces/current/members", member, nil))
 			return c.BaseURL
 		}
 		select {

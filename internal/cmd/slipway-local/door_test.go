@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
@@ -38,15 +39,15 @@ func echo(t *testing.T, name string) *httptest.Server {
 func newDoor(t *testing.T, streaming, buffered string) *httptest.Server {
 	t.Helper()
 	read, err := template.Load("../../../template.yaml")
-	must(t, err)
+	check.Must(t, err)
 	stack, err := read.Resolve(template.Values{StackName: stackName, Region: region, Account: account})
-	must(t, err)
+	check.Must(t, err)
 	gateway, err := apigateway.New(apigateway.Config{API: stack.API, Routes: stack.Routes})
-	must(t, err)
+	check.Must(t, err)
 	proxies := map[string]http.Handler{}
 	for _, target := range []string{streaming, buffered} {
 		proxies[target], err = newProxy(target, slog.New(slog.DiscardHandler))
-		must(t, err)
+		check.Must(t, err)
 	}
 	front := httptest.NewServer(&door{streams: gateway.Streams, streaming: proxies[streaming], buffered: proxies[buffered]})
 	t.Cleanup(front.Close)
@@ -73,14 +74,14 @@ func TestDoorSendsStreamsPastSAM(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(target, " ")
 		request, err := http.NewRequestWithContext(t.Context(), method, front.URL+path, strings.NewReader("body"))
-		must(t, err)
+		check.Must(t, err)
 		request.Header.Set("X-Api-Key", "key")
 		request.Header.Set("Accept-Encoding", "identity")
 		response, err := http.DefaultTransport.RoundTrip(request)
-		must(t, err)
+		check.Must(t, err)
 		body, err := io.ReadAll(response.Body)
-		must(t, err)
-		must(t, response.Body.Close())
+		check.Must(t, err)
+		check.Must(t, response.Body.Close())
 		if got := string(body); got != want+" body" || response.StatusCode != http.StatusTeapot {
 			t.Errorf("%s: got %d %q, want it from %s", target, response.StatusCode, got, want)
 		}
@@ -103,23 +104,23 @@ func TestDoorStreams(t *testing.T) {
 	streaming := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "one\n")
-		must(t, http.NewResponseController(w).Flush())
+		check.Must(t, http.NewResponseController(w).Flush())
 		<-more
 		io.WriteString(w, "two\n")
 	}))
 	t.Cleanup(streaming.Close)
 	front := newDoor(t, streaming.URL, echo(t, "buffered").URL)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/d/x/threads/y/runs/stream", nil)
-	must(t, err)
+	check.Must(t, err)
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	first := make([]byte, 4)
 	_, err = io.ReadFull(response.Body, first)
 	close(more)
-	must(t, err)
+	check.Must(t, err)
 	rest, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	if got := string(first) + string(rest); got != "one\ntwo\n" {
 		t.Errorf("got %q", got)
 	}
@@ -131,11 +132,11 @@ func TestDoorSaysThatSAMIsGone(t *testing.T) {
 	gone.Close()
 	front := newDoor(t, echo(t, "streaming").URL, gone.URL)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/ok", nil)
-	must(t, err)
+	check.Must(t, err)
 	client := &http.Client{Timeout: 10 * time.Second}
 	response, err := client.Do(request)
-	must(t, err)
-	must(t, response.Body.Close())
+	check.Must(t, err)
+	check.Must(t, response.Body.Close())
 	if response.StatusCode != http.StatusBadGateway {
 		t.Errorf("got %d", response.StatusCode)
 	}

@@ -17,19 +17,13 @@ import (
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // testConfig returns the config of a server for this project, with no built functions.
@@ -39,14 +33,14 @@ func testConfig(t *testing.T) config {
 		Listen: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Root: filepath.Join("..", "..", ".."), Build: t.TempDir(), Table: "slipway",
 		Output: io.Discard, Log: slog.New(slog.DiscardHandler),
 	}
-	must(t, c.complete())
+	check.Must(t, c.complete())
 	return c
 }
 
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	defer taken.Close()
 	for name, c := range map[string]struct {
 		change func(*config)
@@ -57,10 +51,10 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 		"address":   {func(c *config) { c.Listen = taken.Addr().String() }, syscall.EADDRINUSE.Error()},
 		"parameter": {func(c *config) { c.Parameters = map[string]string{"NoSuch": "1"} }, "there is no parameter NoSuch"},
 		"the directory": {func(c *config) {
-			must(t, os.MkdirAll(c.Data, 0o700))
+			check.Must(t, os.MkdirAll(c.Data, 0o700))
 			lock, err := standalone.LockDirectory(c.Data)
-			must(t, err)
-			t.Cleanup(func() { must(t, lock.Close()) })
+			check.Must(t, err)
+			t.Cleanup(func() { check.Must(t, lock.Close()) })
 		}, "another server uses the data directory"},
 	} {
 		config := testConfig(t)
@@ -94,12 +88,12 @@ func TestTasksFailByName(t *testing.T) {
 	functions, err := lambda.New(lambda.Config{
 		Functions: []lambda.Function{{Name: "Runner", Bootstrap: "/no/such/bootstrap"}}, Processes: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 	})
-	must(t, err)
+	check.Must(t, err)
 	_, err = invoke(t.Context(), functions, functions.ARN("Runner"), json.RawMessage("{}"))
 	if failure, ok := errors.AsType[*workflow.TaskError](err); !ok || failure.Name != lambda.TypeEntrypoint || failure.Cause == "" {
 		t.Errorf("got %v, want a failure called %s", err, lambda.TypeEntrypoint)
 	}
-	must(t, functions.Close(context.Background()))
+	check.Must(t, functions.Close(context.Background()))
 }
 
 // builtNothing returns a directory in which each function has an empty bootstrap.
@@ -107,13 +101,13 @@ func builtNothing(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	read, err := template.Load("../../../template.yaml")
-	must(t, err)
+	check.Must(t, err)
 	stack, err := read.Resolve(template.Values{})
-	must(t, err)
+	check.Must(t, err)
 	for _, f := range stack.Functions {
 		folder := filepath.Join(dir, filepath.Base(f.CodeURI))
-		must(t, os.MkdirAll(folder, 0o700))
-		must(t, os.WriteFile(filepath.Join(folder, "bootstrap"), nil, 0o700))
+		check.Must(t, os.MkdirAll(folder, 0o700))
+		check.Must(t, os.WriteFile(filepath.Join(folder, "bootstrap"), nil, 0o700))
 	}
 	return dir
 }

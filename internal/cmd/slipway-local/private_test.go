@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that
@@ -20,23 +21,23 @@ import (
 func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	t.Parallel()
 	s := &server{config: testConfig(t)}
-	must(t, os.MkdirAll(s.config.Data, 0o700))
+	check.Must(t, os.MkdirAll(s.config.Data, 0o700))
 	key, err := keyfile.Load(s.path("kms.key"))
-	must(t, err)
-	must(t, s.openAgents(key))
-	t.Cleanup(func() { must(t, s.close(context.Background())) })
+	check.Must(t, err)
+	check.Must(t, s.openAgents(key))
+	t.Cleanup(func() { check.Must(t, s.close(context.Background())) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	must(t, os.WriteFile(s.path("credentials.json"), []byte("the credentials"), 0o600))
+	check.Must(t, os.WriteFile(s.path("credentials.json"), []byte("the credentials"), 0o600))
 	script := "cat " + s.path("credentials.json") + "; head -c 1 " + s.path("kms.key") + " >/dev/null && echo read $((40 + 2)); cat own; exit 3"
 	spec := func(command string) build.Spec {
 		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command), "own": "its own\n"}).URL())
 	}
 	result := func(spec build.Spec) build.Result {
 		t.Helper()
-		must(t, s.builder.Start(ctx, spec))
+		check.Must(t, s.builder.Start(ctx, spec))
 		result, err := s.builder.Await(ctx, spec.Revision)
-		must(t, err)
+		check.Must(t, err)
 		return result
 	}
 
@@ -45,9 +46,9 @@ func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	artifact := result(built).Artifact
 	artifact.Start = []string{"sh", "-c", script}
 	ref := compute.Ref{Workspace: built.Workspace, Deployment: built.Deployment, Revision: built.Revision}
-	must(t, s.target.Apply(ctx, compute.Release{Ref: ref, Artifact: artifact, Token: "token"}))
+	check.Must(t, s.target.Apply(ctx, compute.Release{Ref: ref, Artifact: artifact, Token: "token"}))
 	status, err := s.target.Await(ctx, ref)
-	must(t, err)
+	check.Must(t, err)
 	wantKept(t, "the agent", status.Message)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/demo"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
@@ -26,7 +27,7 @@ import (
 func TestSAM(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
-	t.Cleanup(func() { must(t, sam.RemoveContainers(context.Background(), filepath.Join(p.data, "sam"))) })
+	t.Cleanup(func() { check.Must(t, sam.RemoveContainers(context.Background(), filepath.Join(p.data, "sam"))) })
 	want := func(c standalone.Credentials, path, key string, status int, text string) {
 		t.Helper()
 		if response, body := get(t, c, path, key); response.StatusCode != status || !strings.Contains(body, text) {
@@ -49,9 +50,9 @@ func TestSAM(t *testing.T) {
 		InterruptAfter: 12, WaitTimeout: 2 * patience, Progress: output.NewText(&told, &told, false, false),
 	})
 	t.Logf("the demo:\n%s", &told)
-	must(t, err)
+	check.Must(t, err)
 
-	must(t, first.Kill())
+	check.Must(t, first.Kill())
 	left := p.containers(t)
 	if len(left) == 0 {
 		t.Error("a server that is killed is expected to leave containers behind")
@@ -77,6 +78,6 @@ func (p *program) containers(t *testing.T) []string {
 	defer cancel()
 	label := "label=slipway.stack=" + filepath.Join(p.data, "sam")
 	output, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--quiet", "--no-trunc", "--filter", label).Output()
-	must(t, err)
+	check.Must(t, err)
 	return strings.Fields(string(output))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestServer serves the project's template with its functions; it needs Java and Maven for
@@ -28,7 +29,7 @@ func TestServer(t *testing.T) {
 	want(c, "/v2/deployments", c.APIKey, http.StatusOK, `"resources":[]`)
 	want(c, "/v2/deployments", c.APIKey+"x", http.StatusUnauthorized, `"detail"`)
 	want(c, "/no/such/path", c.APIKey, http.StatusNotFound, `"detail"`)
-	must(t, first.Kill())
+	check.Must(t, first.Kill())
 
 	second, again := p.start(t, "lambda", "--reconcile-interval", "1s")
 	if again != c {

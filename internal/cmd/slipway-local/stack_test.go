@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const patience = 3 * time.Minute
@@ -31,7 +32,7 @@ type program struct {
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	must(t, err)
+	check.Must(t, err)
 	p := &program{root: root, bin: filepath.Join(t.TempDir(), "slipway-local"), data: filepath.Join(t.TempDir(), "data"), address: "127.0.0.1:0"}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", p.bin, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it: what is built is in Go's cache
@@ -40,8 +41,8 @@ func newProgram(t *testing.T) *program {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	p.registry, err = child.Open(t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { must(t, p.registry.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, p.registry.Close()) })
 	return p
 }
 
@@ -56,8 +57,8 @@ func (p *program) start(t *testing.T, command string, flags ...string) (*child.P
 		}, flags...),
 		Env: os.Environ(), Stdout: t.Output(),
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Kill()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, server.Kill()) })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -75,7 +76,7 @@ func (p *program) start(t *testing.T, command string, flags ...string) (*child.P
 		}
 	}
 	c, err := standalone.ReadCredentials(p.data)
-	must(t, err)
+	check.Must(t, err)
 	p.address = strings.TrimPrefix(c.BaseURL, "http://")
 	return server, c
 }
@@ -83,7 +84,7 @@ func (p *program) start(t *testing.T, command string, flags ...string) (*child.P
 // expectStop asks the server to end.
 func expectStop(t *testing.T, server *child.Process) {
 	t.Helper()
-	must(t, server.Stop(t.Context(), time.Minute))
+	check.Must(t, server.Stop(t.Context(), time.Minute))
 	if exit, err := server.Exit(); err != nil || exit.Code != 0 {
 		t.Errorf("the server %s, %v", exit, err)
 	}
@@ -93,14 +94,14 @@ func expectStop(t *testing.T, server *child.Process) {
 func get(t *testing.T, c standalone.Credentials, path, key string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.BaseURL+path, nil)
-	must(t, err)
+	check.Must(t, err)
 	request.Header.Set("X-Api-Key", key)
 	request.Header.Set("X-Tenant-Id", c.TenantID)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	return response, string(body)
 }

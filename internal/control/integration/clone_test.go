@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAPrivateRepositoryIsCloned clones over https from a server that requires the token that
@@ -31,33 +32,33 @@ func TestAPrivateRepositoryIsCloned(t *testing.T) {
 
 	dir := t.TempDir()
 	logs, err := files.Open(filepath.Join(dir, "logs"), f.clock.Now)
-	must(t, err)
+	check.Must(t, err)
 	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default(), Networks: outbound.Everywhere})
-	must(t, err)
-	t.Cleanup(func() { must(t, builder.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, builder.Close()) })
 
 	clone := func(name, credentials string) build.Result {
 		t.Helper()
 		spec := buildtest.NewSpec(f.repoURL(name))
 		spec.Credentials = credentials
-		must(t, builder.Start(t.Context(), spec))
+		check.Must(t, builder.Start(t.Context(), spec))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		got, err := builder.Await(ctx, spec.Revision)
-		must(t, err)
+		check.Must(t, err)
 		return got
 	}
 	credentials, err := f.CloneCredentials(t.Context(), workspace, i.Integration, f.repoURL("acme/agent"))
-	must(t, err)
+	check.Must(t, err)
 	if got := clone("acme/agent", credentials); got.State != build.Succeeded || got.CommitSHA != commit {
 		t.Errorf("with the credentials: %s %s %s", got.State, got.Reason, got.Message)
 	}
 	user, token, _ := strings.Cut(credentials, ":")
 	host := strings.TrimPrefix(f.github.URL, "https://")
 	plain, err := f.CreateCredential(t.Context(), integration.NewCredential{Workspace: workspace, Host: host, User: user, Token: token})
-	must(t, err)
+	check.Must(t, err)
 	same, err := f.CloneCredentials(t.Context(), workspace, plain.Integration, f.repoURL("acme/agent"))
-	must(t, err)
+	check.Must(t, err)
 	if got := clone("acme/agent", same); got.State != build.Succeeded {
 		t.Errorf("with credentials for the host: %s %s %s", got.State, got.Reason, got.Message)
 	}
@@ -75,7 +76,7 @@ func TestAPrivateRepositoryIsCloned(t *testing.T) {
 		t.Errorf("with the token of a suspended installation: %s", got.State)
 	}
 
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 func (f *fixture) credential(t *testing.T, workspace, host string) integration.Credential {
 	t.Helper()
 	c, err := f.CreateCredential(t.Context(), integration.NewCredential{Workspace: workspace, Host: host, User: "ada", Token: token})
-	must(t, err)
+	check.Must(t, err)
 	return c
 }
 
@@ -110,12 +111,12 @@ func TestReplaceAndDelete(t *testing.T) {
 		t.Errorf("got %+v (%v)", same, err)
 	}
 	_, err := f.PatchCredential(t.Context(), made.Ref, integration.CredentialPatch{User: new("bob")})
-	must(t, err)
+	check.Must(t, err)
 	if credentials, err := f.CloneCredentials(t.Context(), workspace, made.Integration, url); err != nil || credentials != "bob:"+token {
 		t.Errorf("got other credentials (%v)", err)
 	}
 	got, err := f.PatchCredential(t.Context(), made.Ref, integration.CredentialPatch{Token: new("another-token")})
-	must(t, err)
+	check.Must(t, err)
 	want := made
 	want.User = "bob"
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(integration.Credential{}, "Updated")); diff != "" || !got.Updated.After(made.Updated) {
@@ -126,13 +127,13 @@ func TestReplaceAndDelete(t *testing.T) {
 	}
 	f.assertNoSecrets(t, []string{token, "another-token"})
 	use, err := f.Check(t.Context(), workspace, made.Integration, url)
-	must(t, err)
-	must(t, f.table.Transact(t.Context(), use(deployment, f.clock.Now())...))
+	check.Must(t, err)
+	check.Must(t, f.table.Transact(t.Context(), use(deployment, f.clock.Now())...))
 	wantFault(t, f.DeleteCredential(t.Context(), made.Ref), fault.Conflict, "in use", deployment)
-	must(t, f.table.Transact(t.Context(), table.Delete{Key: keys.IntegrationUse(workspace, made.Integration, deployment)}))
+	check.Must(t, f.table.Transact(t.Context(), table.Delete{Key: keys.IntegrationUse(workspace, made.Integration, deployment)}))
 	stale, err := f.Check(t.Context(), workspace, made.Integration, url)
-	must(t, err)
-	must(t, f.DeleteCredential(t.Context(), made.Ref))
+	check.Must(t, err)
+	check.Must(t, f.DeleteCredential(t.Context(), made.Ref))
 	if err := f.table.Transact(t.Context(), stale(deployment, f.clock.Now())...); err == nil {
 		t.Error("credentials that are gone were taken into use")
 	}
@@ -150,7 +151,7 @@ func TestCredentialPages(t *testing.T) {
 		f.credential(t, workspace, "git.example.com")
 	}
 	first, next, err := f.CredentialPage(t.Context(), workspace, 2, "")
-	must(t, err)
+	check.Must(t, err)
 	second, end, err := f.CredentialPage(t.Context(), workspace, 2, next)
 	if err != nil || len(first) != 2 || len(second) != 1 || end != "" {
 		t.Errorf("got %d and %d, then %q (%v)", len(first), len(second), end, err)

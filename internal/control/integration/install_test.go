@@ -17,13 +17,14 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAnInstallationIsBoundToTheWorkspaceOfItsState(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	link, err := f.BeginInstall(t.Context(), workspace)
-	must(t, err)
+	check.Must(t, err)
 	if !strings.HasPrefix(link, f.github.URL+"/github-apps/slipway/installations/new?state=") {
 		t.Errorf("got link %s", link)
 	}
@@ -120,7 +121,7 @@ func TestAStateExpires(t *testing.T) {
 	early, late := f.begin(t, workspace), f.begin(t, workspace)
 	f.clock.move(59 * time.Minute)
 	_, err := f.CompleteInstall(t.Context(), integration.Callback{State: early, Code: f.github.Consent(ada), InstallationID: 77})
-	must(t, err)
+	check.Must(t, err)
 	f.clock.move(2 * time.Minute)
 	_, err = f.CompleteInstall(t.Context(), integration.Callback{State: late, Code: f.github.Consent(ada), InstallationID: 77})
 	wantFault(t, err, fault.Invalid, "state is not valid")
@@ -153,7 +154,7 @@ func TestCallbacksThatAreMadeUp(t *testing.T) {
 		t.Errorf("GitHub was asked %v", asked)
 	}
 	_, err := f.CompleteInstall(t.Context(), integration.Callback{State: good, Code: f.github.Consent(ada), InstallationID: 77})
-	must(t, err)
+	check.Must(t, err)
 }
 
 // TestAnInstallationOfOthersIsNotBound is about people who know, or guess, the id of an
@@ -212,7 +213,7 @@ func TestUninstall(t *testing.T) {
 	f := setUp(t)
 	mine, theirs := f.install(t, workspace), f.install(t, other)
 	wantFault(t, f.Uninstall(t.Context(), integration.Ref{Workspace: other, Integration: mine.Integration}), fault.NotFound)
-	must(t, f.Uninstall(t.Context(), mine.Ref))
+	check.Must(t, f.Uninstall(t.Context(), mine.Ref))
 	if !f.github.Installed(77) {
 		t.Error("the App was removed while another workspace uses it")
 	}
@@ -220,16 +221,16 @@ func TestUninstall(t *testing.T) {
 	if again := f.install(t, workspace); again.Integration == mine.Integration {
 		t.Error("an integration that was removed came back")
 	} else {
-		must(t, f.Uninstall(t.Context(), again.Ref))
+		check.Must(t, f.Uninstall(t.Context(), again.Ref))
 	}
-	must(t, f.Uninstall(t.Context(), theirs.Ref))
+	check.Must(t, f.Uninstall(t.Context(), theirs.Ref))
 	if f.github.Installed(77) {
 		t.Error("the App was not removed")
 	}
 	f.github.Install(acme)
 	gone := f.install(t, workspace)
 	f.github.Uninstall(77)
-	must(t, f.Uninstall(t.Context(), gone.Ref))
+	check.Must(t, f.Uninstall(t.Context(), gone.Ref))
 }
 
 // TestNothingComesToUseWhatIsBeingRemoved checks what others can do while GitHub is asked to
@@ -239,7 +240,7 @@ func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
 	f := setUp(t)
 	mine := f.install(t, workspace)
 	use, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
-	must(t, err)
+	check.Must(t, err)
 	// The fixture's client is intercepted before GitHub removes the App.
 	during := func(answer func(http.ResponseWriter)) {
 		f.github.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
@@ -272,9 +273,9 @@ func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
 		t.Errorf("it stays, and cannot be used: %v", err)
 	}
 	theirs := f.install(t, other)
-	must(t, f.Uninstall(t.Context(), theirs.Ref))
+	check.Must(t, f.Uninstall(t.Context(), theirs.Ref))
 	during(nil)
-	must(t, f.Uninstall(t.Context(), mine.Ref))
+	check.Must(t, f.Uninstall(t.Context(), mine.Ref))
 	if f.github.Installed(acme.ID) {
 		t.Error("the App was not removed")
 	}
@@ -288,7 +289,7 @@ func TestRemovedAtGitHub(t *testing.T) {
 	f := setUp(t)
 	refs := []integration.Ref{f.install(t, workspace).Ref, f.install(t, other).Ref}
 	for range 2 {
-		must(t, f.Removed(t.Context(), 77))
+		check.Must(t, f.Removed(t.Context(), 77))
 		for _, ref := range refs {
 			_, err := f.GetInstallation(t.Context(), ref)
 			wantFault(t, err, fault.NotFound)
@@ -304,13 +305,13 @@ func TestInstallationPages(t *testing.T) {
 	for n := range int64(5) {
 		f.github.Install(githubtest.Installation{ID: 100 + n, Account: "acme", AccountID: 500})
 		_, err := f.CompleteInstall(t.Context(), integration.Callback{State: f.begin(t, workspace), Code: f.github.Consent(ada), InstallationID: 100 + n})
-		must(t, err)
+		check.Must(t, err)
 		want = append(want, 100+n)
 	}
 	cursor, pages := "", 0
 	for {
 		page, next, err := f.InstallationPage(t.Context(), workspace, 2, cursor)
-		must(t, err)
+		check.Must(t, err)
 		for _, i := range page {
 			got = append(got, i.InstallationID)
 		}
@@ -363,7 +364,7 @@ func TestWithoutAnApp(t *testing.T) {
 	config := f.config
 	config.GitHub = nil
 	s, err := integration.New(config)
-	must(t, err)
+	check.Must(t, err)
 	_, err = s.BeginInstall(t.Context(), workspace)
 	wantFault(t, err, fault.Conflict, "no GitHub App")
 	_, err = s.CompleteInstall(t.Context(), integration.Callback{})
@@ -372,7 +373,7 @@ func TestWithoutAnApp(t *testing.T) {
 	wantFault(t, err, fault.Conflict)
 	_, err = s.CloneCredentials(t.Context(), workspace, i.Integration, f.repoURL("acme/agent"))
 	wantFault(t, err, fault.Conflict)
-	must(t, s.Uninstall(t.Context(), i.Ref))
+	check.Must(t, s.Uninstall(t.Context(), i.Ref))
 	if !f.github.Installed(77) {
 		t.Error("a server without an App removed one")
 	}
@@ -390,9 +391,9 @@ func TestTheDefaultIsGitHubDotCom(t *testing.T) {
 		return nil, fmt.Errorf("no network")
 	})
 	s, err := integration.New(config)
-	must(t, err)
+	check.Must(t, err)
 	link, err := s.BeginInstall(t.Context(), workspace)
-	must(t, err)
+	check.Must(t, err)
 	state, ok := strings.CutPrefix(link, "https://github.com/apps/slipway/installations/new?state=")
 	if !ok {
 		t.Errorf("got link %s", link)
@@ -434,17 +435,17 @@ func TestARemovalThatCameLateSparesWhatWasBoundAnew(t *testing.T) {
 	f := setUp(t)
 	first := f.install(t, workspace)
 	page, err := f.table.Query(t.Context(), keys.InstallationBindings(77))
-	must(t, err)
-	must(t, f.Uninstall(t.Context(), first.Ref))
+	check.Must(t, err)
+	check.Must(t, f.Uninstall(t.Context(), first.Ref))
 	f.github.Install(acme)
 	again := f.install(t, workspace)
 	config := f.config
 	config.Table = staleTable{f.table, page}
 	late, err := integration.New(config)
-	must(t, err)
-	must(t, late.Removed(t.Context(), 77))
+	check.Must(t, err)
+	check.Must(t, late.Removed(t.Context(), 77))
 	_, err = f.GetInstallation(t.Context(), again.Ref)
-	must(t, err)
+	check.Must(t, err)
 	if bound, err := f.Workspaces(t.Context(), 77); err != nil || len(bound) != 1 {
 		t.Errorf("bound to %v (%v)", bound, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -37,14 +38,14 @@ func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	must(t, err)
+	check.Must(t, err)
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
 	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
 	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}
 	f.Service, err = integration.New(f.config)
-	must(t, err)
+	check.Must(t, err)
 	hub.Install(acme)
 	return f
 }
@@ -86,9 +87,9 @@ func (c *movingClock) move(by time.Duration) {
 func (f *fixture) begin(t *testing.T, workspace string) (state string) {
 	t.Helper()
 	link, err := f.BeginInstall(t.Context(), workspace)
-	must(t, err)
+	check.Must(t, err)
 	u, err := url.Parse(link)
-	must(t, err)
+	check.Must(t, err)
 	return u.Query().Get("state")
 }
 
@@ -96,18 +97,11 @@ func (f *fixture) begin(t *testing.T, workspace string) (state string) {
 func (f *fixture) install(t *testing.T, workspace string) integration.Installation {
 	t.Helper()
 	i, err := f.CompleteInstall(t.Context(), integration.Callback{State: f.begin(t, workspace), Code: f.github.Consent(ada), InstallationID: acme.ID})
-	must(t, err)
+	check.Must(t, err)
 	return i
 }
 
 func (f *fixture) repoURL(name string) string { return f.github.URL + "/" + name + ".git" }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // wantFault checks an error's kind and message.
 func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestRepositories(t *testing.T) {
@@ -27,7 +28,7 @@ func TestRepositories(t *testing.T) {
 	}
 	for _, r := range got {
 		_, err := f.Check(t.Context(), workspace, i.Integration, r.URL)
-		must(t, err)
+		check.Must(t, err)
 	}
 	for _, ref := range []integration.Ref{{Workspace: other, Integration: i.Integration}, {Workspace: workspace, Integration: unknown}, {Workspace: workspace, Integration: "x"}} {
 		_, err = f.Repositories(t.Context(), ref)
@@ -54,7 +55,7 @@ func TestRepositoriesOfManyPages(t *testing.T) {
 	i := f.install(t, workspace)
 	f.many(250)
 	got, err := f.Repositories(t.Context(), i.Ref)
-	must(t, err)
+	check.Must(t, err)
 	for n, r := range got {
 		if r.ID != int64(n+1) {
 			t.Fatalf("repository %d is %+v", n, r)
@@ -83,7 +84,7 @@ func TestRepositoryPages(t *testing.T) {
 	cursor, sizes := "", []int{}
 	for {
 		page, next, err := f.RepositoryPage(t.Context(), i.Ref, 3, cursor)
-		must(t, err)
+		check.Must(t, err)
 		for _, r := range page {
 			got = append(got, r.Name)
 		}
@@ -109,7 +110,7 @@ func TestAListOfASuspendedInstallation(t *testing.T) {
 	f := setUp(t)
 	i := f.install(t, workspace)
 	_, err := f.Repositories(t.Context(), i.Ref)
-	must(t, err)
+	check.Must(t, err)
 	f.github.Install(githubtest.Installation{ID: 77, Account: "acme", Suspended: true})
 	if _, err = f.Repositories(t.Context(), i.Ref); err == nil {
 		t.Error("got no error")

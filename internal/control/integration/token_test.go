@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // tokensAsked counts the tokens that GitHub was asked for.
@@ -33,7 +34,7 @@ func (f *fixture) tokensAsked() int {
 func (f *fixture) token(t *testing.T, i integration.Installation, repoURL string) string {
 	t.Helper()
 	got, err := f.CloneCredentials(t.Context(), i.Workspace, i.Integration, repoURL)
-	must(t, err)
+	check.Must(t, err)
 	password, ok := strings.CutPrefix(got, "x-access-token:")
 	if !ok || password == "" {
 		t.Fatalf("got credentials of %d bytes, which are not x-access-token's", len(got))
@@ -243,7 +244,7 @@ func TestAKeyThatGitHubDoesNotAccept(t *testing.T) {
 	config.GitHub = app(f.github)
 	config.GitHub.ID = 1
 	s, err := integration.New(config)
-	must(t, err)
+	check.Must(t, err)
 	_, err = s.CloneCredentials(t.Context(), workspace, i.Integration, f.repoURL("acme/agent"))
 	if _, isFault := errors.AsType[*fault.Error](err); err == nil || isFault || !strings.Contains(err.Error(), "401") {
 		t.Errorf("got %v", err)
@@ -277,7 +278,7 @@ func TestACloneThatIsRefusedIsAskedAbout(t *testing.T) {
 	i := f.install(t, workspace)
 	url := f.github.URL + "/acme/agent"
 	held := f.token(t, i, url)
-	must(t, f.CloneRefused(t.Context(), workspace, i.Integration, url))
+	check.Must(t, f.CloneRefused(t.Context(), workspace, i.Integration, url))
 	if f.token(t, i, url) == held {
 		t.Error("the token that was refused is handed out again")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestWorkIsGivenAgain(t *testing.T) {
@@ -47,7 +48,7 @@ func TestWorkIsGivenAgain(t *testing.T) {
 			}
 		}
 	}
-	must(t, f.Leave(t.Context(), first.Session))
+	check.Must(t, f.Leave(t.Context(), first.Session))
 	next := f.claim(t, l, "b")
 	if diff := cmp.Diff(w, one(t, next)); diff != "" {
 		t.Errorf("the next session (-first +again):\n%s", diff)
@@ -67,7 +68,7 @@ func TestALostAnswerIsMadeGoodWhileTheListenerWaits(t *testing.T) {
 	config := f.config
 	config.Table = &tableThat{Table: f.table, afterQuery: func() { f.clock.move(time.Minute) }}
 	c, err := listener.NewStore(config).Claim(patience(t), listener.ClaimRequest{Ref: l.Ref, Holder: "a", Wait: listener.MaxWait})
-	must(t, err)
+	check.Must(t, err)
 	one(t, c)
 }
 
@@ -185,7 +186,7 @@ func TestAListenerThatIsThereHasTime(t *testing.T) {
 	for range 14 {
 		f.clock.move(time.Minute)
 		_, err := f.Heartbeat(t.Context(), a.Session, "")
-		must(t, err)
+		check.Must(t, err)
 		f.want(t, r, compute.Progressing, "", "the image is being pulled")
 	}
 	f.clock.move(time.Minute)
@@ -207,7 +208,7 @@ func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 		for range minutes {
 			f.clock.move(time.Minute)
 			_, err := f.Heartbeat(t.Context(), a.Session, "")
-			must(t, err)
+			check.Must(t, err)
 		}
 	}
 	pass(1)

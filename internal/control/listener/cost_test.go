@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestWhatCallsCost counts the requests to the table. They do not depend on the number of
@@ -30,23 +31,23 @@ func TestWhatCallsCost(t *testing.T) {
 	}
 
 	c, err := store.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: "a"})
-	must(t, err)
+	check.Must(t, err)
 	if len(c.Work) != 20 {
 		t.Fatalf("got %d pieces of work", len(c.Work))
 	}
 	cost("a claim of 20", 1, 1, 1, 2)
 	w := c.Work[7]
-	must(t, store.Report(t.Context(), c.Session, on(w, 1, compute.Healthy)))
+	check.Must(t, store.Report(t.Context(), c.Session, on(w, 1, compute.Healthy)))
 	cost("a report", 1, 0, 0, 1)
 	_, _, err = target.Acquire(t.Context(), w.Ref)
-	must(t, err)
+	check.Must(t, err)
 	cost("acquiring", 1, 0, 0, 0)
-	must(t, target.Remove(t.Context(), w.Ref))
+	check.Must(t, target.Remove(t.Context(), w.Ref))
 	cost("removing", 1, 0, 0, 1)
-	must(t, target.Apply(t.Context(), f.newRelease(l)))
+	check.Must(t, target.Apply(t.Context(), f.newRelease(l)))
 	cost("applying", 1, 0, 0, 1)
 	_, err = store.Heartbeat(t.Context(), c.Session, "")
-	must(t, err)
+	check.Must(t, err)
 	cost("a heartbeat", 0, 0, 0, 1)
 	page, err := store.Releases(t.Context(), c.Session, "")
 	if err != nil || len(page) != 20 {

@@ -13,13 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // findings returns the codes of a diagnosis that are not OK, with their messages.
 func (f *fixture) findings(t *testing.T, ref listener.Ref, want ...listener.Code) (listener.Diagnosis, map[listener.Code]string) {
 	t.Helper()
 	d, err := f.Diagnose(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	var codes []listener.Code
 	words := map[listener.Code]string{}
 	for _, c := range d.Checks {
@@ -56,7 +57,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	}
 	wantWords(t, words[listener.CheckOnline], "No process holds the listener's session; the listener has never called.")
 	_, err := f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"agents"}})
-	must(t, err)
+	check.Must(t, err)
 
 	// An order is not late at once.
 	r, second := f.newRelease(l), f.newRelease(l)
@@ -111,7 +112,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	}
 	f.findings(t, l.Ref)
 	for namespace, deployment := range map[string]string{"agents": r.Deployment, "gone": second.Deployment} {
-		must(t, f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.ListenerUse(workspace, l.Listener, namespace, deployment)}}))
+		check.Must(t, f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.ListenerUse(workspace, l.Listener, namespace, deployment)}}))
 	}
 	d, words = f.findings(t, l.Ref, listener.CheckPlaces)
 	if diff := cmp.Diff([]listener.Misplaced{{Deployment: second.Deployment, Namespace: "gone"}}, d.Misplaced); diff != "" {
@@ -120,7 +121,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	wantWords(t, words[listener.CheckPlaces], "Deployments in namespaces that the listener does not have: 1, such as deployment ID "+second.Deployment+
 		" in gone. Add the namespace to compute_config.k8s_namespaces, or create the deployment anew.")
 
-	must(t, f.Leave(t.Context(), c.Session))
+	check.Must(t, f.Leave(t.Context(), c.Session))
 	if d, _ := f.findings(t, l.Ref, listener.CheckOnline, listener.CheckPlaces); d.Session != nil {
 		t.Errorf("the session that was ended is %+v", d.Session)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAnAgentWhoseNameLeadsInside: a listener reports its agent at a name that is not a
@@ -18,7 +19,7 @@ import (
 func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	t.Parallel()
 	inside, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { inside.Close() })
 	called := make(chan struct{})
 	go func() {
@@ -40,7 +41,7 @@ func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	report.URL = "https://LOCALHOST" + strings.TrimPrefix(inside.Addr().String(), "127.0.0.1")
 	f.report(t, a.Session, report)
 	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	defer done()
 	if _, err := graph.NewClient(nil).Ping(t.Context(), endpoint); !errors.Is(err, outbound.ErrAddress) {
 		t.Errorf("the ping ended with %v, want %v", err, outbound.ErrAddress)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAListenerIsReadBack(t *testing.T) {
@@ -42,7 +43,7 @@ func TestAComputeIDHasOneListener(t *testing.T) {
 	elsewhere := request("cluster")
 	elsewhere.Workspace = other
 	f.create(t, elsewhere)
-	must(t, f.Delete(t.Context(), first.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), first.Ref, nil))
 	f.create(t, request("cluster"))
 }
 
@@ -113,7 +114,7 @@ func TestListsArePagedNewestFirst(t *testing.T) {
 		made = append(made, f.create(t, request(fmt.Sprint(i))).ComputeID)
 	}
 	gone := f.create(t, request("gone"))
-	must(t, f.Delete(t.Context(), gone.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), gone.Ref, nil))
 	middle := f.list(t, record.Window{Limit: 2, Offset: 1}).Cursor
 	for _, c := range []struct {
 		window record.Window
@@ -147,7 +148,7 @@ func TestListsArePagedNewestFirst(t *testing.T) {
 func (f *fixture) list(t *testing.T, window record.Window) record.Page[listener.Listener] {
 	t.Helper()
 	found, err := f.List(t.Context(), workspace, window)
-	must(t, err)
+	check.Must(t, err)
 	return found
 }
 
@@ -171,7 +172,7 @@ func TestAPatchChangesWhatItNames(t *testing.T) {
 	} {
 		before := f.get(t, l.Ref)
 		got, err := f.Patch(t.Context(), l.Ref, c.patch)
-		must(t, err)
+		check.Must(t, err)
 		for _, l := range []listener.Listener{got, f.get(t, l.Ref)} {
 			version := ""
 			if l.Version != nil {
@@ -205,9 +206,9 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	l := f.create(t, request("cluster", "a", "a-b"))
 	const deployment = "0197a000-0000-7000-8000-0000000000d1"
 	place, err := f.Check(t.Context(), workspace, l.Listener, "a")
-	must(t, err)
+	check.Must(t, err)
 	before := f.get(t, l.Ref)
-	must(t, f.table.Transact(t.Context(), place.Use(deployment, f.clock.Now())...))
+	check.Must(t, f.table.Transact(t.Context(), place.Use(deployment, f.clock.Now())...))
 	if got := f.get(t, l.Ref); !got.Updated.Equal(before.Updated) {
 		t.Error("a deployment that came changed when the listener was updated")
 	}
@@ -215,11 +216,11 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"a-b"}})
 	wantFault(t, err, fault.Conflict, "deployment ID "+deployment, "namespace a.")
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"new", "a"}})
-	must(t, err)
-	must(t, f.table.Transact(t.Context(), listener.Vacate(l.Ref, "a", deployment)))
+	check.Must(t, err)
+	check.Must(t, f.table.Transact(t.Context(), listener.Vacate(l.Ref, "a", deployment)))
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"new"}})
-	must(t, err)
-	must(t, f.Delete(t.Context(), l.Ref, nil))
+	check.Must(t, err)
+	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
 	_, err = f.Get(t.Context(), l.Ref)
 	wantFault(t, err, fault.NotFound)
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.NotFound)
@@ -241,8 +242,8 @@ func TestAUseAndAChangeMeet(t *testing.T) {
 			f := setUp(t)
 			l := f.create(t, request("cluster", "a", "b"))
 			late, err := f.Check(t.Context(), workspace, l.Listener, "a")
-			must(t, err)
-			must(t, change(f, l.Ref))
+			check.Must(t, err)
+			check.Must(t, change(f, l.Ref))
 			if err := f.table.Transact(t.Context(), late.Use(unknown, f.clock.Now())...); !isConditionFailed(err) {
 				t.Errorf("a deployment came to a listener that had changed: %v", err)
 			}
@@ -251,11 +252,11 @@ func TestAUseAndAChangeMeet(t *testing.T) {
 			// added.
 			l = f.create(t, request("another", "a", "b"))
 			early, err := f.Check(t.Context(), workspace, l.Listener, "a")
-			must(t, err)
+			check.Must(t, err)
 			slow := &tableThat{Table: f.table}
 			slow.beforeTransact = func() {
 				slow.beforeTransact = nil
-				must(t, f.table.Transact(t.Context(), early.Use(unknown, f.clock.Now())...))
+				check.Must(t, f.table.Transact(t.Context(), early.Use(unknown, f.clock.Now())...))
 			}
 			config := f.config
 			config.Table = slow
@@ -331,7 +332,7 @@ func TestDeletingWhatHasSomethingToRemove(t *testing.T) {
 	if err := f.target.Apply(t.Context(), f.newRelease(l)); err == nil {
 		t.Error("a release was applied at a listener that is being deleted")
 	}
-	must(t, f.Delete(t.Context(), l.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.NotFound)
 	f.wantNothingLeft(t, l, releases...)
 }
@@ -344,13 +345,13 @@ func TestChangesForAnotherVersion(t *testing.T) {
 	seen := []int64{l.ChangeCount()}
 	f.claim(t, l, "a") // this is not a change
 	changed, err := f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"b"}, Expect: seen})
-	must(t, err)
+	check.Must(t, err)
 	if got := f.get(t, l.Ref).ChangeCount(); got != changed.ChangeCount() || got == seen[0] {
 		t.Errorf("it has version %d, Patch said %d", got, changed.ChangeCount())
 	}
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{Version: new("2"), Expect: seen})
 	wantFault(t, err, fault.Stale, l.Listener)
 	wantFault(t, f.Delete(t.Context(), l.Ref, seen), fault.Stale, l.Listener)
-	must(t, f.Leave(t.Context(), f.claim(t, l, "a").Session))
-	must(t, f.Delete(t.Context(), l.Ref, []int64{seen[0], changed.ChangeCount()}))
+	check.Must(t, f.Leave(t.Context(), f.claim(t, l, "a").Session))
+	check.Must(t, f.Delete(t.Context(), l.Ref, []int64{seen[0], changed.ChangeCount()}))
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -59,7 +60,7 @@ func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	must(t, err)
+	check.Must(t, err)
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(now))
 	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -87,13 +88,6 @@ func (c *movingClock) move(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(by)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // wantFault checks that an error is of the kind and contains the words.
@@ -128,14 +122,14 @@ func request(computeID string, namespaces ...string) listener.NewListener {
 func (f *fixture) create(t *testing.T, r listener.NewListener) listener.Listener {
 	t.Helper()
 	l, err := f.Create(t.Context(), r)
-	must(t, err)
+	check.Must(t, err)
 	return l
 }
 
 func (f *fixture) get(t *testing.T, ref listener.Ref) listener.Listener {
 	t.Helper()
 	l, err := f.Get(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	return l
 }
 
@@ -160,19 +154,19 @@ func token(_ context.Context, revision string) (string, error) {
 
 func (f *fixture) apply(t *testing.T, r compute.Release) {
 	t.Helper()
-	must(t, f.target.Apply(t.Context(), r))
+	check.Must(t, f.target.Apply(t.Context(), r))
 }
 
 func (f *fixture) remove(t *testing.T, r compute.Release) {
 	t.Helper()
-	must(t, f.target.Remove(t.Context(), r.Ref))
+	check.Must(t, f.target.Remove(t.Context(), r.Ref))
 }
 
 // claim looks for work once.
 func (f *fixture) claim(t *testing.T, l listener.Listener, holder string) listener.Claim {
 	t.Helper()
 	c, err := f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: holder})
-	must(t, err)
+	check.Must(t, err)
 	return c
 }
 
@@ -208,7 +202,7 @@ func on(w listener.Work, number int64, state compute.State) listener.Report {
 
 func (f *fixture) report(t *testing.T, s listener.Session, r listener.Report) {
 	t.Helper()
-	must(t, f.Report(t.Context(), s, r))
+	check.Must(t, f.Report(t.Context(), s, r))
 }
 
 // status returns the release's present status.
@@ -226,7 +220,7 @@ func (f *fixture) awaitFor(t *testing.T, r compute.Release, wait time.Duration) 
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
 	s, err := f.target.Await(ctx, r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	return s
 }
 
@@ -248,7 +242,7 @@ func (f *fixture) wantNothingLeft(t *testing.T, l listener.Listener, releases ..
 	t.Helper()
 	for _, query := range []table.Query{keys.ListenerTasks(workspace, l.Listener), keys.ListenerReleases(workspace, l.Listener, "")} {
 		items, err := table.AllItems(t.Context(), f.table, query)
-		must(t, err)
+		check.Must(t, err)
 		for _, item := range items {
 			t.Errorf("%v is left", item.Key)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // subscriber receives the events.
@@ -34,14 +35,14 @@ func (s *subscriber) Notify(_ context.Context, _ string, events []event.Event) (
 // tellAway does the work of the timer.
 func (f *fixture) tellAway(t *testing.T) {
 	t.Helper()
-	must(t, f.TellAway(t.Context(), f.clock.Now()))
+	check.Must(t, f.TellAway(t.Context(), f.clock.Now()))
 }
 
 // wantTold checks the events of the workspace: type, listener, compute_id and message.
 func (f *fixture) wantTold(t *testing.T, want ...[4]string) {
 	t.Helper()
 	found, err := event.NewLog(f.table, f.clock.Now, nil).Workspace(workspace).Read(t.Context(), "", 100)
-	must(t, err)
+	check.Must(t, err)
 	var told [][4]string
 	for _, e := range found {
 		told = append(told, [4]string{string(e.Type), e.Listener, e.ComputeID, e.Message})
@@ -73,7 +74,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	for range 20 {
 		f.clock.move(25 * time.Second)
 		_, err := f.Heartbeat(t.Context(), s, "")
-		must(t, err)
+		check.Must(t, err)
 		f.tellAway(t)
 	}
 	f.wantTold(t)
@@ -103,9 +104,9 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	// The listener is back by its own call, of any kind, and another absence is another
 	// series.
 	_, err := f.Heartbeat(t.Context(), s, "2.0")
-	must(t, err)
+	check.Must(t, err)
 	_, err = f.Heartbeat(t.Context(), s, "")
-	must(t, err)
+	check.Must(t, err)
 	f.wantTold(t, first, online(before))
 	again := f.get(t, l.Ref)
 	if *again.Version != "2.0" || !again.Online(f.clock.Now()) {
@@ -117,8 +118,8 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	f.wantTold(t, first, online(before), offline(again), online(again))
 
 	// No events are told of a listener that is deleted.
-	must(t, f.Delete(t.Context(), l.Ref, nil))
-	must(t, f.Delete(t.Context(), never.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), never.Ref, nil))
 	f.clock.move(time.Hour)
 	f.tellAway(t)
 	want := []string{"listener.offline " + l.Listener, "listener.online " + l.Listener, "listener.offline " + l.Listener, "listener.online " + l.Listener}
@@ -152,7 +153,7 @@ func TestAListenerThatCallsWhileItIsToldAway(t *testing.T) {
 		all.Wait()
 	}
 	found, err := event.NewLog(f.table, f.clock.Now, nil).Workspace(workspace).Read(t.Context(), "", 100)
-	must(t, err)
+	check.Must(t, err)
 	for i, e := range found {
 		if want := [...]event.Type{event.ListenerOffline, event.ListenerOnline}[i%2]; e.Type != want {
 			t.Errorf("event %d is %s, want %s", i, e.Type, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // printed is output of a release.
@@ -39,15 +40,15 @@ func TestOutputIsAdmittedAsLongAsTheReleaseIsThere(t *testing.T) {
 	}
 	wantFault(t, f.admit(t, foreign, printed(r, "not mine")), fault.Conflict, "does not run at this listener")
 	f.report(t, s, on(w, 1, compute.Failed))
-	must(t, f.admit(t, s, printed(r, "why it failed")))
+	check.Must(t, f.admit(t, s, printed(r, "why it failed")))
 	f.remove(t, r)
 	gone := one(t, f.claim(t, l, "a"))
-	must(t, f.admit(t, s, printed(r, "stopping")))
+	check.Must(t, f.admit(t, s, printed(r, "stopping")))
 
-	must(t, f.Leave(t.Context(), s))
+	check.Must(t, f.Leave(t.Context(), s))
 	next := f.claim(t, l, "c").Session
 	wantFault(t, f.admit(t, s, printed(r, "a zombie's")), fault.Conflict, "is over")
-	must(t, f.admit(t, next, printed(r, "stopped")))
+	check.Must(t, f.admit(t, next, printed(r, "stopped")))
 	f.report(t, next, on(gone, 1, compute.Absent))
 	wantFault(t, f.admit(t, next, printed(r, "too late")), fault.Conflict, "does not run at this listener")
 	f.wantNothingLeft(t, l, r)
@@ -67,7 +68,7 @@ func TestOutputHasARate(t *testing.T) {
 	half := printed(r, slices.Repeat([]string{strings.Repeat("x", 32<<10-32)}, 16)...) // 512 KiB
 	wantFault(t, f.admit(t, s, printed(r, append(half.Lines, "")...)), fault.Invalid, "lines may have 524288 bytes")
 	for range 4 {
-		must(t, f.admit(t, s, half))
+		check.Must(t, f.admit(t, s, half))
 	}
 	refused := func(output listener.Output, wait time.Duration) {
 		t.Helper()
@@ -78,15 +79,15 @@ func TestOutputHasARate(t *testing.T) {
 	}
 	refused(half, 8*time.Second)
 	refused(printed(r, "a word"), time.Second)
-	must(t, f.admit(t, s, printed(quiet, "a word")))
+	check.Must(t, f.admit(t, s, printed(quiet, "a word")))
 	f.clock.move(4 * time.Second)
 	refused(half, 4*time.Second)
 	f.clock.move(4 * time.Second)
-	must(t, f.admit(t, s, half))
+	check.Must(t, f.admit(t, s, half))
 	refused(half, 8*time.Second)
 	f.clock.move(time.Hour) // the allowance is full, and not more than full
 	for range 4 {
-		must(t, f.admit(t, s, half))
+		check.Must(t, f.admit(t, s, half))
 	}
 	refused(half, 8*time.Second)
 }

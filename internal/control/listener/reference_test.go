@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // cluster is the place where a listener runs releases: a host whose agents are processes. It
@@ -40,16 +41,16 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	processes, err := process.New(process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: log, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, processes.Close(context.Background())) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, processes.Close(context.Background())) })
 	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	must(t, err)
+	check.Must(t, err)
 	host, err := agenthost.New(agenthost.Config{Dir: filepath.Join(dir, "releases"), Sealer: key, Token: "token-of-the-host", Target: processes, Log: log})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(host.Close)
 	server := httptest.NewServer(host)
 	t.Cleanup(server.Close)

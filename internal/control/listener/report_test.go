@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestReportsThatComeTwiceOrLate(t *testing.T) {
@@ -27,7 +28,7 @@ func TestReportsThatComeTwiceOrLate(t *testing.T) {
 		f.want(t, r, compute.Healthy, "")
 	}
 	// A zombie's repetition is refused even when it would change nothing.
-	must(t, f.Leave(t.Context(), a.Session))
+	check.Must(t, f.Leave(t.Context(), a.Session))
 	b := f.claim(t, l, "b")
 	wantFault(t, f.Report(t.Context(), a.Session, late), fault.Conflict, "is over")
 	f.report(t, b.Session, on(w, 1, compute.Progressing))
@@ -73,7 +74,7 @@ func TestBellAndReportsWakeThoseWhoWait(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	f.remove(t, r)
-	must(t, <-worked)
+	check.Must(t, <-worked)
 	f.wantNothingLeft(t, l, r)
 }
 

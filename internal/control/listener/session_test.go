@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestOneProcessSpeaksForAListener(t *testing.T) {
@@ -44,7 +45,7 @@ func (f *fixture) wantFenced(t *testing.T, l listener.Listener, over listener.Se
 	_, err = f.Releases(t.Context(), over, "")
 	wantFault(t, err, fault.Conflict, "is over")
 	wantFault(t, f.Report(t.Context(), over, on(listener.Work{Ref: f.newRelease(l).Ref, Order: unknown}, 1, compute.Absent)), fault.Conflict, "is over")
-	must(t, f.Leave(t.Context(), over))
+	check.Must(t, f.Leave(t.Context(), over))
 	if diff := cmp.Diff(before, f.get(t, l.Ref), cmpopts.IgnoreUnexported(listener.Listener{})); diff != "" {
 		t.Errorf("a session that is over changed its listener (-before +after):\n%s", diff)
 	}
@@ -71,9 +72,9 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 		t.Errorf("got %+v", later)
 	}
 	_, err := f.Heartbeat(t.Context(), s, "")
-	must(t, err)
+	check.Must(t, err)
 	_, err = f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: "a", Version: "1.3"})
-	must(t, err)
+	check.Must(t, err)
 	if got := f.get(t, l.Ref); *got.Version != "1.3" {
 		t.Errorf("got version %v", *got.Version)
 	}
@@ -82,8 +83,8 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 		t.Error("a listener that is away is online")
 	}
 	_, err = f.Heartbeat(t.Context(), s, "")
-	must(t, err) // no process has taken its place
-	must(t, f.Leave(t.Context(), s))
+	check.Must(t, err) // no process has taken its place
+	check.Must(t, f.Leave(t.Context(), s))
 	if got := f.get(t, l.Ref); got.Online(f.clock.Now()) {
 		t.Error("a listener that left is online")
 	}
@@ -109,8 +110,8 @@ func TestAStandbyTakesOverWhenTheOtherLeaves(t *testing.T) {
 		claimed <- c
 	}()
 	_, err := f.Heartbeat(t.Context(), a, "") // wakes it in vain
-	must(t, err)
-	must(t, f.Leave(t.Context(), a))
+	check.Must(t, err)
+	check.Must(t, f.Leave(t.Context(), a))
 	if c := <-claimed; c.Session.Epoch != 2 || len(c.Work) != 1 {
 		t.Errorf("got %+v", c)
 	}
@@ -121,7 +122,7 @@ func TestCallersWithoutAName(t *testing.T) {
 	f := setUp(t)
 	l := f.create(t, request("cluster", "agents"))
 	s := f.claim(t, l, "a").Session
-	must(t, f.Leave(t.Context(), s)) // its holder is "" from now on
+	check.Must(t, f.Leave(t.Context(), s)) // its holder is "" from now on
 	for _, holder := range []string{"", strings.Repeat("x", 129), "a\nb"} {
 		bad := listener.Session{Ref: l.Ref, Holder: holder, Epoch: s.Epoch}
 		_, err := f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: holder})
@@ -213,7 +214,7 @@ func TestAClaimMeetsANewOrder(t *testing.T) {
 	config := f.config
 	config.Table = slow
 	c, err := listener.NewStore(config).Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: "a"})
-	must(t, err)
+	check.Must(t, err)
 	if w := one(t, c); w.Verb != listener.Remove || w.Release != nil {
 		t.Errorf("got %+v", w)
 	}

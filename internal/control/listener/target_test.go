@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // everywhere is a target whose releases, of any workspace, run at a listener of that
@@ -28,7 +29,7 @@ func (e *everywhere) Apply(ctx context.Context, r compute.Release) error {
 		request := request("cluster", "agents")
 		request.Workspace = r.Workspace
 		l, err := e.Create(ctx, request)
-		must(e.t, err)
+		check.Must(e.t, err)
 		at = l.Ref
 		places[r.Workspace] = at
 		for _, holder := range []string{"a", "b"} { // one process works, the other stands by
@@ -97,7 +98,7 @@ func (s *scene) await(r compute.Release, want compute.State) {
 func (s *scene) serves(r compute.Release) {
 	s.t.Helper()
 	endpoint, done, err := s.target.Acquire(patience(s.t), r.Ref)
-	must(s.t, err)
+	check.Must(s.t, err)
 	defer done()
 	if _, err := computetest.Ask(patience(s.t), endpoint, "pid"); err != nil {
 		s.t.Error(err)
@@ -159,7 +160,7 @@ func TestAFrozenProcess(t *testing.T) {
 	r := s.agent()
 	s.apply(t, r)
 	c, err := s.Claim(ctx, listener.ClaimRequest{Ref: a.at, Holder: a.holder})
-	must(t, err)
+	check.Must(t, err)
 	a.busy = map[string]string{}
 	a.begin(ctx, c.Session, one(t, c))
 	<-frozen
@@ -243,7 +244,7 @@ func TestAKilledProcess(t *testing.T) {
 				<-dying
 				kill()
 				close(dead)
-				must(t, <-ended)
+				check.Must(t, <-ended)
 				s.clock.move(time.Minute)
 				s.program("b").start(t)
 				if verb == listener.Apply {
@@ -272,7 +273,7 @@ func TestLostHeartbeats(t *testing.T) {
 		c := s.claim(t, s.listener, holder)
 		sessions = append(sessions, c.Session)
 		if w := one(t, c); i == 3 {
-			must(t, s.cluster.obey(t.Context(), w))
+			check.Must(t, s.cluster.obey(t.Context(), w))
 		}
 		for _, over := range sessions[:i] {
 			s.wantFenced(t, s.listener, over)

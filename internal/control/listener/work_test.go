@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestTheLifeOfARelease(t *testing.T) {
@@ -45,7 +46,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	f.report(t, c.Session, on(w, 2, compute.Healthy))
 	f.want(t, r, compute.Healthy, "")
 	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	done()
 	if endpoint.Private == nil {
 		t.Error("the connections to the agent are not guarded")
@@ -84,7 +85,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	f.want(t, r, compute.Absent, "", "no listener runs it")
 	f.wantNothingLeft(t, l, r)
 	f.remove(t, r)
-	must(t, f.Delete(t.Context(), l.Ref, nil))
+	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
 }
 
 // TestNothingOfASecretIsStored looks at the disk before and after.
@@ -112,7 +113,7 @@ func TestARemovedReleaseKeepsNoSpecification(t *testing.T) {
 	one(t, f.claim(t, l, "a"))
 	f.remove(t, r)
 	item, err := f.table.Get(t.Context(), keys.ListenerRelease(workspace, r.Deployment, r.Revision))
-	must(t, err)
+	check.Must(t, err)
 	if string(item.Body) != "{}" {
 		t.Errorf("%d bytes are kept", len(item.Body))
 	}
@@ -128,8 +129,8 @@ func TestASpecificationIsBoundToItsRevision(t *testing.T) {
 	f.apply(t, good)
 	f.apply(t, thief)
 	item, err := f.table.Get(t.Context(), keys.ListenerRelease(workspace, good.Deployment, good.Revision))
-	must(t, err)
-	must(t, f.table.Transact(t.Context(), table.Update{Key: keys.ListenerRelease(workspace, thief.Deployment, thief.Revision), Body: item.Body}))
+	check.Must(t, err)
+	check.Must(t, f.table.Transact(t.Context(), table.Update{Key: keys.ListenerRelease(workspace, thief.Deployment, thief.Revision), Body: item.Body}))
 	if w := one(t, f.claim(t, l, "a")); w.Revision != good.Revision {
 		t.Errorf("got %+v", w)
 	}
@@ -173,7 +174,7 @@ func TestOrdersSortThoughClocksDiffer(t *testing.T) {
 	first := one(t, f.claim(t, l, "a"))
 	config := f.config
 	config.Now = func() time.Time { return f.clock.Now().Add(-time.Hour) }
-	must(t, listener.NewStore(config).Target(nil).Remove(t.Context(), r.Ref))
+	check.Must(t, listener.NewStore(config).Target(nil).Remove(t.Context(), r.Ref))
 	if w := one(t, f.claim(t, l, "a")); w.Verb != listener.Remove || w.Order <= first.Order {
 		t.Errorf("order %s does not come after %s", w.Order, first.Order)
 	}
@@ -219,7 +220,7 @@ func TestReleasesAreWhatIsToRun(t *testing.T) {
 	var got []string
 	for after := ""; ; {
 		page, err := f.Releases(t.Context(), a.Session, after)
-		must(t, err)
+		check.Must(t, err)
 		if len(page) == 0 {
 			break
 		}
@@ -300,7 +301,7 @@ func TestManyOrdersAtOnce(t *testing.T) {
 	for done := 0; done < each; {
 		select {
 		case err := <-finished:
-			must(t, err)
+			check.Must(t, err)
 			done++
 		default:
 			work()
@@ -320,9 +321,9 @@ func TestWorkHasJSON(t *testing.T) {
 	f.apply(t, f.newRelease(l))
 	w := one(t, f.claim(t, l, "a"))
 	encoded, err := json.Marshal(w)
-	must(t, err)
+	check.Must(t, err)
 	var back listener.Work
-	must(t, json.Unmarshal(encoded, &back))
+	check.Must(t, json.Unmarshal(encoded, &back))
 	if diff := cmp.Diff(w, back); diff != "" || !id.Valid(w.Order) {
 		t.Errorf("work (-want +got):\n%s", diff)
 	}

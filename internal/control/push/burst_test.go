@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // idle is an engine that starts nothing.
@@ -31,7 +32,7 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 		Workspace: workspace, Name: "agent", Source: revision.GitHub, SourceConfig: deployment.SourceConfig{RepoURL: new(agent), BuildOnPush: new(true)},
 		RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
 	})
-	must(t, err)
+	check.Must(t, err)
 	f.config.Builder = store
 	f.Receiver = push.NewReceiver(f.config)
 	for n := range 5 {
@@ -40,7 +41,7 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 	statuses := func() (all []revision.Status) {
 		t.Helper()
 		found, err := store.SearchRevisions(t.Context(), d.Ref, deployment.RevisionFilter{}, deployment.Window{Limit: 100})
-		must(t, err)
+		check.Must(t, err)
 		for _, r := range found.Items {
 			all = append(all, r.Status)
 		}
@@ -51,13 +52,13 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 		t.Errorf("before (-want +got):\n%s", diff)
 	}
 	now, first, err := store.GetRevision(t.Context(), d.Revision(d.Latest))
-	must(t, err)
-	must(t, store.Fail(t.Context(), now, first, "TEST", "It failed."))
+	check.Must(t, err)
+	check.Must(t, store.Fail(t.Context(), now, first, "TEST", "It failed."))
 	if diff := cmp.Diff([]revision.Status{q, s, s, s, s, revision.CreateFailed}, statuses()); diff != "" {
 		t.Errorf("after (-want +got):\n%s", diff)
 	}
 	freed, err := store.Get(t.Context(), d.Ref)
-	must(t, err)
+	check.Must(t, err)
 	if freed.Slot != freed.Latest || !freed.Busy {
 		t.Errorf("the slot is %s's, the newest is %s", freed.Slot, freed.Latest)
 	}
@@ -76,14 +77,14 @@ func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
 			Workspace: workspace, Name: name, Source: revision.GitHub, SourceConfig: deployment.SourceConfig{RepoURL: new(agent)},
 			RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
 		})
-		must(t, err)
+		check.Must(t, err)
 		return d.Ref
 	}
 	here, gone := create("here"), create("gone")
-	must(t, store.Delete(t.Context(), gone))
-	must(t, store.DeleteAs(t.Context(), gone, deployment.Deletion{Force: true}))
+	check.Must(t, store.Delete(t.Context(), gone))
+	check.Must(t, store.DeleteAs(t.Context(), gone, deployment.Deletion{Force: true}))
 	signed := push.Delivery{Signature: sign(nil, "whatever-it-is-signed-with")}
-	must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where pushes build nothing: a ping is answered
+	check.Must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where pushes build nothing: a ping is answered
 	for name, err := range map[string]error{
 		"no signature":           f.Expects(t.Context(), workspace, here.Deployment, push.Delivery{}),
 		"another workspace":      f.Expects(t.Context(), other, here.Deployment, signed),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestADeliveryThatComesAgain(t *testing.T) {
@@ -28,14 +29,14 @@ func TestADeliveryThatComesAgain(t *testing.T) {
 	}
 	senders.Wait()
 	f.clock.move(73 * time.Hour)
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	f.watch(t, workspace, d2, agent, "main", true)
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d2 2222")
 	wantBuilds(t, f.push(t, nil), "1 d1 2222", "1 d2 2222")
 	f.clock.move(97 * time.Hour)
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222", "1 d2 2222")
 }
 
@@ -61,7 +62,7 @@ func TestADeliveryThatFailedCanComeAgain(t *testing.T) {
 	}
 	wantBuilds(t, f.take(), "1 d1 2222")
 	f.fail = nil
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d2 2222", "1 d3 2222")
 }
 
@@ -72,9 +73,9 @@ func TestADeploymentThatCannotBeBuiltIsNoFailure(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.NotFound, fault.Conflict, fault.Invalid} {
 		f.fail = func(string) error { return fault.New(kind, "It is gone.") }
 		d := f.delivery("push", body(nil), appSecret)
-		must(t, f.App(t.Context(), d))
+		check.Must(t, f.App(t.Context(), d))
 		f.fail = nil
-		must(t, f.App(t.Context(), d))
+		check.Must(t, f.App(t.Context(), d))
 		wantBuilds(t, f.take())
 	}
 }
@@ -99,10 +100,10 @@ func TestAClaimOfADeadProcess(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f.table.fail, f.fail = nil, nil
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take())
 	f.clock.move(2*time.Minute + time.Second)
-	must(t, f.App(t.Context(), d))
+	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222")
 }
 
@@ -113,8 +114,8 @@ func TestASenderThatHangsUp(t *testing.T) {
 	f.watch(t, workspace, d1, agent, "main", true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must(t, f.App(ctx, f.delivery("push", body(nil), appSecret)))
-	must(t, f.Deployment(ctx, workspace, d1, f.delivery("push", body(nil), f.HookSecret(workspace, d1))))
+	check.Must(t, f.App(ctx, f.delivery("push", body(nil), appSecret)))
+	check.Must(t, f.Deployment(ctx, workspace, d1, f.delivery("push", body(nil), f.HookSecret(workspace, d1))))
 	wantBuilds(t, f.take(), "1 d1 2222", "1 d1 2222")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const lab = "https://gitlab.example.com/team/tools/agent"
@@ -53,7 +54,7 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 		f.watch(t, workspace, d1, url, "main", true)
 		d := f.fromGitLab("Push Hook", gitlabBody(nil), secret)
 		for range 2 { // the second time it is resent
-			must(t, send(d))
+			check.Must(t, send(d))
 		}
 		wantBuilds(t, f.take(), "1 d1 2222")
 	}
@@ -73,11 +74,11 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 		}
 	}
 	for _, event := range []string{"Tag Push Hook", "Merge Request Hook", "System Hook", "push", ""} {
-		must(t, send(f.fromGitLab(event, gitlabBody(nil), secret)))
+		check.Must(t, send(f.fromGitLab(event, gitlabBody(nil), secret)))
 	}
 	wantBuilds(t, f.take())
 	f.watch(t, workspace, d1, lab, "main", false)
-	must(t, send(f.fromGitLab("Push Hook", gitlabBody(nil), secret)))
+	check.Must(t, send(f.fromGitLab("Push Hook", gitlabBody(nil), secret)))
 	wantBuilds(t, f.take())
 }
 

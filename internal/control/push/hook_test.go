@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestTheHookOfADeployment(t *testing.T) {
@@ -24,23 +25,23 @@ func TestTheHookOfADeployment(t *testing.T) {
 		maps.Copy(all, changes)
 		return f.Deployment(t.Context(), workspace, deployment, f.delivery("push", body(all), secret))
 	}
-	must(t, send(d1, nil, secret))
+	check.Must(t, send(d1, nil, secret))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	f.watch(t, workspace, d1, "ssh://git@git.example.com:2222/team/agent", "main", true)
-	must(t, send(d1, nil, secret))
+	check.Must(t, send(d1, nil, secret))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	for _, changes := range []map[string]any{
 		{"ref": "refs/heads/next"}, {"before": none}, {"after": none}, {"ref": "refs/tags/main"}, named("team/agent", nil),
 	} {
-		must(t, send(d1, changes, secret))
+		check.Must(t, send(d1, changes, secret))
 	}
-	must(t, f.Deployment(t.Context(), workspace, d1, f.delivery("ping", nil, secret)))
-	must(t, send(d3, nil, f.HookSecret(workspace, d3))) // it was deleted since
+	check.Must(t, f.Deployment(t.Context(), workspace, d1, f.delivery("ping", nil, secret)))
+	check.Must(t, send(d3, nil, f.HookSecret(workspace, d3))) // it was deleted since
 	wantBuilds(t, f.take())
 
 	d := f.delivery("push", body(at), secret)
-	must(t, f.Deployment(t.Context(), workspace, d1, d))
-	must(t, f.Deployment(t.Context(), workspace, d1, d))
+	check.Must(t, f.Deployment(t.Context(), workspace, d1, d))
+	check.Must(t, f.Deployment(t.Context(), workspace, d1, d))
 	wantBuilds(t, f.take(), "1 d1 2222")
 
 	for name, err := range map[string]error{

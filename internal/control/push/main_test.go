@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -100,7 +101,7 @@ func setUp(t testing.TB) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	must(t, err)
+	check.Must(t, err)
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
@@ -108,7 +109,7 @@ func setUp(t testing.TB) *fixture {
 		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
 		PrivateKey: githubtest.PrivateKey(), WebURL: f.github.URL, APIURL: f.github.APIURL(), Transport: f.github.Client().Transport,
 	}})
-	must(t, err)
+	check.Must(t, err)
 	f.config = push.Config{
 		Table: f.table, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }, Now: moving.Now, Builder: f.builds,
 		Installations: f.integrations, Secrets: func(context.Context) ([]string, error) { return f.secrets, nil },
@@ -122,13 +123,13 @@ func setUp(t testing.TB) *fixture {
 func (f *fixture) bind(t testing.TB, workspace string) integration.Installation {
 	t.Helper()
 	link, err := f.integrations.BeginInstall(t.Context(), workspace)
-	must(t, err)
+	check.Must(t, err)
 	u, err := url.Parse(link)
-	must(t, err)
+	check.Must(t, err)
 	i, err := f.integrations.CompleteInstall(t.Context(), integration.Callback{
 		State: u.Query().Get("state"), InstallationID: 77, Code: f.github.Consent(githubtest.User{ID: 1, Roles: map[string]string{"acme": "admin"}}),
 	})
-	must(t, err)
+	check.Must(t, err)
 	return i
 }
 
@@ -193,7 +194,7 @@ func (c *movingClock) move(by time.Duration) {
 func (f *fixture) watch(t testing.TB, workspace, deployment, repoURL, branch string, on bool) {
 	t.Helper()
 	w := push.Watch{Workspace: workspace, Deployment: deployment, RepoURL: repoURL, RepoRef: branch, BuildOnPush: on}
-	must(t, f.table.Transact(t.Context(), w.Write(f.clock.Now())))
+	check.Must(t, f.table.Transact(t.Context(), w.Write(f.clock.Now())))
 }
 
 // body is the payload of a push to main of acme/agent, with changes by dotted path; nil
@@ -252,7 +253,7 @@ func (f *fixture) delivery(event string, body []byte, secret string) push.Delive
 // push sends a push from the App with changes, and returns the builds.
 func (f *fixture) push(t testing.TB, changes map[string]any) []string {
 	t.Helper()
-	must(t, f.App(t.Context(), f.delivery("push", body(changes), appSecret)))
+	check.Must(t, f.App(t.Context(), f.delivery("push", body(changes), appSecret)))
 	return f.take()
 }
 
@@ -267,13 +268,6 @@ func wantFault(t testing.TB, err error, kind fault.Kind) {
 	t.Helper()
 	if !fault.Is(err, kind) {
 		t.Errorf("got %v, want a fault of kind %s", err, kind)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

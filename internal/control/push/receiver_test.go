@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const agent = "https://github.com/acme/agent"
@@ -24,7 +25,7 @@ func TestAPushBuildsWhatWatchesItsBranch(t *testing.T) {
 	wantBuilds(t, f.push(t, map[string]any{"ref": "refs/heads/next", "after": strings.Repeat("3", 64)}), "1 d3 3333")
 	f.bind(t, other)
 	wantBuilds(t, f.push(t, nil), "1 d1 2222", "1 d2 2222", "2 d3 2222")
-	must(t, f.integrations.Removed(t.Context(), 77))
+	check.Must(t, f.integrations.Removed(t.Context(), 77))
 	wantBuilds(t, f.push(t, nil))
 }
 
@@ -97,9 +98,9 @@ func TestAnIndexThatLagsBehind(t *testing.T) {
 	w := push.Watch{Workspace: workspace, Deployment: d1, RepoURL: agent, RepoRef: "main", BuildOnPush: true}
 	put := w.Write(f.clock.Now()).(table.Put)
 	for _, attrs := range []table.Attrs{{"branch": "next"}, {"repository": "github.com/acme/other"}} {
-		must(t, f.table.Transact(t.Context(), table.Update{Key: put.Item.Key, Set: attrs}))
+		check.Must(t, f.table.Transact(t.Context(), table.Update{Key: put.Item.Key, Set: attrs}))
 		wantBuilds(t, f.push(t, nil))
-		must(t, f.table.Transact(t.Context(), put))
+		check.Must(t, f.table.Transact(t.Context(), put))
 	}
 	wantBuilds(t, f.push(t, nil), "1 d1 2222")
 }
@@ -172,7 +173,7 @@ func TestOtherEventsAndBodies(t *testing.T) {
 	f.watch(t, workspace, d1, agent, "main", true)
 	for _, event := range []string{"ping", "issues", "pull_request", ""} {
 		for _, text := range []string{string(body(nil)), `{"zen": "Keep it logically awesome."}`, "", "{"} {
-			must(t, f.App(t.Context(), f.delivery(event, []byte(text), appSecret)))
+			check.Must(t, f.App(t.Context(), f.delivery(event, []byte(text), appSecret)))
 		}
 	}
 	for _, text := range []string{"", "{", "payload=%7B%7D", `[]`, `{"ref": 1}`, `{"installation": {"id": "x"}}`, `{"installation": {"id": 1e40}}`, "\xff"} {
@@ -186,7 +187,7 @@ func TestOtherEventsAndBodies(t *testing.T) {
 	}
 	wantBuilds(t, f.take())
 	large := bytes.Repeat([]byte(" "), push.MaxPayload-len(body(nil)))
-	must(t, f.App(t.Context(), f.delivery("push", append(large, body(nil)...), appSecret)))
+	check.Must(t, f.App(t.Context(), f.delivery("push", append(large, body(nil)...), appSecret)))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	wantFault(t, f.App(t.Context(), f.delivery("push", append(large, append(body(nil), ' ')...), appSecret)), fault.TooLarge)
 	wantBuilds(t, f.take())
@@ -197,12 +198,12 @@ func TestInstallationEvents(t *testing.T) {
 	f := setUp(t)
 	send := func(event, text string) {
 		t.Helper()
-		must(t, f.App(t.Context(), f.delivery(event, []byte(text), appSecret)))
+		check.Must(t, f.App(t.Context(), f.delivery(event, []byte(text), appSecret)))
 	}
 	bound := func() int {
 		t.Helper()
 		found, err := f.integrations.Installations(t.Context(), workspace)
-		must(t, err)
+		check.Must(t, err)
 		return len(found)
 	}
 	for _, action := range []string{"created", "suspend", "unsuspend", "new_permissions_accepted"} {
@@ -228,13 +229,13 @@ func TestAChangeForgetsTokens(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	i, err := f.integrations.Installations(t.Context(), workspace)
-	must(t, err)
+	check.Must(t, err)
 	for _, event := range []string{"installation", "installation_repositories"} {
 		if _, err := f.integrations.Repositories(t.Context(), i[0].Ref); err != nil {
 			t.Fatal(err)
 		}
 		before := len(f.github.Asked())
-		must(t, f.App(t.Context(), f.delivery(event, []byte(`{"action": "suspend", "installation": {"id": 77}}`), appSecret)))
+		check.Must(t, f.App(t.Context(), f.delivery(event, []byte(`{"action": "suspend", "installation": {"id": 77}}`), appSecret)))
 		if _, err := f.integrations.Repositories(t.Context(), i[0].Ref); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/wire"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // target reads the state of a release, without waiting.
@@ -28,7 +29,7 @@ func (m machine) target(t *testing.T, r compute.Release) (compute.State, error) 
 func TestTokenIsWanted(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, t.TempDir()), computetest.NewRelease(computetest.Serve)
-	must(t, m.Apply(t.Context(), r))
+	check.Must(t, m.Apply(t.Context(), r))
 	m.healthy(t, r)
 	for _, route := range []string{
 		"POST " + wire.Releases, "GET " + pathOf(wire.Release, r.Ref), "DELETE " + pathOf(wire.Release, r.Ref),
@@ -88,7 +89,7 @@ func TestInvocationOfWhatDoesNotRun(t *testing.T) {
 	m := newMachine(t, t.TempDir(), func(c *agenthost.Config) { c.AgentWait = 50 * time.Millisecond })
 	starting, failed := computetest.NewRelease(computetest.Deaf), computetest.NewRelease(computetest.Exit)
 	for r, want := range map[*compute.Release]string{&starting: "is progressing", &failed: "is failed: the agent exited with code 7"} {
-		must(t, m.Apply(t.Context(), *r))
+		check.Must(t, m.Apply(t.Context(), *r))
 		if r == &failed {
 			m.want(t, failed, compute.Failed)
 		}
@@ -153,7 +154,7 @@ func TestRequestIsPassedOn(t *testing.T) {
 		c.Target = elusive{Target: c.Target, endpoint: compute.Endpoint{URL: agent.URL, Token: r.Token}}
 	})
 	sent, err := http.NewRequestWithContext(patience(t), http.MethodPost, m.url+pathOf(wire.Agent, r.Ref)+"/invocations", strings.NewReader("{}"))
-	must(t, err)
+	check.Must(t, err)
 	sent.Close = true
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + r.Token, "Content-Type": "application/json", "Traceparent": "00-1-2-01", "X-Slipway-Revision": r.Revision,
@@ -162,8 +163,8 @@ func TestRequestIsPassedOn(t *testing.T) {
 		sent.Header.Set(name, value)
 	}
 	response, err := http.DefaultTransport.RoundTrip(sent)
-	must(t, err)
-	must(t, response.Body.Close())
+	check.Must(t, err)
+	check.Must(t, response.Body.Close())
 	if response.StatusCode != http.StatusTeapot || response.Header.Get("X-Agent") != "yes" {
 		t.Errorf("got %s %v", response.Status, response.Header)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/wire"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) {
@@ -49,26 +50,26 @@ func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) mac
 	log := &journal{}
 	logger := slog.New(slog.NewTextHandler(io.MultiWriter(log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	processes, err := process.New(process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: logger, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
 	})
-	must(t, err)
+	check.Must(t, err)
 	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	must(t, err)
+	check.Must(t, err)
 	cfg := agenthost.Config{Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: logger}
 	for _, change := range adjust {
 		change(&cfg)
 	}
 	host, err := agenthost.New(cfg)
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewServer(host)
 	transport := &http.Transport{}
 	shut := sync.OnceFunc(func() {
 		transport.CloseIdleConnections()
 		server.Close()
 		host.Close()
-		must(t, processes.Close(context.Background()))
+		check.Must(t, processes.Close(context.Background()))
 	})
 	t.Cleanup(shut)
 	client := &http.Client{Transport: transport}
@@ -97,19 +98,19 @@ func (j *journal) String() string {
 func request(t *testing.T, method, url, token string, body any) (int, string) {
 	t.Helper()
 	encoded, err := json.Marshal(body)
-	must(t, err)
+	check.Must(t, err)
 	r, err := http.NewRequestWithContext(patience(t), method, url, bytes.NewReader(encoded))
-	must(t, err)
+	check.Must(t, err)
 	r.Close = true
 	if token != "" {
 		r.Header.Set("Authorization", token)
 	}
 	response, err := http.DefaultTransport.RoundTrip(r)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	var problem wire.Problem
 	answer, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	_ = json.Unmarshal(answer, &problem) // an answer without a sentence has none
 	return response.StatusCode, problem.Detail
 }
@@ -121,7 +122,7 @@ func pathOf(route string, r compute.Ref) string {
 func (m machine) healthy(t *testing.T, r compute.Release) compute.Endpoint {
 	t.Helper()
 	endpoint, done, err := m.Acquire(patience(t), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	done()
 	return endpoint
 }
@@ -138,11 +139,4 @@ func patience(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

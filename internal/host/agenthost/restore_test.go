@@ -12,12 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/host/agenthost"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func kept(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, "releases"))
-	must(t, err)
+	check.Must(t, err)
 	for _, entry := range entries {
 		files = append(files, filepath.Join(dir, "releases", entry.Name()))
 	}
@@ -30,19 +31,19 @@ func TestRestore(t *testing.T) {
 	m := newMachine(t, dir)
 	r, removed := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve)
 	r.Env["SECRET"] = "open-sesame"
-	must(t, m.Apply(t.Context(), r))
-	must(t, m.Apply(t.Context(), removed))
+	check.Must(t, m.Apply(t.Context(), r))
+	check.Must(t, m.Apply(t.Context(), removed))
 	pid, err := computetest.Ask(patience(t), m.healthy(t, r), "pid")
-	must(t, err)
-	must(t, m.Remove(t.Context(), removed.Ref))
+	check.Must(t, err)
+	check.Must(t, m.Remove(t.Context(), removed.Ref))
 	r.Env["SECRET"] = "open-barley"
-	must(t, m.Restart(t.Context(), r, removed.Revision))
+	check.Must(t, m.Restart(t.Context(), r, removed.Revision))
 	m.shut()
 
 	m = newMachine(t, dir)
 	m.want(t, r, compute.Absent) // no release runs before Restore
-	must(t, m.host.Restore(t.Context()))
-	must(t, m.host.Restore(t.Context()))
+	check.Must(t, m.host.Restore(t.Context()))
+	check.Must(t, m.host.Restore(t.Context()))
 	m.want(t, removed, compute.Absent)
 	endpoint := m.healthy(t, r)
 	if again, err := computetest.Ask(patience(t), endpoint, "pid"); err != nil || again == pid {
@@ -52,7 +53,7 @@ func TestRestore(t *testing.T) {
 	if err != nil || !strings.Contains(environment, "SECRET=open-barley") {
 		t.Errorf("the agent has another environment than when it was restarted: %s, %v", environment, err)
 	}
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	if files := kept(t, dir); len(files) != 0 {
 		t.Errorf("files %v are left", files)
 	}
@@ -64,7 +65,7 @@ func TestReleasesAreKeptSealed(t *testing.T) {
 	m, r := newMachine(t, dir), computetest.NewRelease(computetest.Serve)
 	r.Env["SECRET"] = "open-sesame"
 	for range 2 {
-		must(t, m.Apply(t.Context(), r))
+		check.Must(t, m.Apply(t.Context(), r))
 	}
 	m.healthy(t, r)
 	files := kept(t, dir)
@@ -72,9 +73,9 @@ func TestReleasesAreKeptSealed(t *testing.T) {
 		t.Fatalf("got files %v, want one", files)
 	}
 	info, err := os.Stat(files[0])
-	must(t, err)
+	check.Must(t, err)
 	content, err := os.ReadFile(files[0])
-	must(t, err)
+	check.Must(t, err)
 	if info.Mode() != 0o600 || bytes.Contains(content, []byte("sesame")) || bytes.Contains(content, []byte(r.Token)) || bytes.Contains(content, []byte("AGENT")) {
 		t.Errorf("%s holds %q", info.Mode(), content)
 	}
@@ -91,16 +92,16 @@ func TestRestoreGoesOnAfterAProblem(t *testing.T) {
 	m := newMachine(t, dir)
 	changed, good, moved := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve)
 	for _, r := range []compute.Release{changed, good, moved} {
-		must(t, m.Apply(t.Context(), r))
+		check.Must(t, m.Apply(t.Context(), r))
 	}
 	m.shut()
 	at := func(r compute.Release, workspace string) string {
 		return filepath.Join(dir, "releases", r.Revision+"."+workspace)
 	}
-	must(t, os.WriteFile(at(changed, changed.Workspace), []byte("not what was sealed"), 0o600))
-	must(t, os.Rename(at(moved, moved.Workspace), at(moved, good.Workspace)))
+	check.Must(t, os.WriteFile(at(changed, changed.Workspace), []byte("not what was sealed"), 0o600))
+	check.Must(t, os.Rename(at(moved, moved.Workspace), at(moved, good.Workspace)))
 	unfinished := filepath.Join(dir, "releases", ".new-1")
-	must(t, os.WriteFile(unfinished, nil, 0o600))
+	check.Must(t, os.WriteFile(unfinished, nil, 0o600))
 
 	m = newMachine(t, dir)
 	err := m.host.Restore(t.Context())
@@ -139,11 +140,11 @@ func TestTargetAndFilesAgree(t *testing.T) {
 		}
 		callers.Wait()
 		status, err := m.target(t, r)
-		must(t, err)
+		check.Must(t, err)
 		if runs, keeps := status != compute.Absent, len(kept(t, dir)) == 1; runs != keeps {
 			t.Fatalf("runs: %v, is kept: %v", runs, keeps)
 		}
-		must(t, m.Remove(t.Context(), r.Ref))
+		check.Must(t, m.Remove(t.Context(), r.Ref))
 	}
 }
 
@@ -152,7 +153,7 @@ func TestWhatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, r := newMachine(t, dir), computetest.NewRelease(computetest.Serve)
-	must(t, os.RemoveAll(filepath.Join(dir, "releases")))
+	check.Must(t, os.RemoveAll(filepath.Join(dir, "releases")))
 	if err := m.Apply(t.Context(), r); err == nil || !strings.Contains(err.Error(), "500 Internal Server Error: keep release") {
 		t.Errorf("got %v", err)
 	}
@@ -164,7 +165,7 @@ func TestWhatCannotBeKeptIsAnError(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	check.Must(t, os.WriteFile(file, nil, 0o600))
 	for want, cfg := range map[string]agenthost.Config{
 		"no token": {Dir: t.TempDir()}, "not a directory": {Dir: filepath.Join(file, "releases"), Token: token},
 	} {

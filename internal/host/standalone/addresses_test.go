@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // inside are addresses that a tenant must not make the server call, as the hosts of URLs.
@@ -118,7 +119,7 @@ func members(t *testing.T) map[string]bool {
 				Schemas map[string]struct{ Properties map[string]any }
 			}
 		}
-		must(t, json.Unmarshal(document, &read))
+		check.Must(t, json.Unmarshal(document, &read))
 		for name, schema := range read.Components.Schemas {
 			for member := range schema.Properties {
 				if requests.MatchString(name) && looks.MatchString(member) {

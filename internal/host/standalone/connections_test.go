@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackConnectionsForNothing has a stranger who opens connections and sends nothing, parts
@@ -30,7 +31,7 @@ func TestAttackConnectionsForNothing(t *testing.T) {
 	requests := []string{"", "POST /v2/deployments HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n", "GET /ok HT"}
 	for i := range attackers {
 		connection, err := net.Dial("tcp", host)
-		must(t, err)
+		check.Must(t, err)
 		defer connection.Close()
 		fmt.Fprint(connection, requests[i%len(requests)])
 		go func() {

@@ -12,14 +12,15 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestNobodyElseEntersTheDataDirectory checks what other users of the machine could read.
 func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	must(t, os.Mkdir(data, 0o755))
-	must(t, os.Chmod(data, 0o755))
+	check.Must(t, os.Mkdir(data, 0o755))
+	check.Must(t, os.Chmod(data, 0o755))
 	for range 2 {
 		_, stop := serve(t, data)
 		for _, name := range []string{".", standalone.DatabaseFile, standalone.DatabaseFile + "-wal", standalone.DatabaseFile + "-shm", standalone.KeyFile} {
@@ -28,8 +29,8 @@ func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 			}
 		}
 		stop()
-		must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // an earlier version made it with this mode
-		must(t, os.Chmod(data, 0o755))
+		check.Must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // an earlier version made it with this mode
+		check.Must(t, os.Chmod(data, 0o755))
 	}
 }
 
@@ -37,8 +38,8 @@ func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	must(t, os.Chmod(data, 0o755))
-	must(t, os.WriteFile(filepath.Join(data, "theirs"), nil, 0o600))
+	check.Must(t, os.Chmod(data, 0o755))
+	check.Must(t, os.WriteFile(filepath.Join(data, "theirs"), nil, 0o600))
 	config := standalone.Config{Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler)}
 	if _, err := standalone.Open(config); err == nil || !strings.Contains(err.Error(), "open to other users") {
 		t.Errorf("got %v", err)
@@ -46,10 +47,10 @@ func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	must(t, os.Chmod(data, 0o700))
+	check.Must(t, os.Chmod(data, 0o700))
 	server, err := standalone.Open(config)
-	must(t, err)
-	must(t, server.Close(t.Context()))
+	check.Must(t, err)
+	check.Must(t, server.Close(t.Context()))
 }
 
 // TestOneBrokenItemDoesNotKeepTheServerDown damages the stored record of a deployment that
@@ -61,11 +62,11 @@ func TestOneBrokenItemDoesNotKeepTheServerDown(t *testing.T) {
 	stop()
 	tb := open(t, data)
 	broken := keys.Deployment(credentials.TenantID, "broken")
-	must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{
 		Key: broken, Attrs: table.Attrs{"kind": "another"},
 		Index: map[table.Index]table.Key{table.ByDue: keys.RolloutEntry("broken", clock.System())},
 	}}))
-	must(t, tb.Close())
+	check.Must(t, tb.Close())
 	credentials, stop = serve(t, data)
 	defer stop()
 	wantStatus(t, "after a start with a broken item", "GET", credentials.BaseURL+"/v2/deployments",

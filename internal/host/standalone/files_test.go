@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // fileBytes returns how many bytes of files the client's workspace is shown to use.
@@ -53,15 +54,15 @@ func TestAttackADiskFullOfFiles(t *testing.T) {
 	put := func(size int) (status int, answer map[string]any) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, fmt.Sprint(grant(http.StatusOK)["upload_url"]), bytes.NewReader(make([]byte, size)))
-		must(t, err)
+		check.Must(t, err)
 		request.Header.Set("Content-Type", "application/gzip")
 		response, err := http.DefaultClient.Do(request)
-		must(t, err)
+		check.Must(t, err)
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
-		must(t, err)
+		check.Must(t, err)
 		if len(text) > 0 {
-			must(t, json.Unmarshal(text, &answer))
+			check.Must(t, json.Unmarshal(text, &answer))
 		}
 		return response.StatusCode, answer
 	}

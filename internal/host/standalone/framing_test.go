@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackTheFramingOfRequests sends requests that two servers may cut at different places.
@@ -57,12 +58,12 @@ func TestAttackTheFramingOfRequests(t *testing.T) {
 func exchange(t *testing.T, host, text string) (statuses []int) {
 	t.Helper()
 	connection, err := net.Dial("tcp", host)
-	must(t, err)
+	check.Must(t, err)
 	defer connection.Close()
-	must(t, connection.SetDeadline(time.Now().Add(30*time.Second)))
+	check.Must(t, connection.SetDeadline(time.Now().Add(30*time.Second)))
 	_, err = io.WriteString(connection, text)
-	must(t, err)
-	must(t, connection.(*net.TCPConn).CloseWrite())
+	check.Must(t, err)
+	check.Must(t, connection.(*net.TCPConn).CloseWrite())
 	for reader := bufio.NewReader(connection); ; {
 		answer, err := http.ReadResponse(reader, nil)
 		if err != nil {

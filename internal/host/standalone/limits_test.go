@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheLogSaysWhatIsNotLimited checks that the log says it once, if the system cannot limit
@@ -16,8 +17,8 @@ func TestTheLogSaysWhatIsNotLimited(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	server, err := standalone.Open(standalone.Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Log: slog.New(slog.NewTextHandler(&said, nil))})
-	must(t, err)
-	must(t, server.Close(t.Context()))
+	check.Must(t, err)
+	check.Must(t, server.Close(t.Context()))
 	want := 0
 	if child.CanLimit() != nil {
 		want = 1

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) {
@@ -43,24 +44,24 @@ func clientOf(c standalone.Credentials) client {
 func (c client) call(t *testing.T, want int, method, path string, body any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
-	must(t, err)
+	check.Must(t, err)
 	request, err := http.NewRequestWithContext(t.Context(), method, c.base+path, strings.NewReader(string(text)))
-	must(t, err)
+	check.Must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	for name, value := range c.headers {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	if response.StatusCode != want {
 		t.Fatalf("%s %s: got %d %s, want %d", method, path, response.StatusCode, answer, want)
 	}
 	var decoded map[string]any
 	if len(answer) > 0 {
-		must(t, json.Unmarshal(answer, &decoded))
+		check.Must(t, json.Unmarshal(answer, &decoded))
 	}
 	return decoded
 }
@@ -69,9 +70,9 @@ func (c client) call(t *testing.T, want int, method, path string, body any) map[
 func agents(t *testing.T, build string) buildtest.Repo {
 	t.Helper()
 	program, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	config, err := json.Marshal(map[string]any{"graphs": map[string]string{"agent": "a:b"}, "build": []string{"sh", "-c", build}, "start": []string{program}})
-	must(t, err)
+	check.Must(t, err)
 	return buildtest.NewRepo(t, map[string]string{"framework.json": string(config)})
 }
 
@@ -117,7 +118,7 @@ func (c client) await(t *testing.T, path, want string) {
 func (c client) follow(t *testing.T, path, kind, after string) (events *sse.Reader, end func()) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path+"/logs?type="+kind, http.NoBody)
-	must(t, err)
+	check.Must(t, err)
 	for name, value := range c.headers {
 		request.Header.Set(name, value)
 	}
@@ -126,7 +127,7 @@ func (c client) follow(t *testing.T, path, kind, after string) (events *sse.Read
 		request.Header.Set("Last-Event-ID", after)
 	}
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("Location") == "" {
 		t.Fatalf("got %d %v", response.StatusCode, response.Header)
 	}
@@ -138,12 +139,12 @@ func (c client) follow(t *testing.T, path, kind, after string) (events *sse.Read
 func line(t *testing.T, events *sse.Reader) (message, id string) {
 	t.Helper()
 	event, err := events.Next()
-	must(t, err)
+	check.Must(t, err)
 	if event.Name != "log" {
 		return event.Name + " " + string(event.Data), ""
 	}
 	var entry struct{ ID, Timestamp, Level, Message string }
-	must(t, json.Unmarshal(event.Data, &entry))
+	check.Must(t, json.Unmarshal(event.Data, &entry))
 	if entry.ID != event.ID || entry.Timestamp == "" || entry.Level == "" {
 		t.Errorf("got event %s %s", event.ID, event.Data)
 	}
@@ -169,7 +170,7 @@ func TestLogsOfARevision(t *testing.T) {
 	stop = sync.OnceFunc(stop)
 	defer stop()
 	gate := filepath.Join(t.TempDir(), "gate")
-	must(t, syscall.Mkfifo(gate, 0o600))
+	check.Must(t, syscall.Mkfifo(gate, 0o600))
 	repo := agents(t, "echo one; echo 'ERROR two' >&2; cat "+gate+"; echo four")
 	c := clientOf(credentials)
 	d := c.call(t, http.StatusCreated, "POST", "/v2/deployments", creation(repo, computetest.Serve, "SECRET", "open-sesame"))
@@ -188,7 +189,7 @@ func TestLogsOfARevision(t *testing.T) {
 			events, end = c.follow(t, path, "build", id)
 		}
 	}
-	must(t, os.WriteFile(gate, []byte("three\n"), 0))
+	check.Must(t, os.WriteFile(gate, []byte("three\n"), 0))
 	for !strings.HasPrefix(last, "end ") {
 		last, _ = line(t, events)
 		seen = append(seen, last)
@@ -266,7 +267,7 @@ func TestLogsOfARevision(t *testing.T) {
 	}
 	end()
 	stop() // files are made and removed while the server lives
-	must(t, filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -284,13 +285,13 @@ func others(t *testing.T, data string, credentials standalone.Credentials) (view
 	tb := open(t, data)
 	defer tb.Close()
 	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	must(t, err)
+	check.Must(t, err)
 	keys := apikey.NewStore(tb, hasher, clock.System)
 	other, err := workspace.NewStore(tb, clock.System).Create(t.Context(), "other")
-	must(t, err)
+	check.Must(t, err)
 	of := func(workspaceID string, role workspace.Role) client {
 		_, key, err := keys.Issue(t.Context(), apikey.NewKey{Workspace: workspaceID, Role: role})
-		must(t, err)
+		check.Must(t, err)
 		return client{credentials.BaseURL, map[string]string{"X-Api-Key": key, "X-Tenant-Id": workspaceID}}
 	}
 	return of(credentials.TenantID, workspace.Viewer), of(other.ID, workspace.Admin)

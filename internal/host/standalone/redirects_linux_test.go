@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackRedirectsInside has a permitted address redirect the server to a forbidden address:
@@ -22,7 +23,7 @@ import (
 func TestAttackRedirectsInside(t *testing.T) {
 	t.Parallel()
 	trap, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { trap.Close() })
 	go func() {
 		for {
@@ -40,9 +41,9 @@ func TestAttackRedirectsInside(t *testing.T) {
 		calls.Add(1)
 		http.Redirect(w, r, "http://"+trap.Addr().String()+"/x", http.StatusTemporaryRedirect)
 	}))
-	must(t, outside.Listener.Close())
+	check.Must(t, outside.Listener.Close())
 	outside.Listener, err = net.Listen("tcp", "127.0.0.2:0")
-	must(t, err)
+	check.Must(t, err)
 	outside.Start()
 	t.Cleanup(outside.Close)
 	permitted := outbound.Networks{netip.MustParsePrefix("127.0.0.2/32")}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAGitHubAppThatCannotBeUsed checks that a bad App is found when the server starts, without
@@ -22,7 +23,7 @@ func TestAGitHubAppThatCannotBeUsed(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "app.json")
-		must(t, os.WriteFile(file, []byte(c.text), 0o600))
+		check.Must(t, os.WriteFile(file, []byte(c.text), 0o600))
 		_, err := standalone.Open(standalone.Config{
 			Listen: "127.0.0.1:0", Data: filepath.Join(dir, "data"), GitHubApp: file, Log: slog.New(slog.DiscardHandler),
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // sealedKinds are the kinds of items that hold sealed texts.
@@ -63,11 +64,11 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	tb, file := open(t, data), filepath.Join(data, standalone.KeyFile)
 	defer tb.Close()
 	_, err := keyfile.Rotate(file)
-	must(t, err)
+	check.Must(t, err)
 	key, err := keyfile.Load(file)
-	must(t, err)
+	check.Must(t, err)
 	rewritten, err := reseal.Run(t.Context(), tb, key)
-	must(t, err)
+	check.Must(t, err)
 	if diff := cmp.Diff(sealedKinds, slices.Sorted(maps.Keys(rewritten))); diff != "" {
 		t.Errorf("kinds that were sealed anew (-want +got):\n%s", diff)
 	}
@@ -127,15 +128,15 @@ func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
 	made := func(name string) workspacesecret.Ref {
 		t.Helper()
 		key, err := keyfile.Load(file)
-		must(t, err)
+		check.Must(t, err)
 		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
 		of, err := s.Create(t.Context(), workspacesecret.Ref{Workspace: rand.Text(), Name: name}, map[string]string{"key": "open-sesame"})
-		must(t, err)
+		check.Must(t, err)
 		return of.Ref
 	}
 	rotate := func() {
 		_, err := keyfile.Rotate(file)
-		must(t, err)
+		check.Must(t, err)
 	}
 	secrets := []workspacesecret.Ref{made("first")}
 	rotate()
@@ -147,7 +148,7 @@ func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
 	opens := func() {
 		t.Helper()
 		key, err := keyfile.Load(file)
-		must(t, err)
+		check.Must(t, err)
 		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
 		for _, ref := range secrets {
 			if contents, err := s.Contents(t.Context(), ref.Workspace, ref.Name); err != nil || contents[ref.Name].Data["key"] != "open-sesame" {

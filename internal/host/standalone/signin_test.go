@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAViewersSessionWrites signs members in at an issuer: the session of a viewer writes
@@ -34,14 +35,14 @@ func TestAttackAViewersSessionWrites(t *testing.T) {
 			t.Fatalf("got %d %s", status, text)
 		}
 		var member struct{ ID string }
-		must(t, json.Unmarshal(text, &member))
+		check.Must(t, json.Unmarshal(text, &member))
 		token := issuer.IDToken(time.Now(), object{"sub": role, "email": user, "email_verified": true})
 		status, text = ask(t, http.MethodPost, c.BaseURL+"/sign-in/token", nil, object{"id_token": token})
 		if status != http.StatusCreated {
 			t.Fatalf("got %d %s", status, text)
 		}
 		var granted struct{ Token string }
-		must(t, json.Unmarshal(text, &granted))
+		check.Must(t, json.Unmarshal(text, &granted))
 		session := map[string]string{"Authorization": "Bearer " + granted.Token}
 		body := object{
 			"name": role, "source": "external_docker", "secrets": []any{}, "source_config": object{}, "source_revision_config": object{"image_uri": "registry.test/agent:1"},

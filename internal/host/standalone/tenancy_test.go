@@ -28,14 +28,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // serve runs a server on a data directory and returns its credentials, and a function that stops
 // it.
@@ -48,10 +42,10 @@ func serve(t *testing.T, data string, issuers ...oidc.Issuer) (c standalone.Cred
 func serveWith(t *testing.T, config standalone.Config) (c standalone.Credentials, stop func()) {
 	t.Helper()
 	data := config.Data
-	must(t, removeBaseURL(data))
+	check.Must(t, removeBaseURL(data))
 	config.Listen = "127.0.0.1:0"
 	server, err := standalone.Open(config)
-	must(t, err)
+	check.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx) }()
@@ -90,19 +84,19 @@ func removeBaseURL(data string) error {
 func open(t *testing.T, data string) *sqlite.Table {
 	t.Helper()
 	tb, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
-	must(t, err)
+	check.Must(t, err)
 	return tb
 }
 
 func wantStatus(t *testing.T, what, method, url string, headers map[string]string, want int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
-	must(t, err)
+	check.Must(t, err)
 	for name, value := range headers {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != want {
 		t.Errorf("%s: got %d %s (%v), want %d", what, response.StatusCode, text, err, want)
@@ -118,21 +112,21 @@ func TestADirectoryOfAnEarlierVersion(t *testing.T) {
 	stop()
 	tb := open(t, data)
 	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	must(t, err)
+	check.Must(t, err)
 	list, err := apikey.NewStore(tb, hasher, clock.System).List(t.Context(), before.TenantID)
-	must(t, err)
+	check.Must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("there are %v", list)
 	}
 	at := keys.APIKey(hex.EncodeToString(hasher.MAC("api key", []byte(before.APIKey))))
-	must(t, tb.Transact(t.Context(),
+	check.Must(t, tb.Transact(t.Context(),
 		table.Delete{Key: keys.WorkspaceName("default"), If: table.Present()},
 		table.Delete{Key: keys.APIKeyRecord(before.TenantID, list[0].ID), If: table.Present()},
 		table.Put{If: table.Present(), Item: table.Item{
 			Key: at, Attrs: record.Attrs("api_key", clock.System(), table.Attrs{"workspace": before.TenantID}),
 		}},
 	))
-	must(t, tb.Close())
+	check.Must(t, tb.Close())
 
 	after, stop := serve(t, data)
 	if after.APIKey != before.APIKey || after.TenantID != before.TenantID {
@@ -160,7 +154,7 @@ func TestLostCredentials(t *testing.T) {
 	data := t.TempDir()
 	before, stop := serve(t, data)
 	stop()
-	must(t, os.Remove(filepath.Join(data, standalone.CredentialsFile)))
+	check.Must(t, os.Remove(filepath.Join(data, standalone.CredentialsFile)))
 	after, stop := serve(t, data)
 	defer stop()
 	if after.TenantID != before.TenantID || after.APIKey == before.APIKey {
@@ -175,18 +169,18 @@ func TestLostCredentials(t *testing.T) {
 func ask(t *testing.T, method, url string, headers map[string]string, body any) (status int, text []byte) {
 	t.Helper()
 	content, err := json.Marshal(body)
-	must(t, err)
+	check.Must(t, err)
 	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(content))
-	must(t, err)
+	check.Must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	for name, value := range headers {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	text, err = io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	return response.StatusCode, text
 }
 
@@ -310,8 +304,8 @@ func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
 	}
 	stop()
 	both, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.WriteFile(file, both[32:], 0o600))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(file, both[32:], 0o600))
 	c, stop = serve(t, data)
 	defer stop()
 	shows(newer, "open-sesame-2", http.StatusOK)

@@ -22,7 +22,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // certify writes a certificate for 127.0.0.1 with a serial number, and returns it. The files
@@ -31,23 +31,23 @@ import (
 func certify(t *testing.T, files standalone.TLS, serial int64, changed time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	for name, block := range map[string]*pem.Block{
 		files.CertFile: {Type: "CERTIFICATE", Bytes: der}, files.KeyFile: {Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		fixtures.Must(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
-		fixtures.Must(t, os.Chtimes(name, changed, changed))
+		check.Must(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
+		check.Must(t, os.Chtimes(name, changed, changed))
 	}
 	certificate, err := x509.ParseCertificate(der)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return certificate
 }
 
@@ -75,14 +75,14 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	wantServed := func(client *http.Client, serial int64) {
 		t.Helper()
 		answer, err := client.Get(credentials.BaseURL + "/ok")
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		defer answer.Body.Close()
 		if got := answer.TLS.PeerCertificates[0].SerialNumber.Int64(); answer.StatusCode != http.StatusOK || answer.ProtoMajor != 2 || got != serial {
 			t.Errorf("got %s over %s with the certificate %d, want %d", answer.Status, answer.Proto, got, serial)
 		}
 	}
 	wantServed(secureClient(first), 1)
-	fixtures.Must(t, os.WriteFile(files.KeyFile, []byte("half of a renewal"), 0o600))
+	check.Must(t, os.WriteFile(files.KeyFile, []byte("half of a renewal"), 0o600))
 	wantServed(secureClient(first), 1)
 	wantServed(secureClient(certify(t, files, 2, time.Now().Add(time.Hour))), 2)
 }
@@ -105,7 +105,7 @@ func TestAttackSecureConnectionsForNothing(t *testing.T) {
 	reusesConnection(t, known, credentials)
 	for range 3 * anonymous {
 		connection, err := tls.Dial("tcp", strings.TrimPrefix(credentials.BaseURL, "https://"), config)
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		defer connection.Close()
 	}
 	if !reusesConnection(t, known, credentials) {
@@ -119,17 +119,17 @@ func reusesConnection(t *testing.T, client *http.Client, credentials standalone.
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, credentials.BaseURL+"/v2/deployments", nil)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	request.Header.Set("X-Api-Key", credentials.APIKey)
 	request.Header.Set("X-Tenant-Id", credentials.TenantID)
 	answer, err := client.Do(request)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("got %s", answer.Status)
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return reused
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestWebhooksOfARepository refuses addresses of runs and crons by the repository's rules, and
@@ -26,7 +27,7 @@ func TestWebhooksOfARepository(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r }))
 	t.Cleanup(receiver.Close)
 	program, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	config, err := json.Marshal(map[string]any{
 		"graphs": map[string]string{"agent": "a:b"}, "build": "true", "start": []string{program}, "env": map[string]string{"LG_WEBHOOK_FROM": "weather"},
 		"webhooks": map[string]any{
@@ -34,7 +35,7 @@ func TestWebhooksOfARepository(t *testing.T) {
 			"headers": map[string]string{"X-Key": "${{ env.LG_WEBHOOK_KEY }}", "X-From": "${{ env.LG_WEBHOOK_FROM }}"},
 		},
 	})
-	must(t, err)
+	check.Must(t, err)
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": string(config)})
 	logged := new(strings.Builder)
 	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), PrivateAddresses: outbound.Everywhere, Log: slog.New(slog.NewTextHandler(logged, nil))})

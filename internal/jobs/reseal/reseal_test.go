@@ -22,15 +22,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 type fixture struct {
 	table *sqlite.Table
@@ -44,7 +38,7 @@ func setUp(t *testing.T) *fixture {
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f := &fixture{table: tb, file: filepath.Join(dir, "key")}
 	key, err := keyfile.Load(f.file)
-	must(t, err)
+	check.Must(t, err)
 	f.key = key
 	return f
 }
@@ -56,13 +50,13 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func (f *fixture) seal(t *testing.T, resource, plain string) []byte {
 	t.Helper()
 	sealed, err := f.key.Seal(t.Context(), secret.Bound{Workspace: workspace, Resource: resource}, []byte(plain))
-	must(t, err)
+	check.Must(t, err)
 	return sealed
 }
 
 func (f *fixture) put(t *testing.T, key table.Key, kind string, body []byte) {
 	t.Helper()
-	must(t, f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kind, now, nil), Body: body}}))
+	check.Must(t, f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kind, now, nil), Body: body}}))
 }
 
 func (f *fixture) opens(t *testing.T, key *keyfile.Key, resource string, sealed []byte, want string) {
@@ -76,7 +70,7 @@ func (f *fixture) opens(t *testing.T, key *keyfile.Key, resource string, sealed 
 func (f *fixture) get(t *testing.T, key table.Key) *table.Item {
 	t.Helper()
 	item, err := f.table.Get(t.Context(), key)
-	must(t, err)
+	check.Must(t, err)
 	return item
 }
 
@@ -95,21 +89,21 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	first := body{Secrets: f.seal(t, "d", "one"), Name: "weather <\"a\">", Scopes: []string{"AX", ""}}
 	f.put(t, credential, "git_credential", f.seal(t, "c", "token"))
 	_, err := keyfile.Rotate(f.file)
-	must(t, err)
+	check.Must(t, err)
 	first.Credentials = f.seal(t, "d", "two")
 	_, err = keyfile.Rotate(f.file)
-	must(t, err)
+	check.Must(t, err)
 	f.put(t, at, "deployment", record.Encode(first))
 	f.put(t, keys.Deployment(workspace, "e"), "deployment", record.Encode(body{Secrets: f.seal(t, "e", "newest")}))
 	rewritten, err := reseal.Run(t.Context(), f.table, f.key)
-	must(t, err)
+	check.Must(t, err)
 	if diff := cmp.Diff(map[string]int{"deployment": 1, "git_credential": 1}, rewritten); diff != "" {
 		t.Errorf("rewritten (-want +got):\n%s", diff)
 	}
 	gone, err := keyfile.Retire(f.file, f.key.KeyID())
-	must(t, err)
+	check.Must(t, err)
 	alone, err := keyfile.Load(f.file)
-	must(t, err)
+	check.Must(t, err)
 	if gone != 2 || len(alone.Older()) != 0 {
 		t.Errorf("%d keys went and %d older ones are left", gone, len(alone.Older()))
 	}
@@ -117,7 +111,7 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	item := f.get(t, at)
 	r := record.Reader{Item: item}
 	r.Decode(&after)
-	must(t, r.Err())
+	check.Must(t, r.Err())
 	f.opens(t, alone, "d", after.Secrets, "one")
 	f.opens(t, alone, "d", after.Credentials, "two")
 	f.opens(t, alone, "c", f.get(t, credential).Body, "token")
@@ -137,7 +131,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 		f := setUp(t)
 		f.put(t, keys.Deployment(workspace, "d"), kind, record.Encode(map[string]any{"deep": []any{map[string][]byte{"sealed": f.seal(t, "other", "x")}}}))
 		_, err := keyfile.Rotate(f.file)
-		must(t, err)
+		check.Must(t, err)
 		f.seal(t, "d", "notices the key")
 		if _, err := reseal.Run(t.Context(), f.table, f.key); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", kind, err)
@@ -168,14 +162,14 @@ func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	f.put(t, at, "git_credential", f.seal(t, "c", "before"))
 	late := f.seal(t, "c", "meanwhile") // the text is still of the older key
 	_, err := keyfile.Rotate(f.file)
-	must(t, err)
+	check.Must(t, err)
 	f.seal(t, "c", "notices the key")
 	rivals := &overtaken{Table: f.table, rival: func() {
 		item := table.Item{Key: at, Attrs: record.Attrs("git_credential", now.Add(time.Second), nil), Body: late}
-		must(t, f.table.Transact(t.Context(), table.Put{Item: item}))
+		check.Must(t, f.table.Transact(t.Context(), table.Put{Item: item}))
 	}}
 	rewritten, err := reseal.Run(t.Context(), rivals, f.key)
-	must(t, err)
+	check.Must(t, err)
 	if rewritten["git_credential"] != 1 {
 		t.Errorf("rewritten: %v", rewritten)
 	}
@@ -222,7 +216,7 @@ func TestWhoSealsSaysToWhat(t *testing.T) {
 		})
 		return nil
 	})
-	must(t, err)
+	check.Must(t, err)
 	for of := range seals {
 		if !says[of] && !slices.Contains(elsewhere, of) {
 			t.Errorf("internal/%s seals, and has no Sealed that says to what", of)

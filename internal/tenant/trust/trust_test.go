@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -30,16 +31,9 @@ func setUp(t *testing.T) (*trust.Store, table.Table) {
 	clock := func() time.Time { return now.Add(time.Duration(made.Add(1)) * time.Millisecond) }
 	tb := fixtures.Table(t, sqlite.WithClock(clock))
 	for _, w := range []string{"one", "two"} {
-		must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))
+		check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))
 	}
 	return trust.NewStore(tb, clock), tb
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 type claims = map[string]string
@@ -47,7 +41,7 @@ type claims = map[string]string
 func create(t *testing.T, s *trust.Store, role workspace.Role, c claims) trust.Rule {
 	t.Helper()
 	r, err := s.Create(t.Context(), "one", trust.Rule{Name: "deploy", Issuer: github, Role: role, Claims: c})
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
@@ -64,7 +58,7 @@ func TestARuleIsReadBackUntilItIsDeleted(t *testing.T) {
 			t.Errorf("%v: got %v", c, err)
 		}
 	}
-	must(t, s.Delete(t.Context(), "one", r.ID))
+	check.Must(t, s.Delete(t.Context(), "one", r.ID))
 	if _, err := s.Admit(t.Context(), "one", github, map[string]any{"repository_id": "7", "ref": "refs/heads/main"}); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("a deleted rule admits: %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const issuer = "https://people.test"
@@ -31,7 +32,7 @@ func add(t *testing.T, s *workspace.Store, workspaceID, user string, role worksp
 		from = issuer
 	}
 	m, err := s.AddMember(t.Context(), workspaceID, user, from, role)
-	must(t, err)
+	check.Must(t, err)
 	return m
 }
 
@@ -82,7 +83,7 @@ func TestMembers(t *testing.T) {
 	}
 	_, err = store.Member(t.Context(), other.ID, ann.ID)
 	wantKind(t, "a member of another workspace", err, fault.NotFound)
-	must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, record.Versions{2}))
+	check.Must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, record.Versions{2}))
 	wantKind(t, "removed twice", store.RemoveMember(t.Context(), w.ID, ann.ID, nil), fault.NotFound)
 	log, _, err := audit.NewStore(tb, clock.System).List(t.Context(), w.ID, audit.Filter{Resource: ann.ID}, audit.Page{})
 	var did []string
@@ -128,10 +129,10 @@ func TestWhoIsNoMember(t *testing.T) {
 func issueKey(t *testing.T, tb table.Table, workspaceID string, expires time.Time) (*apikey.Store, apikey.Key) {
 	t.Helper()
 	ring, err := envelope.NewKeyring(envelope.NewRoot())
-	must(t, err)
+	check.Must(t, err)
 	s := apikey.NewStore(tb, ring, clock.System)
 	k, _, err := s.Issue(t.Context(), apikey.NewKey{Workspace: workspaceID, Role: workspace.Admin, Expires: expires})
-	must(t, err)
+	check.Must(t, err)
 	return s, k
 }
 
@@ -144,7 +145,7 @@ func TestTheLastAdminStays(t *testing.T) {
 	ann, bob := add(t, store, w.ID, "ann@example.test", workspace.Admin), add(t, store, w.ID, "bob@example.test", workspace.Admin)
 	add(t, store, w.ID, "eve@example.test", workspace.Editor)
 	apiKeys, expiring := issueKey(t, tb, w.ID, clock.System().Add(time.Hour))
-	must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, nil))
+	check.Must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, nil))
 	const last = "This is the workspace's last admin."
 	refused := func(what string, err error) {
 		t.Helper()
@@ -155,14 +156,14 @@ func TestTheLastAdminStays(t *testing.T) {
 	refused("remove", store.RemoveMember(t.Context(), w.ID, bob.ID, nil))
 	_, err := store.SetRole(t.Context(), w.ID, bob.ID, workspace.Editor, nil)
 	refused("demote", err)
-	must(t, apiKeys.Revoke(t.Context(), w.ID, expiring.ID, store.KeepAdmin))
+	check.Must(t, apiKeys.Revoke(t.Context(), w.ID, expiring.ID, store.KeepAdmin))
 	_, key := issueKey(t, tb, w.ID, time.Time{})
 	bob, err = store.SetRole(t.Context(), w.ID, bob.ID, workspace.Editor, nil)
-	must(t, err)
+	check.Must(t, err)
 	refused("revoke", apiKeys.Revoke(t.Context(), w.ID, key.ID, store.KeepAdmin))
 	_, err = store.SetRole(t.Context(), w.ID, bob.ID, workspace.Admin, nil)
-	must(t, err)
-	must(t, apiKeys.Revoke(t.Context(), w.ID, key.ID, store.KeepAdmin))
+	check.Must(t, err)
+	check.Must(t, apiKeys.Revoke(t.Context(), w.ID, key.ID, store.KeepAdmin))
 }
 
 // TestAdminsTakeEachOtherAway has all admins remove each other at once, in each possible way.

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const unknown = "0197a000-0000-7000-8000-00000000dead"
@@ -34,13 +35,6 @@ func create(t *testing.T, s *workspace.Store, name string) workspace.Workspace {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func wantKind(t *testing.T, what string, err error, want fault.Kind) {
@@ -141,7 +135,7 @@ func TestRename(t *testing.T) {
 	wantList(t, store, one, two)
 	for range 2 {
 		renamed, err := store.Rename(t.Context(), one.ID, "zebra")
-		must(t, err)
+		check.Must(t, err)
 		one.Name = "zebra"
 		if renamed != one {
 			t.Errorf("got %v, want %v", renamed, one)
@@ -173,7 +167,7 @@ func TestRenamedAtOnce(t *testing.T) {
 	}
 	work.Wait()
 	w, err := store.Get(t.Context(), w.ID)
-	must(t, err)
+	check.Must(t, err)
 	wantList(t, store, w)
 }
 
@@ -193,7 +187,7 @@ func TestAnotherKindOfItemIsNoWorkspace(t *testing.T) {
 	t.Parallel()
 	store, tb := setUp(t)
 	item := table.Item{Key: keys.Workspace("w"), Attrs: table.Attrs{"kind": "workspace", "schema": int64(2)}, Body: []byte(`{}`)}
-	must(t, tb.Transact(t.Context(), table.Put{Item: item}))
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: item}))
 	if w, err := store.Get(t.Context(), "w"); err == nil || fault.Is(err, fault.NotFound) {
 		t.Errorf("a workspace of a newer schema: got %v (%v), want an error of another kind", w, err)
 	}
@@ -208,13 +202,13 @@ func TestAWorkspaceOfAnEarlierVersion(t *testing.T) {
 	for range 2 {
 		w := workspace.Workspace{ID: id.New(clock.System()), Name: "default", Created: clock.System()}
 		item := table.Item{Key: keys.Workspace(w.ID), Attrs: record.Attrs("workspace", w.Created, nil), Body: record.Encode(w)}
-		must(t, tb.Transact(t.Context(), table.Put{Item: item}))
+		check.Must(t, tb.Transact(t.Context(), table.Put{Item: item}))
 		made = append(made, w)
 	}
 	wantList(t, store, []workspace.Workspace{}...)
 	for range 2 {
 		for _, w := range made {
-			must(t, store.Adopt(t.Context(), w.ID))
+			check.Must(t, store.Adopt(t.Context(), w.ID))
 		}
 	}
 	made[1].Name = "workspace-" + made[1].ID[24:]

@@ -2,6 +2,16 @@
 // package of this module, so that small tests stay small programs.
 package check
 
+import "testing"
+
+// Must ends the test if err is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Size is the size of a test whose work grows with it: full, or less with the race detector, which
 // makes each access to memory some ten times as slow. `make test` tests the full size.
 func Size(full, less int) int {

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // wantState checks the state that Await returns.
@@ -51,7 +52,7 @@ func TestABuildIsDoneOnce(t *testing.T) {
 	}
 	callers.Wait()
 	first := wantState(t, b, spec.Revision, build.Succeeded)
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	if diff := cmp.Diff(first, wantState(t, b, spec.Revision, build.Succeeded)); diff != "" {
 		t.Errorf("the second time (-first +second):\n%s", diff)
 	}
@@ -67,7 +68,7 @@ func TestBuildsPrintToTheirRevision(t *testing.T) {
 	a := newAccount(t)
 	b := a.builder(func(c *codebuild.Config) { c.LogGroup = "/slipway/builds" })
 	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	wantState(t, b, spec.Revision, build.Succeeded)
 	want := `"logsConfigOverride":{"cloudWatchLogs":{"groupName":"/slipway/builds","status":"ENABLED","streamName":"` + spec.Revision + `"}}`
 	if !strings.Contains(a.requests[0], want) {
@@ -89,7 +90,7 @@ func TestAFailedBuildIsTriedAnew(t *testing.T) {
 	if calls := read(t, a.calls); !strings.Contains(calls, "--tag "+repository+":"+spec.Revision+"-2 ") {
 		t.Errorf("the second attempt has no tag of its own:\n%s", calls)
 	}
-	must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
 	if len(a.pushed) > 0 {
 		t.Errorf("images are left: %v", a.pushed)
 	}
@@ -101,7 +102,7 @@ func slow(t *testing.T) (spec build.Spec, release func()) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	open(t, filepath.Dir(gate))
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("until test -e " + gate + "; do sleep 0.05; done")})
-	return newSpec(serveGit(t, repo, "")), func() { must(t, os.WriteFile(gate, nil, 0o644)) }
+	return newSpec(serveGit(t, repo, "")), func() { check.Must(t, os.WriteFile(gate, nil, 0o644)) }
 }
 
 func TestAwaitReturnsWhenItsTimeIsOver(t *testing.T) {
@@ -109,7 +110,7 @@ func TestAwaitReturnsWhenItsTimeIsOver(t *testing.T) {
 	a := newAccount(t)
 	b := a.builder()
 	spec, release := slow(t)
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -129,9 +130,9 @@ func TestRemove(t *testing.T) {
 	b := a.builder()
 	spec, release := slow(t)
 	spec.Credentials = "me:hunter2"
-	must(t, b.Remove(t.Context(), spec.Revision))
-	must(t, b.Start(t.Context(), spec))
-	must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
 	for _, r := range a.builds {
 		<-r.ended
 		if r.status != "STOPPED" {
@@ -146,8 +147,8 @@ func TestRemove(t *testing.T) {
 	if got := end(t, b, spec); got.State != build.Succeeded || !a.pushed[spec.Revision] {
 		t.Errorf("again: got %+v", got)
 	}
-	must(t, b.Remove(t.Context(), spec.Revision))
-	must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
 	wantState(t, b, spec.Revision, build.Absent)
 	if len(a.pushed) > 0 {
 		t.Errorf("images are left: %v", a.pushed)
@@ -162,7 +163,7 @@ func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
 	b := a.builder()
 	spec, release := slow(t)
 	spec.Credentials = "me:first"
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	for _, c := range []struct{ phase, credentials, want string }{
 		{"QUEUED", "me:second", "me:second"}, {"BUILD", "me:third", "me:second"},
 	} {
@@ -172,7 +173,7 @@ func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
 		}
 		a.mu.Unlock()
 		spec.Credentials = c.credentials
-		must(t, b.Start(t.Context(), spec))
+		check.Must(t, b.Start(t.Context(), spec))
 		a.mu.Lock()
 		for _, held := range a.secrets {
 			if held != c.want {
@@ -200,7 +201,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	}
 	wantState(t, b, spec.Revision, build.Absent)
 	tb.writes = 100
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	release()
 	wantState(t, b, spec.Revision, build.Succeeded)
 	if len(a.builds) != 1 {
@@ -231,7 +232,7 @@ func TestAStartThatIsOvertakenByRemove(t *testing.T) {
 	spec.Credentials = "me:hunter2"
 	a.refuse = func(operation string) (int, string, string) {
 		if operation == "StartBuild" {
-			must(t, b.Remove(t.Context(), spec.Revision))
+			check.Must(t, b.Remove(t.Context(), spec.Revision))
 		}
 		return 0, "", ""
 	}
@@ -309,7 +310,7 @@ func TestThrottlingPasses(t *testing.T) {
 	if got := end(t, b, spec); got.State != build.Succeeded {
 		t.Errorf("got %+v", got)
 	}
-	must(t, b.Remove(t.Context(), spec.Revision))
+	check.Must(t, b.Remove(t.Context(), spec.Revision))
 }
 
 // TestAFullQueueIsNoFault: a build that CodeBuild has no place for is begun when there is a
@@ -375,7 +376,7 @@ func TestEndsThatCodeBuildDecides(t *testing.T) {
 		case c.err == "" && (err != nil || got.State != c.state || got.Reason != c.reason):
 			t.Errorf("%s: got %+v, %v", status, got, err)
 		}
-		must(t, b.Start(t.Context(), spec))
+		check.Must(t, b.Start(t.Context(), spec))
 		wantState(t, b, spec.Revision, build.Succeeded)
 	}
 }
@@ -384,10 +385,10 @@ func TestEndsThatCodeBuildDecides(t *testing.T) {
 func TestABrokenScriptIsAFault(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	check.Must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	b := a.builder()
 	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	if got, err := b.Await(t.Context(), spec.Revision); err == nil || !strings.Contains(err.Error(), "ended as FAILED") {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -423,7 +424,7 @@ func TestActionsAreThoseThatAreCalled(t *testing.T) {
 	services := map[string]string{"builds": "codebuild", "images": "ecr", "secrets": "secretsmanager"}
 	called := []string{"secretsmanager:TagResource"}
 	files, err := filepath.Glob("*.go")
-	must(t, err)
+	check.Must(t, err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue

@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -128,8 +129,8 @@ func newAccount(t *testing.T) *account {
 		pushed: map[string]bool{}, refuse: func(string) (int, string, string) { return 0, "", "" },
 	}
 	a.calls = filepath.Join(a.bin, "calls")
-	must(t, os.WriteFile(a.calls, nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(a.bin, "aws"), []byte(`#!/bin/sh
+	check.Must(t, os.WriteFile(a.calls, nil, 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(a.bin, "aws"), []byte(`#!/bin/sh
 echo "aws $*" >>"$CALLS"
 case $2 in
   get-layer-version-by-arn) echo "file://`+tools+`" ;;
@@ -138,7 +139,7 @@ case $2 in
   *) echo password ;;
 esac
 `), 0o755))
-	must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte(`#!/bin/bash
+	check.Must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte(`#!/bin/bash
 echo "docker $*" >>"$CALLS"
 case $1 in
   login) read -r word; echo "password $word" >>"$CALLS" ;;
@@ -184,7 +185,7 @@ func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder 
 		c(&cfg)
 	}
 	b, err := codebuild.New(cfg)
-	must(a.t, err)
+	check.Must(a.t, err)
 	return b
 }
 
@@ -230,7 +231,7 @@ func refused(w http.ResponseWriter, status int, code, message string) {
 
 func (a *account) answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	must(a.t, json.NewEncoder(w).Encode(value))
+	check.Must(a.t, json.NewEncoder(w).Encode(value))
 }
 
 func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
@@ -239,7 +240,7 @@ func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
 		ProjectName, IdempotencyToken, BuildspecOverride string
 		EnvironmentVariablesOverride                     []struct{ Name, Value, Type string }
 	}
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	if known := a.tokens[in.IdempotencyToken]; known != "" {
 		a.answer(w, map[string]any{"build": map[string]any{"id": known}})
 		return
@@ -271,8 +272,8 @@ func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
 // through /tmp.
 func open(t *testing.T, dir string) {
 	t.Helper()
-	must(t, os.Chmod(dir, 0o711))
-	must(t, os.Chmod(filepath.Dir(dir), 0o711))
+	check.Must(t, os.Chmod(dir, 0o711))
+	check.Must(t, os.Chmod(filepath.Dir(dir), 0o711))
 }
 
 // run runs the commands of a build specification one after the other in one shell, and notes the
@@ -286,7 +287,7 @@ func (a *account) run(ctx context.Context, r *run, dir, text string, env []strin
 		}
 		Phases map[string]struct{ Commands []string }
 	}
-	must(a.t, json.Unmarshal([]byte(text), &spec))
+	check.Must(a.t, json.Unmarshal([]byte(text), &spec))
 	commands := append([]string{"set -e"}, spec.Phases["build"].Commands...)
 	for _, name := range spec.Env.Variables {
 		commands = append(commands, fmt.Sprintf(`printf %%s "$%s" >%q`, name, filepath.Join(dir, name)))
@@ -318,7 +319,7 @@ func (a *account) run(ctx context.Context, r *run, dir, text string, env []strin
 
 func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 	var in struct{ Ids []string }
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	var found []any
 	for _, id := range in.Ids {
 		r := a.builds[id]
@@ -341,7 +342,7 @@ func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 
 func (a *account) stopBuild(w http.ResponseWriter, body json.RawMessage) {
 	var in struct{ ID string }
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	a.builds[in.ID].cancel()
 	a.answer(w, map[string]any{"build": map[string]any{"id": in.ID, "buildStatus": "IN_PROGRESS"}})
 }
@@ -351,7 +352,7 @@ func (a *account) deleteImage(w http.ResponseWriter, body json.RawMessage) {
 		RepositoryName string
 		ImageIds       []struct{ ImageTag string }
 	}
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	if in.RepositoryName != "slipway-test" {
 		refused(w, http.StatusBadRequest, "RepositoryNotFoundException", "The repository with name '"+in.RepositoryName+"' does not exist in the registry with id '123456789012'")
 		return
@@ -368,7 +369,7 @@ func (a *account) deleteImage(w http.ResponseWriter, body json.RawMessage) {
 
 func (a *account) createSecret(w http.ResponseWriter, body json.RawMessage) {
 	var in struct{ Name, SecretString string }
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	if _, exists := a.secrets[in.Name]; exists {
 		refused(w, http.StatusBadRequest, "ResourceExistsException", "The operation failed because the secret "+in.Name+" already exists.")
 		return
@@ -379,7 +380,7 @@ func (a *account) createSecret(w http.ResponseWriter, body json.RawMessage) {
 
 func (a *account) putSecret(w http.ResponseWriter, body json.RawMessage) {
 	var in struct{ SecretID, SecretString string }
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	a.secrets[in.SecretID] = in.SecretString
 	a.answer(w, map[string]string{"Name": in.SecretID})
 }
@@ -389,7 +390,7 @@ func (a *account) deleteSecret(w http.ResponseWriter, body json.RawMessage) {
 		SecretID                   string
 		ForceDeleteWithoutRecovery bool
 	}
-	must(a.t, json.Unmarshal(body, &in))
+	check.Must(a.t, json.Unmarshal(body, &in))
 	if _, exists := a.secrets[in.SecretID]; !exists || !in.ForceDeleteWithoutRecovery {
 		refused(w, http.StatusBadRequest, "ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
 		return
@@ -431,9 +432,9 @@ func newSpec(url string) build.Spec {
 // end starts a build and waits for its end.
 func end(t *testing.T, b *codebuild.Builder, spec build.Spec) build.Result {
 	t.Helper()
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	result, err := b.Await(t.Context(), spec.Revision)
-	must(t, err)
+	check.Must(t, err)
 	return result
 }
 
@@ -455,11 +456,4 @@ func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason str
 func framework(command string) string {
 	command = cmp.Or(command, "true")
 	return fmt.Sprintf(`{"graphs": {"agent": "agent.go:graph", "b": {"path": "b.go:b"}}, "build": %q, "start": "./agent --fast"}`, command)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -51,15 +52,15 @@ func TestMotoLifeOfABuild(t *testing.T) {
 		Source: &types.ProjectSource{Type: types.SourceTypeNoSource, Location: aws.String("none")}, Artifacts: &types.ProjectArtifacts{Type: types.ArtifactsTypeNoArtifacts},
 		Environment: &types.ProjectEnvironment{Type: types.EnvironmentTypeArmContainer, ComputeType: types.ComputeTypeBuildGeneral1Small, Image: aws.String("aws/codebuild/amazonlinux-aarch64-standard:3.0")},
 	})
-	must(t, err)
+	check.Must(t, err)
 	_, err = images.CreateRepository(t.Context(), &ecr.CreateRepositoryInput{RepositoryName: aws.String("slipway-test")})
-	must(t, err)
+	check.Must(t, err)
 	b, err := codebuild.New(codebuild.Config{AWS: cfg, Table: openTable(t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer})
-	must(t, err)
+	check.Must(t, err)
 	spec := newSpec("https://git.test/a.git")
 	spec.Credentials = "me:hunter2"
 	wantState(t, b, spec.Revision, build.Absent)
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	secret, err := secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(prefix + "-build-" + spec.Revision)})
 	if err != nil || aws.ToString(secret.SecretString) != "me:hunter2" {
 		t.Errorf("secret: got %v, %v", secret, err)
@@ -75,9 +76,9 @@ func TestMotoLifeOfABuild(t *testing.T) {
 		RepositoryName: aws.String("slipway-test"), ImageTag: aws.String(spec.Revision),
 		ImageManifest: aws.String(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","size":2,"digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"},"layers":[]}`),
 	})
-	must(t, err)
+	check.Must(t, err)
 	for range 2 {
-		must(t, b.Remove(t.Context(), spec.Revision))
+		check.Must(t, b.Remove(t.Context(), spec.Revision))
 	}
 	pushed, err := images.ListImages(t.Context(), &ecr.ListImagesInput{RepositoryName: aws.String("slipway-test")})
 	if err != nil || len(pushed.ImageIds) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestACommitBecomesAnImage(t *testing.T) {
@@ -154,7 +155,7 @@ Step %d/20 : RUN export HOME=/tmp/build
 The command '/bin/sh -c' returned a non-zero code: 3
 `)
 	a := newAccount(t)
-	must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 8), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 8), 0o600))
 	spec := newSpec(url)
 	spec.InstallCommand = "make packages"
 	wantFailure(t, a.builder(), spec, build.ReasonDependenciesFailed, `the install command "make packages" exited with code 3. Its last output:`+"\nno package of this name")
@@ -162,9 +163,9 @@ The command '/bin/sh -c' returned a non-zero code: 3
 		t.Errorf("an image was pushed: %s", calls)
 	}
 	a = newAccount(t)
-	must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 7), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 7), 0o600))
 	b := a.builder()
-	must(t, b.Start(t.Context(), spec))
+	check.Must(t, b.Start(t.Context(), spec))
 	_, err := b.Await(t.Context(), spec.Revision)
 	if err == nil || !strings.Contains(err.Error(), "COMMAND_EXECUTION_ERROR") {
 		t.Errorf("a step of the platform has failed: got %v", err)
@@ -305,7 +306,7 @@ func TestTagsAndSubmodules(t *testing.T) {
 	inner := buildtest.NewRepo(t, map[string]string{"inside": "here"})
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("cat lib/inside")})
 	repo.Git("submodule", "add", "-q", inner.URL(), "lib")
-	must(t, os.Remove(filepath.Join(repo.Dir, ".gitmodules")))
+	check.Must(t, os.Remove(filepath.Join(repo.Dir, ".gitmodules")))
 	repo.Commit(map[string]string{".gitmodules": "[submodule \"lib\"]\n\tpath = lib\n\turl = " + serveGit(t, inner, "") + "\n"})
 	repo.Git("tag", "-a", "-m", "one", "v1")
 	spec := newSpec(serveGit(t, repo, ""))
@@ -321,7 +322,7 @@ func TestTagsAndSubmodules(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	check.Must(t, err)
 	return string(text)
 }
 
@@ -330,6 +331,6 @@ func output(t *testing.T, env []string, args ...string) string {
 	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	command.Env = env
 	out, err := command.Output()
-	must(t, err)
+	check.Must(t, err)
 	return string(out)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // uploaded returns the Spec of a tarball's build. The tarball is in the bucket, unless it is
@@ -29,8 +30,8 @@ func (a *account) uploaded(tarball []byte) build.Spec {
 	spec.Tarball = ref.Path()
 	if tarball != nil {
 		file := filepath.Join(a.images, s3.Prefix+ref.Path())
-		must(a.t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must(a.t, os.WriteFile(file, tarball, 0o600))
+		check.Must(a.t, os.MkdirAll(filepath.Dir(file), 0o700))
+		check.Must(a.t, os.WriteFile(file, tarball, 0o600))
 	}
 	return spec
 }
@@ -67,7 +68,7 @@ func TestATarballThatCannotBeBuilt(t *testing.T) {
 	wantFailure(t, b, a.uploaded(buildtest.Tarball(t, map[string]string{"a": "b"})), build.ReasonConfigNotFound, "service/framework.json")
 	wantFailure(t, b, a.uploaded(buildtest.Tarball(t, map[string]string{"../a": "b"})), build.ReasonSourceInvalid, "outside")
 	large := a.uploaded([]byte{})
-	must(t, os.Truncate(filepath.Join(a.images, s3.Prefix+large.Tarball), upload.MaxSize+1))
+	check.Must(t, os.Truncate(filepath.Join(a.images, s3.Prefix+large.Tarball), upload.MaxSize+1))
 	wantFailure(t, b, large, build.ReasonSourceTooLarge, "209715201 bytes")
 	if calls := read(t, a.calls); strings.Contains(calls, "docker") || strings.Contains(calls, "s3 cp --only-show-errors s3://"+uploadBucket+"/"+s3.Prefix+large.Tarball) {
 		t.Errorf("it was gone on with:\n%s", calls)

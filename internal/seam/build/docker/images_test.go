@@ -37,6 +37,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	computedocker "github.com/slipway-run/slipway/internal/seam/compute/docker"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestBuilder(t *testing.T) {
@@ -49,12 +50,12 @@ func example(t *testing.T, name string) map[string]string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "infra", "examples", name)
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	check.Must(t, err)
 	files := map[string]string{}
 	for _, entry := range entries {
 		if entry.Type().IsRegular() {
 			text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-			must(t, err)
+			check.Must(t, err)
 			files[entry.Name()] = string(text)
 		}
 	}
@@ -117,7 +118,7 @@ func TestPackageManagersInImages(t *testing.T) {
 func layers(t *testing.T, built build.Result) []string {
 	t.Helper()
 	image, err := engine.ImageInspect(t.Context(), built.Artifact.Image)
-	must(t, err)
+	check.Must(t, err)
 	return image.RootFS.Layers
 }
 
@@ -125,7 +126,7 @@ func layers(t *testing.T, built build.Result) []string {
 func wantImage(t *testing.T, built build.Result, spec build.Spec, installed string) {
 	t.Helper()
 	image, err := engine.ImageInspect(t.Context(), built.Artifact.Image)
-	must(t, err)
+	check.Must(t, err)
 	labels := image.Config.Labels
 	for name, want := range map[string]string{
 		"org.opencontainers.image.revision": built.CommitSHA, "org.opencontainers.image.source": spec.RepoURL, "org.opencontainers.image.created": "2026-01-01T00:00:00Z",
@@ -142,7 +143,7 @@ func wantImage(t *testing.T, built build.Result, spec build.Spec, installed stri
 		BOMFormat  string `json:"bomFormat"`
 		Components []struct{ PURL string }
 	}
-	must(t, json.Unmarshal(fileOf(t, built.Artifact.Image, labels["slipway.sbom"]), &document))
+	check.Must(t, json.Unmarshal(fileOf(t, built.Artifact.Image, labels["slipway.sbom"]), &document))
 	there := func(prefix string) bool {
 		return slices.ContainsFunc(document.Components, func(c struct{ PURL string }) bool { return strings.HasPrefix(c.PURL, prefix) })
 	}
@@ -161,23 +162,23 @@ func fileOf(t *testing.T, image, path string) []byte {
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
-	must(t, err)
+	check.Must(t, err)
 	defer func() {
 		_, err := engine.ContainerRemove(t.Context(), made.ID, client.ContainerRemoveOptions{Force: true})
-		must(t, err)
+		check.Must(t, err)
 	}()
 	copied, err := engine.CopyFromContainer(t.Context(), made.ID, client.CopyFromContainerOptions{SourcePath: path})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
-	must(t, err)
+	check.Must(t, err)
 	defer copied.Content.Close()
 	archive := tar.NewReader(copied.Content)
 	_, err = archive.Next()
-	must(t, err)
+	check.Must(t, err)
 	var content bytes.Buffer
 	_, err = content.ReadFrom(archive)
-	must(t, err)
+	check.Must(t, err)
 	return content.Bytes()
 }
 
@@ -185,11 +186,11 @@ func fileOf(t *testing.T, image, path string) []byte {
 func wantAgent(t *testing.T, m machine, artifact build.Artifact) {
 	t.Helper()
 	target, err := computedocker.New(computedocker.Config{Dir: filepath.Join(t.TempDir(), "containers"), Logs: m.logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	must(t, err)
-	defer func() { must(t, target.Close(context.Background())) }()
+	check.Must(t, err)
+	defer func() { check.Must(t, target.Close(context.Background())) }()
 	now := time.Now()
 	release := compute.Release{Ref: compute.Ref{Workspace: id.New(now), Deployment: id.New(now), Revision: id.New(now)}, Artifact: artifact, Token: "token"}
-	must(t, target.Apply(t.Context(), release))
+	check.Must(t, target.Apply(t.Context(), release))
 	status, err := target.Await(patience(t), release.Ref)
 	if err != nil || status.State != compute.Healthy {
 		t.Fatalf("the agent is %s %s %q, %v", status.State, status.Reason, status.Message, err)
@@ -269,11 +270,11 @@ func TestABuildEnds(t *testing.T) {
 	m.wantFailure(t, late, build.ReasonBuildTimeout, "stopped after 5s")
 	m = newMachine(t)
 	removed := marked("removed-" + mark)
-	must(t, m.Start(t.Context(), removed))
+	check.Must(t, m.Start(t.Context(), removed))
 	eventually(t, "the build does not begin", func() bool { return strings.Contains(m.log(t, removed), "\nremoved-") })
-	must(t, m.Remove(patience(t), removed.Revision))
+	check.Must(t, m.Remove(patience(t), removed.Revision))
 	left, err := engine.ImageList(t.Context(), client.ImageListOptions{Filters: make(client.Filters).Add("dangling", "true")})
-	must(t, err)
+	check.Must(t, err)
 	for _, image := range left.Items {
 		if command := fileOf(t, image.ID, "/opt/slipway/commands/install-command"); bytes.Contains(command, []byte(mark)) {
 			t.Errorf("the engine keeps an image of %q", command)
@@ -281,13 +282,13 @@ func TestABuildEnds(t *testing.T) {
 	}
 	eventually(t, "a step runs on", func() bool {
 		running, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true})
-		must(t, err)
+		check.Must(t, err)
 		for _, c := range running.Items {
 			seen, err := engine.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{})
 			if errdefs.IsNotFound(err) {
 				continue
 			}
-			must(t, err)
+			check.Must(t, err)
 			if strings.Contains(strings.Join(seen.Container.Config.Cmd, " "), "commands/install-command") && seen.Container.Config.Labels["slipway.revision"] == "" && seen.Container.State.Running {
 				return false
 			}
@@ -318,11 +319,11 @@ func TestRemoveForgetsTheImage(t *testing.T) {
 	first, second := buildtest.NewSpec(url), buildtest.NewSpec(url)
 	images := []string{m.build(t, first).Artifact.Image, m.build(t, second).Artifact.Image}
 	user, err := engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: images[0]})
-	must(t, err)
+	check.Must(t, err)
 	removed := make(chan error, 1)
 	go func() { removed <- m.Remove(context.Background(), first.Revision) }()
 	_, err = engine.ContainerRemove(t.Context(), user.ID, client.ContainerRemoveOptions{Force: true})
-	must(t, errors.Join(err, <-removed))
+	check.Must(t, errors.Join(err, <-removed))
 	if _, err := engine.ImageInspect(t.Context(), images[0]); !errdefs.IsNotFound(err) {
 		t.Errorf("the image of a removed build: %v", err)
 	}
@@ -336,7 +337,7 @@ func TestRemoveForgetsTheImage(t *testing.T) {
 func TestALayerIsGone(t *testing.T) {
 	t.Parallel()
 	at, err := url.Parse(engine.DaemonHost())
-	must(t, err)
+	check.Must(t, err)
 	var asked atomic.Int64
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine" },

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // registry has the base images of the tests, which are all the same image.
@@ -100,7 +101,7 @@ func newMachine(t *testing.T, adjust ...func(*docker.Config, *local.Config)) mac
 	t.Helper()
 	dir := t.TempDir()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	var images docker.Config
 	cfg := local.Config{
 		Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Bases: dockerfile.Bases{Registry: registry},
@@ -109,28 +110,21 @@ func newMachine(t *testing.T, adjust ...func(*docker.Config, *local.Config)) mac
 		change(&images, &cfg)
 	}
 	made, err := docker.Open(t.Context(), images)
-	must(t, err)
+	check.Must(t, err)
 	cfg.Images = made
 	b, err := local.New(cfg)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() {
 		left, err := os.ReadDir(filepath.Join(cfg.Dir, "revisions"))
 		if !errors.Is(err, os.ErrNotExist) {
-			must(t, err)
+			check.Must(t, err)
 		}
 		for _, revision := range left {
-			must(t, b.Remove(context.Background(), revision.Name()))
+			check.Must(t, b.Remove(context.Background(), revision.Name()))
 		}
-		must(t, errors.Join(b.Close(), made.Close()))
+		check.Must(t, errors.Join(b.Close(), made.Close()))
 	})
 	return machine{b, logs, dir}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patience bounds the time that a test waits: packages come over the network.
@@ -145,10 +139,10 @@ func patience(t *testing.T) context.Context {
 // test.
 func (m machine) end(t *testing.T, spec build.Spec) build.Result {
 	t.Helper()
-	must(t, m.Start(t.Context(), spec))
-	t.Cleanup(func() { must(t, m.Remove(context.Background(), spec.Revision)) })
+	check.Must(t, m.Start(t.Context(), spec))
+	t.Cleanup(func() { check.Must(t, m.Remove(context.Background(), spec.Revision)) })
 	result, err := m.Await(patience(t), spec.Revision)
-	must(t, err)
+	check.Must(t, err)
 	return result
 }
 
@@ -180,7 +174,7 @@ func (m machine) wantFailure(t *testing.T, spec build.Spec, reason string, words
 func (m machine) log(t *testing.T, spec build.Spec) string {
 	t.Helper()
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: spec.Revision, Kind: revisionlog.Build}, revisionlog.Query{Limit: 1000})
-	must(t, err)
+	check.Must(t, err)
 	var text strings.Builder
 	for _, line := range page.Lines {
 		text.WriteString(line.Message + "\n")

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var update = flag.Bool("update", false, "write the recipes into testdata")
@@ -81,17 +82,10 @@ func write(t *testing.T, files map[string]string) string {
 	tree := t.TempDir()
 	for name, text := range files {
 		file := filepath.Join(tree, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must(t, os.WriteFile(file, []byte(text), 0o600))
+		check.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		check.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return tree
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // source returns a commit with the files.
@@ -104,10 +98,10 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 		}
 	}
 	read, err := framework.Read(tree, config, framework.OfferHTTP)
-	must(t, err)
+	check.Must(t, err)
 	root, err := os.OpenRoot(tree)
-	must(t, err)
-	t.Cleanup(func() { must(t, root.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, root.Close()) })
 	return dockerfile.Source{
 		Tree: root, Config: read, URL: "https://example.com/a/b.git", Commit: strings.Repeat("c", 40), Committed: time.Unix(1767225600, 0),
 		Workspace: "w", Deployment: "d", Revision: "r", InstallCommand: files["install"], BuildCommand: files["build"],
@@ -121,7 +115,7 @@ func TestRecipes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recipe, err := dockerfile.Make(source(t, files), dockerfile.Bases{})
-			must(t, err)
+			check.Must(t, err)
 			archive := txtar.Archive{Files: []txtar.File{{Name: "Dockerfile", Data: []byte(recipe.Dockerfile)}}}
 			for _, file := range slices.Sorted(maps.Keys(recipe.Files)) {
 				if !strings.HasPrefix(file, "runtime/") {
@@ -130,10 +124,10 @@ func TestRecipes(t *testing.T) {
 			}
 			got, golden := txtar.Format(&archive), filepath.Join("testdata", name+".txtar")
 			if *update {
-				must(t, os.WriteFile(golden, got, 0o644))
+				check.Must(t, os.WriteFile(golden, got, 0o644))
 			}
 			want, err := os.ReadFile(golden)
-			must(t, err)
+			check.Must(t, err)
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("recipe (-want +got):\n%s", diff)
 			}
@@ -170,7 +164,7 @@ func TestARecipeHasARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recipe, err := dockerfile.Make(source(t, c.files), dockerfile.Bases{})
-			must(t, err)
+			check.Must(t, err)
 			c.want.Builder = build.Version()
 			if diff := cmp.Diff(c.want, recipe.Record); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
@@ -224,7 +218,7 @@ func TestWhatDependenciesFollowFrom(t *testing.T) {
 				c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}, "source": {"kind": "uv"}}`
 			}
 			recipe, err := dockerfile.Make(source(t, c.files), dockerfile.Bases{})
-			must(t, err)
+			check.Must(t, err)
 			before, _, found := strings.Cut(recipe.Dockerfile, " app /opt/agent\n")
 			if installed := strings.Contains(before, "uv pip install") || strings.Contains(before, "&& cd /opt/agent "); !found || installed == c.whole {
 				t.Errorf("copied whole before the installation: %v, want %v:\n%s", !installed, c.whole, recipe.Dockerfile)
@@ -271,7 +265,7 @@ func TestNoTextOfTheRepositoryBecomesAnInstruction(t *testing.T) {
 	of := source(t, files)
 	of.URL = "git@example.com:a\"\nUSER root\n$HOME"
 	recipe, err := dockerfile.Make(of, dockerfile.Bases{})
-	must(t, err)
+	check.Must(t, err)
 	if strings.Contains(recipe.Dockerfile, "\nUSER root") || !strings.Contains(recipe.Dockerfile, `source="git@example.com:a\" USER root \$HOME"`) {
 		t.Errorf("the repository has changed its user:\n%s", recipe.Dockerfile)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func commandSpec(t *testing.T, command string) build.Spec {
@@ -29,13 +30,13 @@ func commandSpec(t *testing.T, command string) build.Spec {
 func withUsers(t *testing.T) func(*local.Config) {
 	t.Helper()
 	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
-	must(t, err)
+	check.Must(t, err)
 	return func(c *local.Config) {
 		if os.Geteuid() != 0 || !child.Confines() {
 			return
 		}
-		must(t, childtest.Open(c.Private))
-		must(t, child.CanChangeUser(c.Private))
+		check.Must(t, childtest.Open(c.Private))
+		check.Must(t, child.CanChangeUser(c.Private))
 		c.Users = users
 	}
 }
@@ -56,16 +57,16 @@ func TestAttackWhereNothingConfines(t *testing.T) {
 func TestAttackOnToolsOfPlatformSteps(t *testing.T) { //nolint:paralleltest // it changes PATH
 	dir := t.TempDir()
 	planted := filepath.Join(dir, "builds", "revisions", "some", "bin")
-	must(t, os.MkdirAll(planted, 0o700))
+	check.Must(t, os.MkdirAll(planted, 0o700))
 	mark := filepath.Join(dir, "mark")
-	must(t, os.WriteFile(filepath.Join(planted, "git"), fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
+	check.Must(t, os.WriteFile(filepath.Join(planted, "git"), fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
 	outside := t.TempDir()
-	must(t, os.Symlink(filepath.Join(planted, "git"), filepath.Join(outside, "git")))
+	check.Must(t, os.Symlink(filepath.Join(planted, "git"), filepath.Join(outside, "git")))
 	for _, first := range []string{planted, outside} {
 		t.Setenv("PATH", first+":"+os.Getenv("PATH"))
 		m := openMachine(t, dir)
 		m.wantFailure(t, commandSpec(t, "true"), build.ReasonRuntimeMissing, "git is not run, because it is at "+first, "where agents can write")
-		must(t, m.Close())
+		check.Must(t, m.Close())
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the planted program ran")
@@ -78,7 +79,7 @@ func TestAttackByABuildThatWrites(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, withUsers(t))
 	open := t.TempDir()
-	must(t, os.Chmod(open, 0o777))
+	check.Must(t, os.Chmod(open, 0o777))
 	for _, command := range []string{
 		"echo evil >" + open + "/npm", "cp /bin/true " + program() + ".new && mv " + program() + ".new " + program(), "echo evil >>~root/.bashrc",
 		"echo evil >/etc/cron.d/evil", "touch /tmp/evil", "cat /proc/sys/kernel/pid_max >/proc/sys/kernel/pid_max",
@@ -97,19 +98,19 @@ func TestAttackABuildThatLeavesSharedMemory(t *testing.T) {
 	}
 	m := newMachine(t, withUsers(t))
 	gate, _ := newGate(t)
-	must(t, os.Chmod(gate, 0o644))
-	must(t, childtest.Open(filepath.Dir(gate)))
+	check.Must(t, os.Chmod(gate, 0o644))
+	check.Must(t, childtest.Open(filepath.Dir(gate)))
 	left := filepath.Join(child.SharedMemory, "slipway-"+rand.Text())
-	t.Cleanup(func() { must(t, os.RemoveAll(left)) })
+	t.Cleanup(func() { check.Must(t, os.RemoveAll(left)) })
 	spec := commandSpec(t, "echo here >"+left+"; read go <"+gate+"; cat "+left)
 	m.start(t, spec)
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // when the build has written the file
-	must(t, err)
+	check.Must(t, err)
 	user, err := m.cfg.Users.Of(spec.Workspace)
-	must(t, err)
-	must(t, m.cfg.Users.Enter(user)()) // the last agent of the workspace ends
+	check.Must(t, err)
+	check.Must(t, m.cfg.Users.Enter(user)()) // the last agent of the workspace ends
 	_, err = fmt.Fprintln(open)
-	must(t, errors.Join(err, open.Close()))
+	check.Must(t, errors.Join(err, open.Close()))
 	if got := m.await(t, spec); got.State != build.Succeeded {
 		t.Errorf("the build lost its file while it ran: %+v", got)
 	}
@@ -126,12 +127,12 @@ func TestAttackByABuildThatOutlives(t *testing.T) {
 		m := newMachine(t, adjust)
 		made := m.build(t, commandSpec(t, "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done"))
 		text, err := os.ReadFile(filepath.Join(made.Artifact.Dir, "left"))
-		must(t, err)
+		check.Must(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		must(t, err)
+		check.Must(t, err)
 		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil && !strings.Contains(string(status), "State:\tZ") {
 			t.Errorf("process %d outlived its build", pid)
-			must(t, syscall.Kill(pid, syscall.SIGKILL))
+			check.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
 	}
 }
@@ -157,7 +158,7 @@ func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
 	}
 	closed := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
-	must(t, os.Chmod(closed.Dir, 0o700))
+	check.Must(t, os.Chmod(closed.Dir, 0o700))
 	m.wantFailure(t, buildtest.NewSpec(closed.URL()), build.ReasonRepoUnreachable, "Let everybody read it")
 	again := commandSpec(t, `test "$(cat ~/left)" = secret && test "$(stat -c %u ~/left)" = "$(id -u)" && test "$(id -u)" != 0`)
 	first := commandSpec(t, "echo secret >~/left")

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // withEnv returns a configuration file of a JavaScript agent with an environment of its own,
@@ -70,7 +71,7 @@ func TestAttackABuildWithEnvThatIsRemovedWhileItInstalls(t *testing.T) {
 	spec := buildtest.NewSpec(r.URL())
 	m.start(t, spec)
 	wantDeath := calls.accept(t)
-	must(t, m.Remove(t.Context(), spec.Revision))
+	check.Must(t, m.Remove(t.Context(), spec.Revision))
 	wantDeath()
 	if got := m.await(t, spec); got.State != build.Absent {
 		t.Errorf("the build is %s %s, want it absent", got.State, got.Message)

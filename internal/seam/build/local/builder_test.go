@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // machine is a builder with its logs.
@@ -37,7 +38,7 @@ func newMachine(t *testing.T, adjust ...func(*local.Config)) machine {
 func openMachine(t *testing.T, dir string, adjust ...func(*local.Config)) machine {
 	t.Helper()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	cfg := local.Config{
 		Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		// The repositories of the tests are on this machine.
@@ -48,16 +49,9 @@ func openMachine(t *testing.T, dir string, adjust ...func(*local.Config)) machin
 		change(&cfg)
 	}
 	b, err := local.New(cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, b.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, b.Close()) })
 	return machine{b, logs, cfg}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patience is how long a build may take before a test gives up. Packages come over the network.
@@ -70,7 +64,7 @@ func deadline(t *testing.T) time.Time {
 
 func (m machine) start(t *testing.T, spec build.Spec) {
 	t.Helper()
-	must(t, m.Start(t.Context(), spec))
+	check.Must(t, m.Start(t.Context(), spec))
 }
 
 func (m machine) await(t *testing.T, spec build.Spec) build.Result {
@@ -78,7 +72,7 @@ func (m machine) await(t *testing.T, spec build.Spec) build.Result {
 	ctx, cancel := context.WithDeadline(t.Context(), deadline(t))
 	defer cancel()
 	result, err := m.Await(ctx, spec.Revision)
-	must(t, err)
+	check.Must(t, err)
 	return result
 }
 
@@ -113,7 +107,7 @@ func (m machine) wantFailure(t *testing.T, spec build.Spec, reason string, words
 func (m machine) log(t *testing.T, spec build.Spec) string {
 	t.Helper()
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: spec.Revision, Kind: revisionlog.Build}, revisionlog.Query{Limit: 1000})
-	must(t, err)
+	check.Must(t, err)
 	var text strings.Builder
 	for _, line := range page.Lines {
 		text.WriteString(line.Message + "\n")
@@ -125,8 +119,8 @@ func (m machine) log(t *testing.T, spec build.Spec) string {
 func newGate(t *testing.T) (path string, open func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "gate")
-	must(t, syscall.Mkfifo(path, 0o600))
-	return path, func() { must(t, os.WriteFile(path, []byte("go on\n"), 0)) }
+	check.Must(t, syscall.Mkfifo(path, 0o600))
+	return path, func() { check.Must(t, os.WriteFile(path, []byte("go on\n"), 0)) }
 }
 
 func TestBuilder(t *testing.T) {
@@ -156,7 +150,7 @@ func TestBuildCommandHasACleanEnvironment(t *testing.T) {
 	spec := buildtest.NewSpec(r.URL())
 	result := m.build(t, spec)
 	data, err := os.ReadFile(filepath.Join(result.Artifact.Dir, "environment"))
-	must(t, err)
+	check.Must(t, err)
 	got := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -225,7 +219,7 @@ func TestRemoveEndsARunningBuild(t *testing.T) {
 	if got, err := m.Await(ended, spec.Revision); err != nil || got.State != build.Running {
 		t.Errorf("Await without time: got %s, %v; want running", got.State, err)
 	}
-	must(t, m.Remove(t.Context(), spec.Revision))
+	check.Must(t, m.Remove(t.Context(), spec.Revision))
 	wantDeath()
 	if got := m.await(t, spec); got.State != build.Absent {
 		t.Errorf("after Remove: got %s, want absent", got.State)
@@ -233,7 +227,7 @@ func TestRemoveEndsARunningBuild(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(m.cfg.Dir, "revisions", spec.Revision)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the tree is still there: %v", err)
 	}
-	must(t, m.Remove(t.Context(), spec.Revision))
+	check.Must(t, m.Remove(t.Context(), spec.Revision))
 }
 
 func TestBuildsWaitInOrder(t *testing.T) {
@@ -250,7 +244,7 @@ func TestBuildsWaitInOrder(t *testing.T) {
 		m.start(t, spec)
 		waiting = append(waiting, spec)
 	}
-	must(t, m.Remove(t.Context(), waiting[2].Revision))
+	check.Must(t, m.Remove(t.Context(), waiting[2].Revision))
 	open()
 	if got := m.await(t, waiting[2]); got.State != build.Absent {
 		t.Errorf("the build that was removed: %s %s", got.State, got.Message)
@@ -271,7 +265,7 @@ func (m machine) wantInOrder(t *testing.T, specs []build.Spec) {
 			t.Fatalf("build %d: %s %s", i, result.State, result.Message)
 		}
 		when, err := os.ReadFile(filepath.Join(result.Artifact.Dir, "when"))
-		must(t, err)
+		check.Must(t, err)
 		if string(when) <= before {
 			t.Errorf("build %d ran at %s, the one before it at %s", i, when, before)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // pythonFiles returns the files of an agent with a package of its own, which has one module.
@@ -76,12 +77,12 @@ func TestRuntimesShareEnvironments(t *testing.T) {
 	// build uses are there after a restart, too.
 	unused := m.plantKept(t, specs[0].Workspace, "environments", 4)
 	before := time.Now().Add(-2 * time.Hour)
-	must(t, os.Chtimes(environment, before, before))
-	must(t, m.Close())
+	check.Must(t, os.Chtimes(environment, before, before))
+	check.Must(t, m.Close())
 	m = openMachine(t, dir)
-	must(t, m.Remove(t.Context(), specs[0].Revision))
+	check.Must(t, m.Remove(t.Context(), specs[0].Revision))
 	unused.wantOldestReplaced(t)
-	must(t, m.Remove(t.Context(), specs[1].Revision))
+	check.Must(t, m.Remove(t.Context(), specs[1].Revision))
 	wantThere(t, false, environment)
 }
 
@@ -111,12 +112,12 @@ func wantSameFile(t *testing.T, one, other, name string, want bool) {
 	var found []os.FileInfo
 	for _, environment := range []string{one, other} {
 		paths, err := filepath.Glob(filepath.Join(environment, "*", "lib", "python3*", "site-packages", name))
-		must(t, err)
+		check.Must(t, err)
 		if len(paths) != 1 {
 			t.Fatalf("%s is at %q", name, paths)
 		}
 		info, err := os.Stat(paths[0])
-		must(t, err)
+		check.Must(t, err)
 		found = append(found, info)
 	}
 	if got := os.SameFile(found[0], found[1]); got != want {
@@ -129,7 +130,7 @@ func wantSameFile(t *testing.T, one, other, name string, want bool) {
 func wantOwnFiles(t *testing.T, artifact build.Artifact) {
 	t.Helper()
 	for _, own := range artifact.Own {
-		must(t, filepath.WalkDir(own, func(path string, entry fs.DirEntry, err error) error {
+		check.Must(t, filepath.WalkDir(own, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
 				return err
 			}
@@ -148,13 +149,13 @@ func wantCompiled(t *testing.T, environment string) {
 	for _, module := range []string{"slipway_runtime/__main__", "uvicorn/main", "six"} {
 		pattern := filepath.Join(environment, "*", "lib", "python3*", "site-packages", filepath.Dir(module), "__pycache__", filepath.Base(module)+".*.pyc")
 		found, err := filepath.Glob(pattern)
-		must(t, err)
+		check.Must(t, err)
 		if len(found) != 1 {
 			t.Errorf("%s: there is %d files of bytecode", pattern, len(found))
 			continue
 		}
 		header, err := os.ReadFile(found[0])
-		must(t, err)
+		check.Must(t, err)
 		if flags := header[4:8]; !bytes.Equal(flags, []byte{1, 0, 0, 0}) {
 			t.Errorf("%s has flags %v, want those of bytecode that is not checked", found[0], flags)
 		}
@@ -166,10 +167,10 @@ func wantCompiled(t *testing.T, environment string) {
 func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment string) {
 	t.Helper()
 	registry, err := child.Open(t.TempDir())
-	must(t, err)
-	defer func() { must(t, registry.Close()) }()
+	check.Must(t, err)
+	defer func() { check.Must(t, registry.Close()) }()
 	packages, err := filepath.Glob(filepath.Join(artifact.Own[0], "venv", "lib", "python3*", "site-packages"))
-	must(t, err)
+	check.Must(t, err)
 	in := func(name string) string { return filepath.Join(packages[0], name) }
 	for _, c := range []struct {
 		script string
@@ -188,10 +189,10 @@ func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment
 			Args: []string{"sh", "-c", c.script}, Dir: artifact.Dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: &said,
 			Confine: child.Confinement{Private: m.cfg.Private, Write: artifact.Own, Read: artifact.Shared},
 		})
-		must(t, err)
+		check.Must(t, err)
 		<-process.Done()
 		exit, err := process.Exit()
-		must(t, err)
+		check.Must(t, err)
 		if did := exit == (child.Exit{}); did != c.may && (c.may || child.Confines()) {
 			t.Errorf("%s: %s\n%s", c.script, exit, &said)
 		}
@@ -200,7 +201,7 @@ func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment
 		return
 	}
 	sources, err := filepath.Glob(filepath.Join(environment, "*", "lib", "python3*", "site-packages", "six.py"))
-	must(t, err)
+	check.Must(t, err)
 	if text, err := os.ReadFile(slices.Concat(sources, []string{""})[0]); err != nil || bytes.Contains(text, []byte("x = 1")) {
 		t.Errorf("the shared source is changed: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 func gitHandler(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	libexec, err := exec.Command(buildtest.Git, "--exec-path").Output()
-	must(t, err)
+	check.Must(t, err)
 	return &cgi.Handler{
 		Stderr: io.Discard,
 		Path:   filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
@@ -160,8 +161,8 @@ func TestRepositoryCannotBeReached(t *testing.T) {
 func TestRepositoryDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { must(t, silent.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, silent.Close()) })
 	m := newMachine(t, func(c *local.Config) { c.ReachLimit = 300 * time.Millisecond })
 	for _, scheme := range []string{"http", "https", "ssh"} {
 		m.wantFailure(t, buildtest.NewSpec(scheme+"://"+silent.Addr().String()+"/repo.git"), build.ReasonRepoUnreachable, "did not answer within 300ms")
@@ -186,7 +187,7 @@ func TestCredentialsStaySecret(t *testing.T) {
 		}
 		wantNowhere(t, m.cfg.Dir, "word's")
 		calls, err := os.ReadFile(filepath.Join(m.cfg.Dir, "revisions", spec.Revision, gitCalls))
-		must(t, err)
+		check.Must(t, err)
 		if !strings.Contains(string(calls), "ls-remote --exit-code -- "+url) {
 			t.Errorf("git was called as:\n%s", calls)
 		}
@@ -217,7 +218,7 @@ func TestABuildThatWaitsGetsItsCredentialsAnew(t *testing.T) {
 // wantNowhere checks that no file under dir has the text.
 func wantNowhere(t *testing.T, dir, text string) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // strict configures the builder of a server that others can reach: nothing is permitted.
@@ -26,8 +27,8 @@ func strict(c *local.Config) { c.Networks, c.LocalRepositories, c.OperatorSSH = 
 func trap(t *testing.T) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { must(t, listener.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -47,7 +48,7 @@ func TestAttackGitReachesNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, strict)
 	_, port, err := net.SplitHostPort(trap(t))
-	must(t, err)
+	check.Must(t, err)
 	for _, url := range []string{
 		"http://127.0.0.1:%s/v2/deployments", "https://127.0.0.1:%s/", "http://localhost:%s/", "http://2130706433:%s/", "http://0.0.0.0:%s/",
 		"http://[::ffff:127.0.0.1]:%s/", "http://127.1:%s/", "https://0x7f.1:%s/", "ssh://git@127.0.0.1:%s/repo.git", "ssh://git@localhost:%s/repo.git",
@@ -85,9 +86,9 @@ func TestAttackGitFollowsNoRedirectToAPrivateAddress(t *testing.T) {
 func serveAt(t *testing.T, host string, handler http.Handler) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", host+":0")
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewUnstartedServer(handler)
-	must(t, server.Listener.Close())
+	check.Must(t, server.Listener.Close())
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
@@ -161,7 +162,7 @@ func TestAttackTheOperatorsIdentityIsNotLent(t *testing.T) {
 	for own, want := range map[bool]string{false: "[] ", true: "[" + os.Getenv("SSH_AUTH_SOCK") + "] "} {
 		m := newMachine(t, func(c *local.Config) { c.OperatorSSH = own })
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		check.Must(t, err)
 		greeting := make(chan string, 16)
 		go func() {
 			for {
@@ -178,7 +179,7 @@ func TestAttackTheOperatorsIdentityIsNotLent(t *testing.T) {
 		name := fmt.Sprintf("own-%v.git", own)
 		spec := buildtest.NewSpec("ssh://git@" + listener.Addr().String() + "/" + name)
 		m.wantFailure(t, spec, build.ReasonRepoUnreachable, "cannot be cloned")
-		must(t, listener.Close())
+		check.Must(t, listener.Close())
 		select {
 		case got := <-greeting:
 			if got != "SSH-2.0-" {
@@ -188,7 +189,7 @@ func TestAttackTheOperatorsIdentityIsNotLent(t *testing.T) {
 			t.Error("ssh did not reach a host that may be reached")
 		}
 		calls, err := os.ReadFile(filepath.Join(m.cfg.Dir, "revisions", spec.Revision, sshCalls))
-		must(t, err)
+		check.Must(t, err)
 		for line := range strings.Lines(string(calls)) {
 			if !strings.Contains(line, name) {
 				continue

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // home returns the home directory of a workspace's builds, by its number.
@@ -21,7 +22,7 @@ func (m machine) home(workspace, number string) string {
 func (m machine) aDayPasses(t *testing.T, workspace, number string) {
 	t.Helper()
 	before := time.Now().Add(-24 * time.Hour)
-	must(t, os.Chtimes(m.home(workspace, number), before, before))
+	check.Must(t, os.Chtimes(m.home(workspace, number), before, before))
 }
 
 // wantThere checks whether the paths exist.
@@ -52,27 +53,27 @@ func TestAHomeIsErasedADayAfterTheLastBuildThatUsedIt(t *testing.T) {
 	erase := func() {
 		t.Helper()
 		m.aDayPasses(t, first.Workspace, "1")
-		must(t, m.Remove(t.Context(), stranger.Revision))
+		check.Must(t, m.Remove(t.Context(), stranger.Revision))
 		m.build(t, stranger)
 	}
 
-	must(t, m.Remove(t.Context(), first.Revision))
+	check.Must(t, m.Remove(t.Context(), first.Revision))
 	erase()
 	wantThere(t, true, home, kept)
-	must(t, m.Close())
+	check.Must(t, m.Close())
 	m = openMachine(t, dir)
 	erase()
 	wantThere(t, true, home, kept)
-	must(t, m.Remove(t.Context(), second.Revision))
+	check.Must(t, m.Remove(t.Context(), second.Revision))
 	wantThere(t, true, home, kept)
 	erase()
 	wantThere(t, false, filepath.Dir(home), kept)
 	wantThere(t, true, m.home(stranger.Workspace, "1"))
 
 	m.build(t, first)
-	must(t, m.Remove(t.Context(), first.Revision))
+	check.Must(t, m.Remove(t.Context(), first.Revision))
 	m.aDayPasses(t, first.Workspace, "1")
-	must(t, m.Close())
+	check.Must(t, m.Close())
 	openMachine(t, dir)
 	wantThere(t, false, home, kept)
 }
@@ -97,15 +98,15 @@ func TestAHomeIsNeverThereWithoutItsSettings(t *testing.T) {
 	m := newMachine(t)
 	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -q "^--mutex" ~/.yarnrc`)}).URL())
 	erased := filepath.Join(m.cfg.Dir, "erased")
-	must(t, os.RemoveAll(erased))
-	must(t, os.WriteFile(erased, nil, 0o600))
+	check.Must(t, os.RemoveAll(erased))
+	check.Must(t, os.WriteFile(erased, nil, 0o600))
 	m.start(t, spec)
 	// The builder may have dropped the build before the test waits for it.
 	if result, err := m.Await(t.Context(), spec.Revision); err == nil && result.State != build.Absent {
 		t.Errorf("a build without a home is %s", result.State)
 	}
 	wantThere(t, false, m.home(spec.Workspace, "1"))
-	must(t, os.Remove(erased))
+	check.Must(t, os.Remove(erased))
 	again := buildtest.NewSpec(spec.RepoURL)
 	again.Workspace = spec.Workspace
 	m.build(t, again)
@@ -130,9 +131,9 @@ func TestAHomeThatIsTooLargeGetsNoMoreBuilds(t *testing.T) {
 	wantThere(t, true, m.home(workspace, "1"), m.home(workspace, "2"))
 	build("touch ~/again")
 	wantThere(t, true, filepath.Join(m.home(workspace, "2"), "again"))
-	must(t, m.Remove(t.Context(), large.Revision))
+	check.Must(t, m.Remove(t.Context(), large.Revision))
 	m.aDayPasses(t, workspace, "1")
-	must(t, m.Remove(t.Context(), build("true").Revision))
+	check.Must(t, m.Remove(t.Context(), build("true").Revision))
 	wantThere(t, false, m.home(workspace, "1"))
 	wantThere(t, true, m.home(workspace, "2"), filepath.Join(m.cfg.Dir, "kept", workspace))
 

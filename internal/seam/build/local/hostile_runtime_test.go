@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // numberLock pins one package.
@@ -36,14 +37,14 @@ type keptThings struct {
 func (m machine) plantKept(t *testing.T, workspace, kind string, count int) keptThings {
 	t.Helper()
 	k := keptThings{dir: filepath.Join(m.cfg.Dir, "kept", workspace, kind)}
-	must(t, os.MkdirAll(k.dir, 0o700))
+	check.Must(t, os.MkdirAll(k.dir, 0o700))
 	before := time.Now().Add(-time.Hour)
 	for i := range count {
 		k.names = append(k.names, fmt.Sprint("planted", i))
 		path := filepath.Join(k.dir, k.names[i])
-		must(t, os.Mkdir(path, 0o700))
+		check.Must(t, os.Mkdir(path, 0o700))
 		used := before.Add(time.Duration(i) * time.Second)
-		must(t, os.Chtimes(path, used, used))
+		check.Must(t, os.Chtimes(path, used, used))
 	}
 	return k
 }
@@ -53,7 +54,7 @@ func (m machine) plantKept(t *testing.T, workspace, kind string, count int) kept
 func (k keptThings) wantOldestReplaced(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(k.dir)
-	must(t, err)
+	check.Must(t, err)
 	if len(entries) != len(k.names) {
 		t.Errorf("%s has %d things, want %d", k.dir, len(entries), len(k.names))
 	}
@@ -76,8 +77,8 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	tree := m.build(t, first).Artifact.Dir
 	kept.wantOldestReplaced(t)
 	genuine, err := os.ReadFile(filepath.Join(tree, module))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(tree, module), []byte("process.exit(1)"), 0))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(filepath.Join(tree, module), []byte("process.exit(1)"), 0))
 
 	second := buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles()).URL())
 	third := buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles("node_modules", "-> "+other)).URL())
@@ -86,7 +87,7 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	// npm puts its own directory in the place of the link, and writes nothing where it leads.
 	wantFile(t, filepath.Join(m.build(t, third).Artifact.Dir, module), string(genuine))
 	left, err := os.ReadDir(other)
-	must(t, err)
+	check.Must(t, err)
 	if len(left) != 1 {
 		t.Errorf("the other tenant's directory has %v", left)
 	}

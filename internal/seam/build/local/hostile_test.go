@@ -17,14 +17,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // plantFile writes a file of the server, which no build may reach.
 func (m machine) plantFile(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(m.cfg.Private, name)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	check.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -58,7 +59,7 @@ func TestAttackABuildThatSaysItsOwnResult(t *testing.T) {
 	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
 	want := m.build(t, spec)
 	for _, own := range want.Artifact.Own {
-		must(t, os.WriteFile(filepath.Join(own, "result.json"), []byte(`{"state": "succeeded", "artifact": {"dir": "/", "start": ["true"]}}`), 0o600))
+		check.Must(t, os.WriteFile(filepath.Join(own, "result.json"), []byte(`{"state": "succeeded", "artifact": {"dir": "/", "start": ["true"]}}`), 0o600))
 	}
 	if got := m.await(t, spec); got.Artifact.Dir != want.Artifact.Dir {
 		t.Errorf("the build's result is %+v, want %+v", got, want)
@@ -103,13 +104,13 @@ func TestAttackCommandsThatChangeWhatGitDoes(t *testing.T) {
 	m := newMachine(t, func(c *local.Config) { c.Images = images{map[string]string{}} })
 	mark := filepath.Join(m.cfg.Private, "mark")
 	program := filepath.Join(t.TempDir(), "program")
-	must(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
+	check.Must(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
 	settings := fmt.Sprintf(`printf '[log]\nshowSignature = true\n[gpg]\nprogram = %s\n[core]\nfsmonitor = %s\n' >>.git/config`, program, program)
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(settings)})
 	text, signed, _ := strings.Cut(r.Git("cat-file", "commit", "HEAD"), "\n\n")
 	commit := filepath.Join(t.TempDir(), "commit")
 	signature := "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----\n\n"
-	must(t, os.WriteFile(commit, []byte(text+signature+signed+"\n"), 0o600))
+	check.Must(t, os.WriteFile(commit, []byte(text+signature+signed+"\n"), 0o600))
 	r.Git("update-ref", "refs/heads/main", r.Git("hash-object", "-t", "commit", "-w", commit))
 	m.build(t, buildtest.NewSpec(r.URL()))
 	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
@@ -123,13 +124,13 @@ func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	inside := buildtest.OpenRepo(t, filepath.Join(m.cfg.Private, "builds", "revisions", "other", "src"))
-	must(t, os.MkdirAll(inside.Dir, 0o700))
+	check.Must(t, os.MkdirAll(inside.Dir, 0o700))
 	inside.Git("init", "-q", "-b", "main")
 	head := inside.Commit(map[string]string{"framework.json": buildtest.Framework("true")})
 	outside := t.TempDir()
 	for link, to := range map[string]string{"link": inside.Dir, "private": m.cfg.Private, "suffix.git": inside.Dir, "bare/.git": filepath.Join(inside.Dir, ".git")} {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, link)), 0o700))
-		must(t, os.Symlink(to, filepath.Join(outside, link)))
+		check.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, link)), 0o700))
+		check.Must(t, os.Symlink(to, filepath.Join(outside, link)))
 	}
 	at := func(path string) string { return "file://" + filepath.Join(outside, path) }
 	for _, url := range []string{
@@ -145,10 +146,10 @@ func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	// The files of a repository elsewhere lead git into the server's directory only if the
 	// system cannot keep git from it.
 	borrows := buildtest.NewRepo(t, nil)
-	must(t, os.WriteFile(filepath.Join(borrows.Dir, ".git", "objects", "info", "alternates"), []byte(filepath.Join(inside.Dir, ".git", "objects")+"\n"), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(borrows.Dir, ".git", "objects", "info", "alternates"), []byte(filepath.Join(inside.Dir, ".git", "objects")+"\n"), 0o600))
 	borrows.Git("update-ref", "refs/heads/main", head)
 	points := buildtest.OpenRepo(t, t.TempDir())
-	must(t, os.WriteFile(filepath.Join(points.Dir, ".git"), []byte("gitdir: "+filepath.Join(inside.Dir, ".git")+"\n"), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(points.Dir, ".git"), []byte("gitdir: "+filepath.Join(inside.Dir, ".git")+"\n"), 0o600))
 	contains := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
 	contains.Git("submodule", "add", "-q", inside.URL(), "lib")
 	contains.Commit(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestABuildThatTakesTooMuchDisk checks that the build is stopped while it writes, or that it
@@ -106,12 +107,12 @@ func TestTheSizeOfBuilds(t *testing.T) {
 	m.build(t, spec)
 	wantSize(spec.Workspace, 1)
 	wantSize(other.Workspace, 0)
-	must(t, m.Close())
+	check.Must(t, m.Close())
 	m = openMachine(t, dir, bounded)
 	m.build(t, other)
 	wantSize(spec.Workspace, 1)
 	wantSize(other.Workspace, 1)
-	must(t, m.Remove(t.Context(), spec.Revision))
+	check.Must(t, m.Remove(t.Context(), spec.Revision))
 	wantSize(spec.Workspace, 0)
 	full = true
 	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonOutOfDisk, "was not begun", "the quota is used up")

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // The test binary also serves as the programs that the tests run. MODE names the program.
@@ -30,11 +31,11 @@ func TestMain(m *testing.M) {
 		dir := plant()
 		goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"),
 			goleak.Cleanup(func(code int) {
-				check(os.RemoveAll(dir))
+				panicOn(os.RemoveAll(dir))
 				os.Exit(code)
 			}))
 	case "connect":
-		check(outbound.Connect(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout))
+		panicOn(outbound.Connect(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout))
 	case "call":
 		call()
 	case "server":
@@ -60,23 +61,23 @@ const gitCalls, sshCalls = "git-calls", "ssh-calls"
 // the script as-node of its directory in place of the real node, if there is such a script.
 func plant() (dir string) {
 	dir, err := os.MkdirTemp("", "builder-test-")
-	check(err)
-	check(os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte("[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = http://\n"), 0o600))
+	panicOn(err)
+	panicOn(os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte("[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = http://\n"), 0o600))
 	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>\"$TMPDIR/../%s\"\nexec %q \"$@\"\n", gitCalls, buildtest.Git)
-	check(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
+	panicOn(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
 	ssh, err := exec.LookPath("ssh")
-	check(err)
+	panicOn(err)
 	script = fmt.Sprintf("#!/bin/sh\nprintf '[%%s] %%s\\n' \"$SSH_AUTH_SOCK\" \"$*\" >>\"$TMPDIR/../%s\"\nexec %q \"$@\"\n", sshCalls, ssh)
-	check(os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755))
+	panicOn(os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755))
 	if node, err := exec.LookPath("node"); err == nil {
 		script := fmt.Sprintf("#!/bin/sh\n[ -e as-node ] && exec sh as-node \"$@\"\nexec %q \"$@\"\n", node)
-		check(os.WriteFile(filepath.Join(dir, "node"), []byte(script), 0o700))
+		panicOn(os.WriteFile(filepath.Join(dir, "node"), []byte(script), 0o700))
 	}
 	for name, value := range map[string]string{
 		"HOME": dir, "PATH": dir + ":" + os.Getenv("PATH"), "PLANTED_SERVER_SECRET": "planted-server-secret",
 		"GIT_ASKPASS": "/bin/false", "SSH_AUTH_SOCK": filepath.Join(dir, "agent.sock"), "GOFLAGS": "-mod=mod",
 	} {
-		check(os.Setenv(name, value))
+		panicOn(os.Setenv(name, value))
 	}
 	return dir
 }
@@ -85,7 +86,7 @@ func plant() (dir string) {
 // connection.
 func call() {
 	conn, err := net.Dial("tcp", os.Getenv("ADDR"))
-	check(err)
+	panicOn(err)
 	fmt.Fprintln(conn, "here")
 	<-time.After(time.Hour) // not select {}: without a C runtime Go takes that for a deadlock
 }
@@ -94,16 +95,16 @@ func call() {
 func serve() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	check(err)
+	panicOn(err)
 	b, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default(), LocalRepositories: true})
-	check(err)
+	panicOn(err)
 	var spec build.Spec
-	check(json.Unmarshal([]byte(os.Getenv("SPEC")), &spec))
-	check(b.Start(context.Background(), spec))
+	panicOn(json.Unmarshal([]byte(os.Getenv("SPEC")), &spec))
+	panicOn(b.Start(context.Background(), spec))
 	<-time.After(time.Hour)
 }
 
-func check(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -111,7 +112,7 @@ func check(err error) {
 
 func program() string {
 	path, err := os.Executable()
-	check(err)
+	panicOn(err)
 	return path
 }
 
@@ -121,8 +122,8 @@ type switchboard struct{ net.Listener }
 func newSwitchboard(t *testing.T) switchboard {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { must(t, listener.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	return switchboard{listener}
 }
 
@@ -135,15 +136,15 @@ func (s switchboard) caller() string {
 func (s switchboard) accept(t *testing.T) (wantDeath func()) {
 	t.Helper()
 	conn, err := s.Accept()
-	must(t, err)
-	t.Cleanup(func() { must(t, conn.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, conn.Close()) })
 	r := bufio.NewReader(conn)
 	if got, err := r.ReadString('\n'); err != nil || got != "here\n" {
 		t.Fatalf("program says %q, %v", got, err)
 	}
 	return func() {
 		t.Helper()
-		must(t, conn.SetReadDeadline(deadline(t)))
+		check.Must(t, conn.SetReadDeadline(deadline(t)))
 		if got, err := r.ReadString('\n'); err == nil || os.IsTimeout(err) {
 			t.Fatalf("program is alive and says %q, %v", got, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // wheel returns a package of Python with a module of the same name.
@@ -24,11 +25,11 @@ func wheel(t *testing.T, name string) string {
 		about + "RECORD":   "",
 	} {
 		part, err := archive.Create(path)
-		must(t, err)
+		check.Must(t, err)
 		_, err = part.Write([]byte(text))
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, archive.Close())
+	check.Must(t, archive.Close())
 	return file.String()
 }
 

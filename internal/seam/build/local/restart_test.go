@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestResultOutlivesTheServer(t *testing.T) {
@@ -22,7 +23,7 @@ func TestResultOutlivesTheServer(t *testing.T) {
 	bad := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("false")}).URL())
 	want := m.build(t, good)
 	wantBad := m.wantFailure(t, bad, build.ReasonBuildCommandFailed)
-	must(t, m.Close())
+	check.Must(t, m.Close())
 	m = openMachine(t, dir)
 	if diff := cmp.Diff(want, m.await(t, good)); diff != "" {
 		t.Errorf("success (-before +after):\n%s", diff)
@@ -42,7 +43,7 @@ func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
 	m.start(t, running)
 	m.start(t, waiting)
 	wantDeath := calls.accept(t)
-	must(t, m.Close())
+	check.Must(t, m.Close())
 	wantDeath()
 	if err := m.Start(t.Context(), waiting); err == nil {
 		t.Error("Start after Close: got no error")
@@ -61,13 +62,13 @@ func TestKilledServer(t *testing.T) {
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("test ! -e left && touch left && " + calls.caller() + " & wait")})
 	spec := buildtest.NewSpec(r.URL())
 	data, err := json.Marshal(spec)
-	must(t, err)
+	check.Must(t, err)
 	server := exec.Command(program())
 	server.Env = append(os.Environ(), "MODE=server", "DIR="+dir, "SPEC="+string(data))
 	server.Stderr = os.Stderr
-	must(t, server.Start())
+	check.Must(t, server.Start())
 	wantDeath := calls.accept(t)
-	must(t, server.Process.Signal(syscall.SIGKILL))
+	check.Must(t, server.Process.Signal(syscall.SIGKILL))
 	if err := server.Wait(); err == nil {
 		t.Error("the server was not killed")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // example returns the files of an agent of infra/examples.
@@ -23,7 +24,7 @@ func example(t *testing.T, name string) map[string]string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "infra", "examples", name)
 	files := map[string]string{}
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -56,27 +57,27 @@ func with(files map[string]string, more ...string) map[string]string {
 func wantAgent(t *testing.T, artifact build.Artifact) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
-	must(t, err)
-	must(t, listener.Close())
+	check.Must(t, err)
+	check.Must(t, listener.Close())
 	cmd := exec.CommandContext(t.Context(), artifact.Start[0], artifact.Start[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = artifact.Dir, t.Output(), t.Output()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HOST=127.0.0.1", "PORT=" + port, "SLIPWAY_INVOKE_TOKEN=token"}
 	for name, value := range artifact.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	must(t, cmd.Start())
+	check.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	ctx, cancel := context.WithDeadline(t.Context(), deadline(t))
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/ping", nil)
-		must(t, err)
+		check.Must(t, err)
 		response, err := http.DefaultClient.Do(request)
 		if err == nil {
-			must(t, response.Body.Close())
+			check.Must(t, response.Body.Close())
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("ping answered %s", response.Status)
 			}
@@ -90,7 +91,7 @@ func wantAgent(t *testing.T, artifact build.Artifact) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	must(t, cmd.Process.Kill())
+	check.Must(t, cmd.Process.Kill())
 	<-ended
 }
 

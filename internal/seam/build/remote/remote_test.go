@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/build/remote"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) {
@@ -30,12 +31,12 @@ func newHost(t *testing.T) (url string) {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: log, LocalRepositories: true})
-	must(t, err)
-	t.Cleanup(func() { must(t, builder.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, builder.Close()) })
 	host, err := agenthost.New(agenthost.Config{Dir: filepath.Join(dir, "releases"), Token: token, Builder: builder, Log: log})
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewServer(host)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -46,13 +47,6 @@ func dial(t *testing.T, url, token string) *remote.Builder {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return remote.New(url, token, &http.Client{Transport: transport})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestBuilder(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // image is the agents of the tests, made from scratch. registryHost is the registry that gives it
@@ -139,7 +140,7 @@ func newMachine(t *testing.T, adjust ...func(*docker.Config)) machine {
 func openMachine(t *testing.T, dir string, adjust ...func(*docker.Config)) machine {
 	t.Helper()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	cfg := docker.Config{
 		Dir: filepath.Join(dir, "containers"), Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond, StopGrace: time.Second, ContractLimit: time.Second},
@@ -148,8 +149,8 @@ func openMachine(t *testing.T, dir string, adjust ...func(*docker.Config)) machi
 		change(&cfg)
 	}
 	target, err := docker.New(cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, target.Close(context.Background())) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, target.Close(context.Background())) })
 	return machine{target, logs, dir}
 }
 
@@ -173,14 +174,7 @@ func contained(r compute.Release) compute.Release {
 
 func (m machine) apply(t *testing.T, r compute.Release) {
 	t.Helper()
-	must(t, m.Apply(t.Context(), r))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.Apply(t.Context(), r))
 }
 
 // patience bounds the waits of a test.
@@ -205,7 +199,7 @@ func (m machine) want(t *testing.T, r compute.Release, state compute.State, reas
 func (m machine) lines(t *testing.T, r compute.Release) (said []string) {
 	t.Helper()
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 100})
-	must(t, err)
+	check.Must(t, err)
 	for _, line := range page.Lines {
 		said = append(said, line.Message)
 	}
@@ -216,7 +210,7 @@ func (m machine) lines(t *testing.T, r compute.Release) (said []string) {
 func containers(t *testing.T, label string) []string {
 	t.Helper()
 	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
-	must(t, err)
+	check.Must(t, err)
 	var ids []string
 	for _, c := range list.Items {
 		ids = append(ids, c.ID)
@@ -230,7 +224,7 @@ func wantNothing(t *testing.T, r compute.Release) {
 	label := "slipway.revision=" + r.Revision
 	eventually(t, "there are containers or volumes left", func() bool {
 		volumes, err := engine.VolumeList(t.Context(), client.VolumeListOptions{Filters: make(client.Filters).Add("label", label)})
-		must(t, err)
+		check.Must(t, err)
 		return len(containers(t, label)) == 0 && len(volumes.Items) == 0
 	})
 }

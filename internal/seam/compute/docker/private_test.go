@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -51,15 +52,15 @@ func privateRegistry(t *testing.T) (host, private string, refused *atomic.Int64)
 	host = strings.TrimPrefix(server.URL, "http://")
 	private = host + "/team/" + strings.ToLower(t.Name()) + ":v1"
 	_, err := engine.ImageTag(t.Context(), client.ImageTagOptions{Source: image, Target: private})
-	must(t, err)
+	check.Must(t, err)
 	auth, err := authconfig.Encode(registrytypes.AuthConfig{Username: registryUser, Password: registryPassword})
-	must(t, err)
+	check.Must(t, err)
 	pushed, err := engine.ImagePush(t.Context(), private, client.ImagePushOptions{RegistryAuth: auth})
-	must(t, err)
-	must(t, pushed.Wait(t.Context()))
-	must(t, pushed.Close())
+	check.Must(t, err)
+	check.Must(t, pushed.Wait(t.Context()))
+	check.Must(t, pushed.Close())
 	_, err = engine.ImageRemove(t.Context(), private, client.ImageRemoveOptions{})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { forget(t, host) })
 	return host, private, refused
 }
@@ -69,7 +70,7 @@ func forget(t *testing.T, host string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	there, err := engine.ImageList(ctx, client.ImageListOptions{})
-	must(t, err)
+	check.Must(t, err)
 	for _, i := range there.Items {
 		for _, name := range slices.Concat(i.RepoTags, i.RepoDigests) {
 			if !strings.HasPrefix(name, host+"/") {
@@ -77,7 +78,7 @@ func forget(t *testing.T, host string) {
 			}
 			// The digest is removed with the last tag.
 			if _, err := engine.ImageRemove(ctx, name, client.ImageRemoveOptions{}); !errdefs.IsNotFound(err) {
-				must(t, err)
+				check.Must(t, err)
 			}
 		}
 	}
@@ -150,12 +151,12 @@ func TestAttackAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 		t.Errorf("the image is %q, want one by its digest", pinned)
 	}
 	endpoint, done, err := m.Acquire(patience(t), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	defer done()
 	answer, err := computetest.Ask(patience(t), endpoint, "environment")
-	must(t, err)
+	check.Must(t, err)
 	var environment []string
-	must(t, json.Unmarshal([]byte(answer), &environment))
+	check.Must(t, json.Unmarshal([]byte(answer), &environment))
 	if slices.ContainsFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "PULL=") }) {
 		t.Error("the agent has the secret that its image was pulled with")
 	}

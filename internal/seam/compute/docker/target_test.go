@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestTarget(t *testing.T) {
@@ -119,7 +120,7 @@ func TestAReplicaIsAPod(t *testing.T) {
 	roles := map[string]bool{}
 	for _, id := range containers(t, "slipway.revision="+r.Revision) {
 		seen, err := engine.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
-		must(t, err)
+		check.Must(t, err)
 		c := seen.Container
 		roles[c.Config.Labels["slipway.role"]] = true
 		if labels := c.Config.Labels; labels["team"] != "a" || labels["slipway.deployment"] != r.Deployment || labels["slipway.workspace"] != r.Workspace {
@@ -147,7 +148,7 @@ func TestAReplicaIsAPod(t *testing.T) {
 	if !roles["agent"] || !roles["first"] || !roles["second"] {
 		t.Errorf("containers %v", roles)
 	}
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	wantNothing(t, r)
 }
 
@@ -161,7 +162,7 @@ func TestAnImageOfARepositoryHasTheResourcesOfItsDeployment(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 	for _, id := range containers(t, "slipway.revision="+r.Revision) {
 		seen, err := engine.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
-		must(t, err)
+		check.Must(t, err)
 		if got := seen.Container.HostConfig.Resources; got.NanoCPUs != 5e8 || got.Memory != 96<<20 || got.MemorySwap != 96<<20 || got.PidsLimit == nil || *got.PidsLimit != replica.ProcessLimit {
 			t.Errorf("resources %+v", got)
 		}
@@ -177,7 +178,7 @@ func TestAnImageOfARepositoryHasTheResourcesOfItsDeployment(t *testing.T) {
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
-	must(t, err)
+	check.Must(t, err)
 	return text
 }
 
@@ -187,8 +188,8 @@ func TestATagIsResolvedOnce(t *testing.T) {
 	t.Parallel()
 	tag := registryHost + "/moving:" + strings.ToLower(t.Name())
 	_, err := engine.ImageTag(t.Context(), client.ImageTagOptions{Source: image, Target: tag})
-	must(t, err)
-	must(t, push(t.Context(), tag))
+	check.Must(t, err)
+	check.Must(t, push(t.Context(), tag))
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	r.Artifact.Image = tag
 	m.apply(t, r)
@@ -197,7 +198,7 @@ func TestATagIsResolvedOnce(t *testing.T) {
 		t.Fatalf("the image is %q", pinned)
 	}
 	_, err = engine.ImageRemove(t.Context(), tag, client.ImageRemoveOptions{})
-	must(t, err)
+	check.Must(t, err)
 	again := computetest.NewRelease(computetest.Serve)
 	again.Artifact.Image = pinned
 	m.apply(t, again)
@@ -234,7 +235,7 @@ func TestScale(t *testing.T) {
 	var leave []func()
 	for range 3 {
 		_, done, err := m.Acquire(patience(t), r.Ref)
-		must(t, err)
+		check.Must(t, err)
 		leave = append(leave, done)
 	}
 	eventually(t, "there are not three replicas", func() bool { return count() == 3 })
@@ -242,6 +243,6 @@ func TestScale(t *testing.T) {
 		done()
 	}
 	eventually(t, "there are still three replicas", func() bool { return count() == 2 })
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	wantNothing(t, r)
 }

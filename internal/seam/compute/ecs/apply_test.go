@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestApplyMakesTheServiceLast(t *testing.T) {
@@ -22,7 +23,7 @@ func TestApplyMakesTheServiceLast(t *testing.T) {
 	r := newRecorded(t, map[string][]answer{"DescribeServices": {refusal(400, "ThrottlingException", "Rate exceeded"), {0, `{"services":[]}`}}})
 	release := newRelease()
 	release.Resources = compute.Resources{CPU: 0.3, MinScale: 0, MaxScale: 3}
-	must(t, r.target().Apply(t.Context(), release))
+	check.Must(t, r.target().Apply(t.Context(), release))
 	want := "DescribeServices DescribeServices CreateSecret DescribeTaskDefinition RegisterTaskDefinition DescribeTargetGroups CreateTargetGroup " +
 		"ModifyTargetGroupAttributes DescribeRules CreateRule CreateService RegisterScalableTarget PutScalingPolicy"
 	if got := r.operations(); got != want {
@@ -55,7 +56,7 @@ func TestApplyMakesTheServiceLast(t *testing.T) {
 func TestApplyLeavesWhatIsThereAlone(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": deploying("IN_PROGRESS")})
-	must(t, r.target(func(c *ecs.Config) { c.Now = func() time.Time { return began } }).Apply(t.Context(), newRelease()))
+	check.Must(t, r.target(func(c *ecs.Config) { c.Now = func() time.Time { return began } }).Apply(t.Context(), newRelease()))
 	if got, want := r.operations(), "DescribeServices DescribeServices ListTasks"; got != want {
 		t.Errorf("calls: %s", got)
 	}
@@ -64,7 +65,7 @@ func TestApplyLeavesWhatIsThereAlone(t *testing.T) {
 func TestApplyTriesAFailedReleaseAnew(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeServices": deploying("FAILED")})
-	must(t, r.target().Apply(t.Context(), newRelease()))
+	check.Must(t, r.target().Apply(t.Context(), newRelease()))
 	if got := r.of("UpdateService"); len(got) != 1 || !strings.Contains(got[0], `"forceNewDeployment":true`) {
 		t.Errorf("updates: %q", got)
 	}
@@ -108,9 +109,9 @@ func TestARuleTakesAFreePriority(t *testing.T) {
 		r := newRecorded(t, map[string][]answer{"DescribeRules": {
 			{0, "<Rules><member><Priority>default</Priority></member></Rules><NextMarker>more</NextMarker>"}, {0, "<Rules>" + rules + "</Rules>"},
 		}})
-		must(t, r.target().Apply(t.Context(), release))
+		check.Must(t, r.target().Apply(t.Context(), release))
 		form, err := url.ParseQuery(r.of("CreateRule")[0])
-		must(t, err)
+		check.Must(t, err)
 		return form.Get("Priority")
 	}
 	first := priority("")
@@ -182,10 +183,10 @@ func TestActionsAreThoseThatAreCalled(t *testing.T) {
 	services := map[string]string{"ecs": "ecs", "elb": "elasticloadbalancing", "scaling": "application-autoscaling", "secrets": "secretsmanager"}
 	called := []string{"ecs:TagResource", "iam:PassRole", "secretsmanager:TagResource"}
 	files, err := filepath.Glob("*.go")
-	must(t, err)
+	check.Must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		check.Must(t, err)
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
@@ -207,7 +208,7 @@ func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 		r := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}}})
 		release := newRelease()
 		release.ReadyLimit = 20 * time.Minute
-		must(t, r.target(func(c *ecs.Config) { c.Compute = mode }).Apply(t.Context(), release))
+		check.Must(t, r.target(func(c *ecs.Config) { c.Compute = mode }).Apply(t.Context(), release))
 		made := strings.Join(append(r.of("CreateService"), r.of("CreateExpressGatewayService")...), "")
 		if !strings.Contains(made, `{"key":"slipway:ready-limit","value":"1200"}`) || mode == ecs.Fargate && !strings.Contains(made, `"healthCheckGracePeriodSeconds":1200`) {
 			t.Errorf("%s: got %s", mode, made)

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func express(c *ecs.Config) { c.Compute, c.Now = ecs.Express, func() time.Time { return began } }
@@ -23,7 +24,7 @@ func TestExpressApply(t *testing.T) {
 	r := newRecorded(t, nil)
 	release := newRelease()
 	release.Resources = compute.Resources{CPU: 2, MemoryMB: 4096, MinScale: 2, MaxScale: 5}
-	must(t, r.target(express).Apply(t.Context(), release))
+	check.Must(t, r.target(express).Apply(t.Context(), release))
 	if got, want := r.operations(), "DescribeServices CreateSecret DescribeTaskDefinition RegisterTaskDefinition CreateExpressGatewayService"; got != want {
 		t.Errorf("calls: %s", got)
 	}
@@ -79,7 +80,7 @@ func TestExpressTriesAFailedReleaseAnew(t *testing.T) {
 		"ListServiceDeployments": {{0, `{"serviceDeployments":[{"status":"ROLLBACK_FAILED"}]}`}},
 	})
 	release := newRelease()
-	must(t, r.target(express).Apply(t.Context(), release))
+	check.Must(t, r.target(express).Apply(t.Context(), release))
 	want := `"serviceArn":"arn:aws:ecs:eu-central-1:` + account + `:service/agents/slipway-` + release.Revision + `"`
 	if got := r.of("UpdateExpressGatewayService"); len(got) != 1 || !strings.Contains(got[0], want) {
 		t.Errorf("updates: %q", got)
@@ -103,7 +104,7 @@ func TestExpressAcquire(t *testing.T) {
 	}
 	for range 2 {
 		endpoint, done, err := target.Acquire(t.Context(), ref)
-		must(t, err)
+		check.Must(t, err)
 		done()
 		want := compute.Endpoint{URL: "https://ab-1.ecs.eu-central-1.on.aws", Token: secret.InvokeToken(hasher{}, ref.Revision), Revision: ref.Revision}
 		if endpoint != want {
@@ -113,7 +114,7 @@ func TestExpressAcquire(t *testing.T) {
 	if got := len(r.of("DescribeExpressGatewayService")); got != 4 {
 		t.Errorf("asked %d times", got)
 	}
-	must(t, target.Remove(t.Context(), ref))
+	check.Must(t, target.Remove(t.Context(), ref))
 	if _, _, err := target.Acquire(t.Context(), ref); err == nil {
 		t.Error("a removed release is still to be had")
 	}
@@ -125,7 +126,7 @@ func TestExpressRemove(t *testing.T) {
 	target := r.target(express)
 	ref := newRelease().Ref
 	for range 3 {
-		must(t, target.Remove(t.Context(), ref))
+		check.Must(t, target.Remove(t.Context(), ref))
 	}
 	if got := r.of("DeleteExpressGatewayService"); len(got) != 1 || !strings.Contains(got[0], "slipway-"+ref.Revision) {
 		t.Errorf("deleted: %q", got)
@@ -145,7 +146,7 @@ func TestAcquireAsksNobody(t *testing.T) {
 	r := newRecorded(t, nil)
 	ref := newRelease().Ref
 	endpoint, done, err := r.target().Acquire(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	done()
 	want := compute.Endpoint{URL: "http://agents.internal", Token: secret.InvokeToken(hasher{}, ref.Revision), Revision: ref.Revision}
 	if endpoint != want || r.operations() != "" {

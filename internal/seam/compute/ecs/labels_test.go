@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestLabels gives the agent's container the labels that the ResourceSpec asks for, beside the
@@ -15,13 +17,13 @@ func TestLabels(t *testing.T) {
 	release := newRelease()
 	release.ResourceSpec = json.RawMessage(`{"cpu":1,"annotations":{"team":"b","a/b":"c"},"labels":{"team":"a"}}`)
 	target := r.target()
-	must(t, target.Apply(t.Context(), release))
-	must(t, target.Restart(t.Context(), release, restartID))
+	check.Must(t, target.Apply(t.Context(), release))
+	check.Must(t, target.Restart(t.Context(), release, restartID))
 	for i, want := range []map[string]string{{"a/b": "c", "team": "a"}, {"a/b": "c", "team": "a", "slipway.restart": restartID}} {
 		var defined struct {
 			ContainerDefinitions []struct{ DockerLabels map[string]string }
 		}
-		must(t, json.Unmarshal([]byte(r.of("RegisterTaskDefinition")[i]), &defined))
+		check.Must(t, json.Unmarshal([]byte(r.of("RegisterTaskDefinition")[i]), &defined))
 		if got := defined.ContainerDefinitions[0].DockerLabels; !maps.Equal(got, want) {
 			t.Errorf("the labels are %v, want %v", got, want)
 		}

@@ -98,10 +98,3 @@ func (c *cutter) Do(r *http.Request) (*http.Response, error) {
 	}
 	return answer, err
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -46,14 +47,14 @@ func newStack(t *testing.T) *stack {
 		scaling: applicationautoscaling.NewFromConfig(cfg),
 	}
 	_, err := s.ecs.CreateCluster(t.Context(), &awsecs.CreateClusterInput{ClusterName: aws.String("agents")})
-	must(t, err)
+	check.Must(t, err)
 	balancer, err := s.elb.CreateLoadBalancer(t.Context(), &elb.CreateLoadBalancerInput{Name: aws.String("agents"), Subnets: ofNetwork(t, cfg, "DescribeSubnets", "subnet", 2)})
-	must(t, err)
+	check.Must(t, err)
 	listener, err := s.elb.CreateListener(t.Context(), &elb.CreateListenerInput{
 		LoadBalancerArn: balancer.LoadBalancers[0].LoadBalancerArn, Port: aws.Int32(80), Protocol: elbtypes.ProtocolEnumHttp,
 		DefaultActions: []elbtypes.Action{{Type: elbtypes.ActionTypeEnumFixedResponse, FixedResponseConfig: &elbtypes.FixedResponseActionConfig{StatusCode: aws.String("503")}}},
 	})
-	must(t, err)
+	check.Must(t, err)
 	s.config = testConfig(cfg)
 	s.config.Subnets = ofNetwork(t, cfg, "DescribeSubnets", "subnet", 2)
 	s.config.SecurityGroups = ofNetwork(t, cfg, "DescribeSecurityGroups", "sg", 1)
@@ -65,7 +66,7 @@ func newStack(t *testing.T) *stack {
 func (s *stack) target() *ecs.Target {
 	s.t.Helper()
 	target, err := ecs.New(s.config)
-	must(s.t, err)
+	check.Must(s.t, err)
 	return target
 }
 
@@ -74,11 +75,11 @@ func (s *stack) left() []string {
 	s.t.Helper()
 	var left []string
 	services, err := s.ecs.ListServices(s.t.Context(), &awsecs.ListServicesInput{Cluster: aws.String("agents")})
-	must(s.t, err)
+	check.Must(s.t, err)
 	described := &awsecs.DescribeServicesOutput{}
 	if len(services.ServiceArns) > 0 {
 		described, err = s.ecs.DescribeServices(s.t.Context(), &awsecs.DescribeServicesInput{Cluster: aws.String("agents"), Services: services.ServiceArns})
-		must(s.t, err)
+		check.Must(s.t, err)
 	}
 	for _, service := range described.Services {
 		if aws.ToString(service.Status) != "INACTIVE" {
@@ -86,29 +87,29 @@ func (s *stack) left() []string {
 		}
 	}
 	definitions, err := s.ecs.ListTaskDefinitions(s.t.Context(), &awsecs.ListTaskDefinitionsInput{Status: ecstypes.TaskDefinitionStatusActive})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, arn := range definitions.TaskDefinitionArns {
 		left = append(left, "task definition "+arn)
 	}
 	groups, err := s.elb.DescribeTargetGroups(s.t.Context(), &elb.DescribeTargetGroupsInput{})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, group := range groups.TargetGroups {
 		left = append(left, "target group "+aws.ToString(group.TargetGroupName))
 	}
 	rules, err := s.elb.DescribeRules(s.t.Context(), &elb.DescribeRulesInput{ListenerArn: aws.String(s.config.ALBListener)})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, rule := range rules.Rules {
 		if !aws.ToBool(rule.IsDefault) {
 			left = append(left, "rule "+aws.ToString(rule.Priority))
 		}
 	}
 	secrets, err := s.secrets.ListSecrets(s.t.Context(), &secretsmanager.ListSecretsInput{})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, secret := range secrets.SecretList {
 		left = append(left, "secret "+aws.ToString(secret.Name))
 	}
 	targets, err := s.scaling.DescribeScalableTargets(s.t.Context(), &applicationautoscaling.DescribeScalableTargetsInput{ServiceNamespace: scalingtypes.ServiceNamespaceEcs})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, target := range targets.ScalableTargets {
 		left = append(left, "scalable target "+aws.ToString(target.ResourceId))
 	}
@@ -123,7 +124,7 @@ func (s *stack) answering(ref compute.Ref, n int) {
 		_, err := s.elb.RegisterTargets(s.t.Context(), &elb.RegisterTargetsInput{
 			TargetGroupArn: aws.String(s.group(ref)), Targets: []elbtypes.TargetDescription{{Id: aws.String("10.0.0." + string(rune('1'+i))), Port: aws.Int32(8080)}},
 		})
-		must(s.t, err)
+		check.Must(s.t, err)
 	}
 }
 
@@ -131,7 +132,7 @@ func (s *stack) answering(ref compute.Ref, n int) {
 func (s *stack) group(compute.Ref) string {
 	s.t.Helper()
 	groups, err := s.elb.DescribeTargetGroups(s.t.Context(), &elb.DescribeTargetGroupsInput{})
-	must(s.t, err)
+	check.Must(s.t, err)
 	if len(groups.TargetGroups) != 1 {
 		s.t.Fatalf("there are %d target groups", len(groups.TargetGroups))
 	}
@@ -144,7 +145,7 @@ func (s *stack) await(ref compute.Ref, want compute.State) {
 	cfg := s.config
 	lookOnce(&cfg)
 	target, err := ecs.New(cfg)
-	must(s.t, err)
+	check.Must(s.t, err)
 	got, err := target.Await(ctx, ref)
 	if err != nil || got.State != want {
 		s.t.Errorf("Await: got %+v, %v; want %s", got, err, want)
@@ -159,7 +160,7 @@ func TestMotoLifeOfARelease(t *testing.T) {
 	release.Resources = compute.Resources{CPU: 1, MemoryMB: 3000, MinScale: 2, MaxScale: 4}
 	s.await(release.Ref, compute.Absent)
 	for range 2 {
-		must(t, target.Apply(t.Context(), release))
+		check.Must(t, target.Apply(t.Context(), release))
 		if got := s.left(); len(got) != 6 {
 			t.Fatalf("there are %q, want one of each", got)
 		}
@@ -170,7 +171,7 @@ func TestMotoLifeOfARelease(t *testing.T) {
 	s.wantTask(release)
 	s.wantRule(release)
 	for range 2 {
-		must(t, target.Remove(t.Context(), release.Ref))
+		check.Must(t, target.Remove(t.Context(), release.Ref))
 		if got := s.left(); len(got) > 0 {
 			t.Errorf("left: %q", got)
 		}
@@ -188,27 +189,27 @@ func TestMotoRestart(t *testing.T) {
 	release.Resources = compute.Resources{CPU: 1, MemoryMB: 3000}
 	const before = "before"
 	release.Env["PASSWORD"], release.Env["GONE"] = before, before
-	must(t, target.Apply(t.Context(), release))
+	check.Must(t, target.Apply(t.Context(), release))
 	first := s.serving(release)
 	release.Env["PASSWORD"] = "hunter2"
 	delete(release.Env, "GONE")
 	for range 2 {
-		must(t, target.Restart(t.Context(), release, restartID))
+		check.Must(t, target.Restart(t.Context(), release, restartID))
 	}
 	second := s.serving(release)
 	if second == first {
 		t.Errorf("the service still has %s", first)
 	}
 	s.wantTask(release)
-	must(t, target.Restart(t.Context(), release, anotherID))
+	check.Must(t, target.Restart(t.Context(), release, anotherID))
 	if third := s.serving(release); third == second || len(s.left()) != 7 {
 		t.Errorf("the service has %s, there are %q", third, s.left())
 	}
-	must(t, target.Remove(t.Context(), release.Ref))
+	check.Must(t, target.Remove(t.Context(), release.Ref))
 	if got := s.left(); len(got) > 0 {
 		t.Errorf("left: %q", got)
 	}
-	must(t, target.Restart(t.Context(), release, restartID))
+	check.Must(t, target.Restart(t.Context(), release, restartID))
 	if got := s.left(); len(got) != 5 {
 		t.Errorf("a release that was absent has %q", got)
 	}
@@ -218,7 +219,7 @@ func TestMotoRestart(t *testing.T) {
 func (s *stack) serving(release compute.Release) string {
 	s.t.Helper()
 	found, err := s.ecs.DescribeServices(s.t.Context(), &awsecs.DescribeServicesInput{Cluster: aws.String(s.config.Cluster), Services: []string{"slipway-" + release.Revision}})
-	must(s.t, err)
+	check.Must(s.t, err)
 	return aws.ToString(found.Services[0].TaskDefinition)
 }
 
@@ -226,13 +227,13 @@ func (s *stack) serving(release compute.Release) string {
 func (s *stack) wantTask(release compute.Release) {
 	s.t.Helper()
 	found, err := s.ecs.DescribeTaskDefinition(s.t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String("slipway-" + release.Revision)})
-	must(s.t, err)
+	check.Must(s.t, err)
 	task := found.TaskDefinition
 	if got := aws.ToString(task.Cpu) + "/" + aws.ToString(task.Memory); got != "1024/3072" {
 		s.t.Errorf("size is %s", got)
 	}
 	text, err := json.Marshal(task)
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, hidden := range []string{"hunter2", release.Token, "from the file"} {
 		if strings.Contains(string(text), hidden) {
 			s.t.Errorf("the task definition shows %q", hidden)
@@ -249,9 +250,9 @@ func (s *stack) wantTask(release compute.Release) {
 	for _, variable := range task.ContainerDefinitions[0].Secrets {
 		from := strings.Split(aws.ToString(variable.ValueFrom), ":")
 		secret, err := s.secrets.GetSecretValue(s.t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(strings.Join(from[:7], ":"))})
-		must(s.t, err)
+		check.Must(s.t, err)
 		keys := map[string]string{}
-		must(s.t, json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &keys))
+		check.Must(s.t, json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &keys))
 		values[aws.ToString(variable.Name)] = keys[from[7]]
 	}
 	want := map[string]string{"PASSWORD": "hunter2", "FILE": "from the file", "SLIPWAY_INVOKE_TOKEN": release.Token}
@@ -265,7 +266,7 @@ func (s *stack) wantTask(release compute.Release) {
 func (s *stack) wantRule(release compute.Release) {
 	s.t.Helper()
 	rules, err := s.elb.DescribeRules(s.t.Context(), &elb.DescribeRulesInput{ListenerArn: aws.String(s.config.ALBListener)})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, rule := range rules.Rules {
 		if aws.ToBool(rule.IsDefault) {
 			continue
@@ -279,7 +280,7 @@ func (s *stack) wantRule(release compute.Release) {
 		}
 	}
 	attributes, err := s.elb.DescribeTargetGroupAttributes(s.t.Context(), &elb.DescribeTargetGroupAttributesInput{TargetGroupArn: aws.String(s.group(release.Ref))})
-	must(s.t, err)
+	check.Must(s.t, err)
 	for _, attribute := range attributes.Attributes {
 		if aws.ToString(attribute.Key) == "deregistration_delay.timeout_seconds" && aws.ToString(attribute.Value) != "600" {
 			s.t.Errorf("drain limit is %s", aws.ToString(attribute.Value))
@@ -292,12 +293,12 @@ func TestMotoReleasesAreApart(t *testing.T) {
 	s := newStack(t)
 	target := s.target()
 	one, other := newRelease(), newRelease()
-	must(t, target.Apply(t.Context(), one))
-	must(t, target.Apply(t.Context(), other))
+	check.Must(t, target.Apply(t.Context(), one))
+	check.Must(t, target.Apply(t.Context(), other))
 	if got := s.left(); len(got) != 10 { // nothing scales
 		t.Errorf("there are %q", got)
 	}
-	must(t, target.Remove(t.Context(), one.Ref))
+	check.Must(t, target.Remove(t.Context(), one.Ref))
 	left := strings.Join(s.left(), "\n")
 	if strings.Contains(left, one.Revision) || strings.Count(left, "\n") != 4 {
 		t.Errorf("left:\n%s", left)
@@ -317,23 +318,23 @@ func TestMotoApplyGoesOn(t *testing.T) {
 		cut := &cutter{left: requests}
 		limited.AWS.HTTPClient = cut
 		target, err := ecs.New(limited)
-		must(t, err)
+		check.Must(t, err)
 		if target.Apply(t.Context(), release) == nil {
 			t.Logf("Apply takes %d requests", requests)
 			break
 		}
-		must(t, s.target().Apply(t.Context(), release))
+		check.Must(t, s.target().Apply(t.Context(), release))
 		if got := s.left(); len(got) != 6 {
 			t.Fatalf("cut off after %d requests, then repeated: there are %q", requests, got)
 		}
 		cut = &cutter{left: requests}
 		limited.AWS.HTTPClient = cut
 		target, err = ecs.New(limited)
-		must(t, err)
+		check.Must(t, err)
 		if err := target.Remove(t.Context(), release.Ref); err == nil && requests < 5 {
 			t.Errorf("Remove was done with %d requests", requests)
 		}
-		must(t, s.target().Remove(t.Context(), release.Ref))
+		check.Must(t, s.target().Remove(t.Context(), release.Ref))
 		if got := s.left(); len(got) > 0 {
 			t.Fatalf("removal cut off after %d requests, then repeated: left %q", requests, got)
 		}
@@ -344,14 +345,14 @@ func TestMotoApplyGoesOn(t *testing.T) {
 func ofNetwork(t *testing.T, cfg aws.Config, action, kind string, n int) []string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, aws.ToString(cfg.BaseEndpoint), strings.NewReader("Action="+action+"&Version=2016-11-15"))
-	must(t, err)
+	check.Must(t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=key/20260101/"+mototest.Region+"/ec2/aws4_request, SignedHeaders=host, Signature=x")
 	answer, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	must(t, err)
+	check.Must(t, err)
 	found := regexp.MustCompile(kind+`-[0-9a-f]+`).FindAllString(string(body), -1)
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) < n {

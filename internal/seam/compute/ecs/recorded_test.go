@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // recorded answers requests as the services are known to answer. An operation for which a test
@@ -143,7 +144,7 @@ func (r *recorded) target(change ...func(*ecs.Config)) *ecs.Target {
 		c(&cfg)
 	}
 	target, err := ecs.New(cfg)
-	must(r.t, err)
+	check.Must(r.t, err)
 	return target
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const group = "<TargetGroups><member><TargetGroupArn>arn:group</TargetGroupArn><TargetGroupName>slipway-abc</TargetGroupName></member></TargetGroups>"
@@ -39,8 +40,8 @@ func TestRemoveLetsCallersFinish(t *testing.T) {
 		"ListTaskDefinitions":  {{0, `{"taskDefinitionArns":["arn:task:1"]}`}, {0, "{}"}},
 	})
 	target := r.target()
-	must(t, target.Remove(t.Context(), ref))
-	must(t, target.Remove(t.Context(), ref))
+	check.Must(t, target.Remove(t.Context(), ref))
+	check.Must(t, target.Remove(t.Context(), ref))
 	if got := r.of("DeleteRule"); len(got) == 0 || !strings.Contains(got[0], "arn%3Arule") || strings.Contains(strings.Join(got, ""), "other") {
 		t.Errorf("deleted rules: %q", got)
 	}
@@ -59,7 +60,7 @@ func TestRemoveLetsCallersFinish(t *testing.T) {
 	if got := r.of("DeleteTargetGroup"); len(got) != 0 {
 		t.Errorf("the target group went while callers may be there: %q", got)
 	}
-	must(t, target.Sweep(t.Context()))
+	check.Must(t, target.Sweep(t.Context()))
 	if got := r.of("DeleteTargetGroup"); len(got) != 1 {
 		t.Errorf("deleted target groups: %q", got)
 	}
@@ -81,7 +82,7 @@ func TestRemoveTakesBackAllTaskDefinitions(t *testing.T) {
 		"DescribeTargetGroups": {{0, ""}},
 		"ListTaskDefinitions":  {page(11, 110, "2"), page(111, 125, ""), page(1, 10, "")},
 	})
-	must(t, r.target().Remove(t.Context(), newRelease().Ref))
+	check.Must(t, r.target().Remove(t.Context(), newRelease().Ref))
 	if got := r.of("ListTaskDefinitions"); len(got) != 3 || !strings.Contains(got[1], `"nextToken":"2"`) || strings.Contains(got[2], "nextToken") {
 		t.Errorf("listed: %q", got)
 	}
@@ -120,7 +121,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 			"DescribeTags": {c.tags}, "DescribeServices": {c.service}, "DescribeTargetGroups": {c.group},
 			"DeleteTargetGroup": {elbRefusal("ResourceInUse", "Target group 'arn:group' is currently in use by a listener or a rule")},
 		})
-		must(t, r.target().Sweep(t.Context()))
+		check.Must(t, r.target().Sweep(t.Context()))
 		if got := len(r.of("DeleteTargetGroup")); got != c.deletes {
 			t.Errorf("%s: deleted %d times, want %d", name, got, c.deletes)
 		}
@@ -136,7 +137,7 @@ func TestRemoveOfWhatIsNotThere(t *testing.T) {
 		"DeleteSecret":             {refusal(400, "ResourceNotFoundException", "Secrets Manager can't find the specified secret.")},
 		"DescribeTargetGroups":     {elbRefusal("TargetGroupNotFound", "One or more target groups not found"), {0, ""}},
 	})
-	must(t, r.target().Remove(t.Context(), newRelease().Ref))
+	check.Must(t, r.target().Remove(t.Context(), newRelease().Ref))
 	for _, operation := range []string{"DeleteService", "DeleteRule", "DeleteTargetGroup", "AddTags"} {
 		if got := r.of(operation); len(got) > 0 {
 			t.Errorf("%s: %q", operation, got)
@@ -179,7 +180,7 @@ func TestRemoveRefusesWhatIsNotAnID(t *testing.T) {
 	// A process without a prefix does not sweep either: it would sweep away resources that are
 	// not the stack's.
 	target, err := ecs.New(ecs.Config{AWS: r.config().AWS, Hasher: hasher{}, ALBURL: "http://x"})
-	must(t, err)
+	check.Must(t, err)
 	if err := target.Sweep(t.Context()); err == nil || r.operations() != "" {
 		t.Errorf("sweep: got %v after %s", err, r.operations())
 	}

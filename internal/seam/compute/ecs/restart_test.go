@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -83,7 +84,7 @@ func TestRestart(t *testing.T) {
 			c.answers["PutSecretValue"] = []answer{{0, `{"ARN":"arn:secret"}`}}
 			c.answers["RegisterTaskDefinition"] = []answer{{0, `{"taskDefinition":{"taskDefinitionArn":"` + restartTask + `"}}`}}
 			r := newRecorded(t, c.answers)
-			must(t, r.target(func(cfg *ecs.Config) {
+			check.Must(t, r.target(func(cfg *ecs.Config) {
 				if c.express {
 					cfg.Compute = ecs.Express
 				}
@@ -173,7 +174,7 @@ func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 		"RegisterTaskDefinition": {{0, `{"taskDefinition":{"taskDefinitionArn":"` + newest + `"}}`}},
 		"ListTaskDefinitions":    {{0, `{"taskDefinitionArns":["arn:task:1","arn:task:2","arn:task:3"],"nextToken":"more"}`}, {0, `{"taskDefinitionArns":["arn:task:4","arn:task:9"]}`}},
 	})
-	must(t, r.target().Restart(t.Context(), newRelease(), restartID))
+	check.Must(t, r.target().Restart(t.Context(), newRelease(), restartID))
 	if got, want := r.of("DeregisterTaskDefinition"), []string{`{"taskDefinition":"arn:task:3"}`, `{"taskDefinition":"arn:task:4"}`}; !slices.Equal(got, want) {
 		t.Errorf("taken back: %q", got)
 	}

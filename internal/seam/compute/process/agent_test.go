@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	case "mute":
 		speakNoHTTP()
 	case "stranger":
-		check(http.ListenAndServe(listenAddress(), http.NotFoundHandler()))
+		panicOn(http.ListenAndServe(listenAddress(), http.NotFoundHandler()))
 	default:
 		panic("unknown agent " + agent)
 	}
@@ -73,12 +73,12 @@ func listenAddress() string { return net.JoinHostPort(os.Getenv("HOST"), os.Gete
 // speakNoHTTP is an agent that listens and answers, but not in HTTP.
 func speakNoHTTP() {
 	listener, err := net.Listen("tcp", listenAddress())
-	check(err)
+	panicOn(err)
 	for {
 		conn, err := listener.Accept()
-		check(err)
+		panicOn(err)
 		fmt.Fprintln(conn, "220 ready")
-		check(conn.Close())
+		panicOn(conn.Close())
 	}
 }
 
@@ -94,7 +94,7 @@ func hog() {
 		use256MB()
 		fmt.Fprint(w, "done")
 	})
-	check(http.ListenAndServe(listenAddress(), mux))
+	panicOn(http.ListenAndServe(listenAddress(), mux))
 }
 
 // fill is an agent that writes 64 MB of files into a directory, when it is invoked, and keeps
@@ -106,19 +106,19 @@ func fill() {
 	mux.HandleFunc("POST /invocations", func(http.ResponseWriter, *http.Request) {
 		for range 64 {
 			file, err := os.CreateTemp(os.Getenv(os.Getenv("WHERE")), "filler")
-			check(err)
+			panicOn(err)
 			_, err = file.Write(make([]byte, 1<<20))
-			check(err)
+			panicOn(err)
 			if os.Getenv("HOW") == "removed" {
-				check(os.Remove(file.Name()))
+				panicOn(os.Remove(file.Name()))
 				defer file.Close()
 				continue
 			}
-			check(file.Close())
+			panicOn(file.Close())
 		}
 		<-time.After(time.Hour)
 	})
-	check(http.ListenAndServe(listenAddress(), mux))
+	panicOn(http.ListenAndServe(listenAddress(), mux))
 }
 
 func use256MB() {
@@ -134,21 +134,21 @@ func use256MB() {
 func serveTarget() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	check(err)
+	panicOn(err)
 	target, err := process.New(process.Config{Dir: filepath.Join(dir, "agents"), Logs: logs, Log: slog.Default()})
-	check(err)
+	panicOn(err)
 	r := computetest.NewRelease(computetest.Serve, "STUBBORN=1")
 	// There is a shell in between: the agent is a grandchild, and no kernel ends a grandchild
 	// with the server.
 	r.Artifact.Start = []string{"sh", "-c", program() + "; true"}
-	check(target.Apply(context.Background(), r))
+	panicOn(target.Apply(context.Background(), r))
 	endpoint, _, err := target.Acquire(context.Background(), r.Ref)
-	check(err)
-	check(json.NewEncoder(os.Stdout).Encode(endpoint))
+	panicOn(err)
+	panicOn(json.NewEncoder(os.Stdout).Encode(endpoint))
 	<-time.After(time.Hour)
 }
 
-func check(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackByAnAgentThatOutlives has an agent that leaves a process in a session of its own
@@ -25,8 +26,8 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
-	must(t, err)
-	must(t, childtest.Open(data))
+	check.Must(t, err)
+	check.Must(t, childtest.Open(data))
 	if child.CanChangeUser(data) != nil {
 		users = nil
 	}
@@ -36,29 +37,29 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 			c.StopGrace = 100 * time.Millisecond // the process that is left is killed only after this time
 		})
 		tree := filepath.Join(data, "tree"+strconv.Itoa(i))
-		must(t, os.Mkdir(tree, 0o700))
+		check.Must(t, os.Mkdir(tree, 0o700))
 		r := computetest.NewRelease(computetest.Serve)
 		r.Artifact.Dir, r.Artifact.Own = tree, []string{tree}
 		copied, err := os.ReadFile(program()) // users cannot enter the directory of the test's own
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
+		check.Must(t, err)
+		check.Must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
 		r.Artifact.Start = []string{"sh", "-c", "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done; id -u >user; exec ./agent"}
 		m.apply(t, r)
 		m.want(t, r, compute.Healthy, "")
 		text, err := os.ReadFile(filepath.Join(tree, "left"))
-		must(t, err)
+		check.Must(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		must(t, err)
-		must(t, syscall.Kill(pid, 0))
+		check.Must(t, err)
+		check.Must(t, syscall.Kill(pid, 0))
 		want, err := users.Of(r.Workspace)
-		must(t, err)
+		check.Must(t, err)
 		if users == nil {
 			want = os.Geteuid()
 		}
 		if user, err := os.ReadFile(filepath.Join(tree, "user")); err != nil || string(user) != fmt.Sprintln(want) {
 			t.Errorf("the agent runs as %q, %v; want %d", user, err, want)
 		}
-		must(t, m.Remove(t.Context(), r.Ref))
+		check.Must(t, m.Remove(t.Context(), r.Ref))
 		eventually(t, "the process has ended", func() bool {
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 			return err != nil || strings.Contains(string(status), "State:\tZ")
@@ -72,7 +73,7 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	must(t, childtest.Open(data))
+	check.Must(t, childtest.Open(data))
 	if why := child.CanChangeUser(data); why != nil {
 		if os.Geteuid() == 0 && child.Confines() {
 			t.Errorf("root cannot give workspaces users of their own: %v", why)
@@ -80,14 +81,14 @@ func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 		return // without users of their own agents reach each other's sockets, as Gaps says
 	}
 	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
-	must(t, err)
+	check.Must(t, err)
 	m := newMachine(t, func(c *process.Config) { c.Dir, c.Private, c.Users = filepath.Join(data, "agents"), data, users })
 	serve := func(name string) (compute.Endpoint, string) {
 		tree := filepath.Join(data, name)
-		must(t, os.Mkdir(tree, 0o700))
+		check.Must(t, os.Mkdir(tree, 0o700))
 		copied, err := os.ReadFile(program()) // users cannot enter the directory of the test's own
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
+		check.Must(t, err)
+		check.Must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
 		r := computetest.NewRelease(computetest.Serve, "TAKE=socket")
 		r.Artifact.Dir, r.Artifact.Own, r.Artifact.Start = tree, []string{tree}, []string{"./agent"}
 		m.apply(t, r)
@@ -107,7 +108,7 @@ func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 		t.Errorf("an agent lists the sockets of others: %s, %v", names, err)
 	}
 	_, err = m.tell(t, attacker, "relink "+path)
-	must(t, err)
+	check.Must(t, err)
 	if got, err := m.tell(t, attacker, "pid"); err == nil || !strings.Contains(err.Error(), "listens at the agent's socket") {
 		t.Errorf("the server was led to another agent, which said %q, %v", got, err)
 	}

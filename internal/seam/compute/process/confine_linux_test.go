@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAnAgentReachesWhatIsItsOwn starts an agent that first tries to read the server's key,
@@ -21,15 +22,15 @@ func TestAnAgentReachesWhatIsItsOwn(t *testing.T) {
 	data := t.TempDir()
 	m := newMachine(t, func(c *process.Config) { c.Dir, c.Private = filepath.Join(data, "agents"), data })
 	key, tree := filepath.Join(data, "secret.key"), filepath.Join(data, "tree")
-	must(t, os.Mkdir(tree, 0o700))
+	check.Must(t, os.Mkdir(tree, 0o700))
 	for _, file := range []string{key, filepath.Join(tree, "file")} {
-		must(t, os.WriteFile(file, []byte("content of "+filepath.Base(file)+"\n"), 0o600))
+		check.Must(t, os.WriteFile(file, []byte("content of "+filepath.Base(file)+"\n"), 0o600))
 	}
 	other := computetest.NewRelease(computetest.Serve)
 	m.apply(t, other)
 	m.want(t, other, compute.Healthy, "")
 	planted := filepath.Join(data, "agents", "releases", other.Revision, "home", "planted")
-	must(t, os.WriteFile(planted, []byte("content of another agent\n"), 0o600))
+	check.Must(t, os.WriteFile(planted, []byte("content of another agent\n"), 0o600))
 
 	r := computetest.NewRelease(computetest.Serve)
 	r.Artifact.Dir, r.Artifact.Own = tree, []string{tree}
@@ -41,7 +42,7 @@ func TestAnAgentReachesWhatIsItsOwn(t *testing.T) {
 	defer done()
 	ask(t, endpoint, "pid")
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 100})
-	must(t, err)
+	check.Must(t, err)
 	var said []string
 	for _, line := range page.Lines {
 		said = append(said, line.Message)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAnAgentThatHidesItsFiles removes the files that it writes, and keeps them open.
@@ -65,7 +66,7 @@ func TestAttackAnAgentThatWritesUntilItIsStopped(t *testing.T) {
 					_, _, err := m.Acquire(over, r.Ref)
 					return err != nil && strings.Contains(err.Error(), "was not started: its files take more than the 16 MB of disk")
 				})
-				must(t, os.RemoveAll(tree))
+				check.Must(t, os.RemoveAll(tree))
 			}
 			_, again := m.acquire(t, r)
 			again()

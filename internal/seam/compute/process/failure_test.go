@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestFirstStartFails(t *testing.T) {
@@ -106,10 +107,10 @@ func TestNoContract(t *testing.T) {
 func listen(t *testing.T) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { must(t, listener.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	_, port, err = net.SplitHostPort(listener.Addr().String())
-	must(t, err)
+	check.Must(t, err)
 	return port
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // relapse waits until the release cannot be relied on, and returns why.
 func (m machine) relapse(t *testing.T, r compute.Release) string {
 	t.Helper()
 	why, err := m.AwaitRelapse(patience(t), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	return why
 }
 
@@ -60,7 +61,7 @@ func TestTheAlarmIsRaised(t *testing.T) {
 	steady, short, broken := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "LATER=exit"), computetest.NewRelease(computetest.Exit)
 	m.apply(t, steady)
 	m.want(t, steady, compute.Healthy, "")
-	must(t, m.Remove(t.Context(), steady.Ref))
+	check.Must(t, m.Remove(t.Context(), steady.Ref))
 	m.apply(t, broken)
 	if ref, status := next(); ref != broken.Ref || status.State != compute.Failed || status.Reason != compute.ReasonStartFailed || !strings.Contains(status.Message, "code 7") {
 		t.Errorf("of one that cannot be started: %v %+v", ref, status)

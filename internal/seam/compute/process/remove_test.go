@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestRemoveErasesFiles(t *testing.T) {
@@ -22,7 +23,7 @@ func TestRemoveErasesFiles(t *testing.T) {
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	m.apply(t, r)
 	endpoint, done := m.acquire(t, r)
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	done()
 	done()
 	wantSilence(t, endpoint)
@@ -34,7 +35,7 @@ func TestAppliedAgainWhileItDrainsKeepsItsFiles(t *testing.T) {
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	m.apply(t, r)
 	before, done := m.acquire(t, r)
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
 	done()
@@ -53,14 +54,14 @@ func TestRemoveStopsCallersThatStayTooLong(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 	endpoint, done := m.acquire(t, r)
 	defer done()
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	wantSilence(t, endpoint)
 }
 
 func homes(t *testing.T, m machine) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(m.dir, "releases"))
-	must(t, err)
+	check.Must(t, err)
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
@@ -82,7 +83,7 @@ func TestCloseStopsEverything(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must(t, m.Close(ctx))
+	check.Must(t, m.Close(ctx))
 	for _, endpoint := range endpoints {
 		if _, err := net.Dial("tcp", strings.TrimPrefix(endpoint.URL, "http://")); err == nil {
 			t.Error("an agent answers after Close")
@@ -92,7 +93,7 @@ func TestCloseStopsEverything(t *testing.T) {
 	if err := m.Apply(t.Context(), computetest.NewRelease(computetest.Serve)); err == nil {
 		t.Error("Apply after Close: got no error")
 	}
-	must(t, m.Remove(t.Context(), calm.Ref))
+	check.Must(t, m.Remove(t.Context(), calm.Ref))
 }
 
 func TestAgentsDoNotOutliveAKilledServer(t *testing.T) {
@@ -102,14 +103,14 @@ func TestAgentsDoNotOutliveAKilledServer(t *testing.T) {
 	server.Env = []string{"AGENT=server", "DIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	server.Stderr = os.Stderr
 	stdout, err := server.StdoutPipe()
-	must(t, err)
-	must(t, server.Start())
+	check.Must(t, err)
+	check.Must(t, server.Start())
 	var endpoint compute.Endpoint
-	must(t, json.NewDecoder(stdout).Decode(&endpoint))
+	check.Must(t, json.NewDecoder(stdout).Decode(&endpoint))
 	if ask(t, endpoint, "pid") == "" {
 		t.Fatal("the agent does not answer")
 	}
-	must(t, server.Process.Kill())
+	check.Must(t, server.Process.Kill())
 	if err := server.Wait(); err == nil {
 		t.Error("the server was not killed")
 	}

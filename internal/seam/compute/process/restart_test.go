@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // restart restarts a release with another value of a variable, and returns the restart's id.
@@ -24,7 +25,7 @@ func (m machine) restart(t *testing.T, r compute.Release, name, value string) st
 	t.Helper()
 	restartID := id.New(time.Now())
 	r.Env = map[string]string{name: value}
-	must(t, m.Restart(t.Context(), r, restartID))
+	check.Must(t, m.Restart(t.Context(), r, restartID))
 	return restartID
 }
 
@@ -59,7 +60,7 @@ func freePort(t *testing.T) string {
 			return port
 		}
 		if err == nil {
-			must(t, conn.Close())
+			check.Must(t, conn.Close())
 		}
 	}
 	t.Fatal("no port is free")
@@ -116,7 +117,7 @@ func TestARestartOnAFixedPort(t *testing.T) {
 	m.wantValue(t, r, "VALUE=other")
 	endpoint, done := m.acquire(t, r)
 	third := m.restart(t, r, "VALUE", "third")
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	m.wantRestart(t, r, third, compute.Absent)
 	done()
 	wantSilence(t, endpoint)
@@ -134,7 +135,7 @@ func TestWhatTwoGenerationsShareIsErasedWithTheLast(t *testing.T) {
 	m.wantRestart(t, r, m.restart(t, r, "VALUE", "new"), compute.Healthy)
 	second, leave := m.acquire(t, r)
 	leave()
-	must(t, m.Remove(t.Context(), r.Ref))
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 	wantSilence(t, second)
 	if !slices.Contains(homes(t, m), r.Revision) || ask(t, first, "pid") == "" {
 		t.Error("the end of the successor took the files or the process of the one before")

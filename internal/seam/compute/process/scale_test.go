@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // crowd is several callers that are served at the same time.
@@ -194,7 +195,7 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	m.apply(t, another)
 	_, leaveAnother := m.acquire(t, another)
 	defer leaveAnother()
-	must(t, m.Remove(t.Context(), another.Ref))
+	check.Must(t, m.Remove(t.Context(), another.Ref))
 	eventually(t, "the release that is removed does not end", func() bool { return m.processes(t) == 2 })
 	ask(t, one, "pid")
 	ask(t, other, "pid")
@@ -207,6 +208,6 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 func (m machine) processes(t *testing.T) int {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(m.dir, "running", "*.json"))
-	must(t, err)
+	check.Must(t, err)
 	return len(records)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // soon makes agents sleep as soon as nobody calls them.
@@ -70,7 +71,7 @@ func TestAnAgentThatNobodyCallsSleeps(t *testing.T) {
 		pids, leave := map[string]int{}, []func(){}
 		for range 20 {
 			v := <-visits
-			must(t, v.err)
+			check.Must(t, v.err)
 			pids[v.pid]++
 			leave = append(leave, v.done)
 		}
@@ -202,7 +203,7 @@ func TestACallerWaitsForTheStartOfAnAgentThatSlept(t *testing.T) {
 	}
 	m.want(t, r, compute.Healthy, "") // it is still deployed
 	starting.Say("go on")
-	must(t, <-served)
+	check.Must(t, <-served)
 }
 
 // TestReleasesThatSleepAreRemovedAndRestarted removes one that sleeps and one that wakes, and
@@ -216,7 +217,7 @@ func TestReleasesThatSleepAreRemovedAndRestarted(t *testing.T) {
 		m.want(t, r, compute.Healthy, "")
 	}
 	m.wantProcesses(t, 0)
-	must(t, m.Remove(t.Context(), sleeping.Ref))
+	check.Must(t, m.Remove(t.Context(), sleeping.Ref))
 	m.wantUnavailable(t, patience(t), sleeping, compute.Absent)
 	wantErased(t, filepath.Join(m.dir, "releases", sleeping.Revision))
 	m.wantRestart(t, restarted, m.restart(t, restarted, "VALUE", "new"), compute.Healthy)
@@ -235,7 +236,7 @@ func TestReleasesThatSleepAreRemovedAndRestarted(t *testing.T) {
 		refused <- err
 	}()
 	calls.Accept()
-	must(t, m.Remove(t.Context(), waking.Ref))
+	check.Must(t, m.Remove(t.Context(), waking.Ref))
 	if err, ok := errors.AsType[*compute.UnavailableError](<-refused); !ok || err.Status.State != compute.Absent {
 		t.Errorf("who waited gets %v", err)
 	}

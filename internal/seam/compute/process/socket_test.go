@@ -13,13 +13,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // tell invokes an agent, at its socket or its port, and returns its answer.
 func (m machine) tell(t *testing.T, endpoint compute.Endpoint, words string) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(patience(t), http.MethodPost, endpoint.URL+"/invocations", strings.NewReader(words))
-	must(t, err)
+	check.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+endpoint.Token)
 	client := http.Client{Transport: &http.Transport{DialContext: m.Dialer(new(net.Dialer).DialContext), DisableKeepAlives: true}}
 	response, err := client.Do(request)
@@ -35,9 +36,9 @@ func (m machine) tell(t *testing.T, endpoint compute.Endpoint, words string) (st
 func (m machine) socketOf(t *testing.T, endpoint compute.Endpoint) string {
 	t.Helper()
 	answer, err := m.tell(t, endpoint, "environment")
-	must(t, err)
+	check.Must(t, err)
 	var environment []string
-	must(t, json.Unmarshal([]byte(answer), &environment))
+	check.Must(t, json.Unmarshal([]byte(answer), &environment))
 	for _, variable := range environment {
 		if path, found := strings.CutPrefix(variable, "SLIPWAY_SOCKET="); found {
 			return path
@@ -52,10 +53,10 @@ func TestAnAgentTakesASocket(t *testing.T) {
 	m := newMachine(t)
 	long := newMachine(t, func(c *process.Config) { c.Dir = filepath.Join(c.Dir, strings.Repeat("x", 90)) })
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	_, port, err := net.SplitHostPort(free.Addr().String())
-	must(t, err)
-	must(t, free.Close())
+	check.Must(t, err)
+	check.Must(t, free.Close())
 	for name, c := range map[string]struct {
 		machine       machine
 		env           []string
@@ -77,7 +78,7 @@ func TestAnAgentTakesASocket(t *testing.T) {
 			if took := strings.HasSuffix(endpoint.URL, ".agent"); (path != "") != c.offered || took != c.took {
 				t.Errorf("the agent is offered %q and reached at %s", path, endpoint.URL)
 			}
-			must(t, c.machine.Remove(t.Context(), r.Ref))
+			check.Must(t, c.machine.Remove(t.Context(), r.Ref))
 			eventually(t, "the socket is gone", func() bool {
 				_, err := os.Lstat(filepath.Dir(path))
 				return path == "" || os.IsNotExist(err)

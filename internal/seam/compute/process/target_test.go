@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // machine is a target with its logs.
@@ -32,7 +33,7 @@ func newMachine(t *testing.T, adjust ...func(*process.Config)) machine {
 	t.Helper()
 	dir := t.TempDir()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	cfg := process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
@@ -41,8 +42,8 @@ func newMachine(t *testing.T, adjust ...func(*process.Config)) machine {
 		change(&cfg)
 	}
 	target, err := process.New(cfg)
-	must(t, err)
-	t.Cleanup(func() { must(t, target.Close(context.Background())) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, target.Close(context.Background())) })
 	return machine{target, logs, cfg.Dir}
 }
 
@@ -50,15 +51,8 @@ func newMachine(t *testing.T, adjust ...func(*process.Config)) machine {
 func ask(t *testing.T, endpoint compute.Endpoint, words string) string {
 	t.Helper()
 	answer, err := computetest.Ask(patience(t), endpoint, words)
-	must(t, err)
+	check.Must(t, err)
 	return answer
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patience bounds the waits of a test.
@@ -71,7 +65,7 @@ func patience(t *testing.T) context.Context {
 
 func (m machine) apply(t *testing.T, r compute.Release) {
 	t.Helper()
-	must(t, m.Apply(t.Context(), r))
+	check.Must(t, m.Apply(t.Context(), r))
 }
 
 // want waits for the release's status.
@@ -87,7 +81,7 @@ func (m machine) want(t *testing.T, r compute.Release, state compute.State, reas
 func (m machine) acquire(t *testing.T, r compute.Release) (compute.Endpoint, func()) {
 	t.Helper()
 	endpoint, done, err := m.Acquire(patience(t), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	return endpoint, done
 }
 
@@ -116,7 +110,7 @@ func TestAgentGetsACleanEnvironment(t *testing.T) {
 	endpoint, done := m.acquire(t, r)
 	defer done()
 	var environ []string
-	must(t, json.Unmarshal([]byte(ask(t, endpoint, "environment")), &environ))
+	check.Must(t, json.Unmarshal([]byte(ask(t, endpoint, "environment")), &environ))
 	got := map[string]string{}
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -151,9 +145,9 @@ func TestOutputGoesToTheRuntimeLogWithoutSecrets(t *testing.T) {
 	r.Env["SECRET"] = "open-sesame"
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
-	must(t, m.Close(t.Context()))
+	check.Must(t, m.Close(t.Context()))
 	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 10})
-	must(t, err)
+	check.Must(t, err)
 	lines := page.Lines
 	if len(lines) != 1 || lines[0].Message != "serving with ***" {
 		t.Errorf("got %+v, want one line without the secret", lines)
@@ -175,7 +169,7 @@ func wantSilence(t *testing.T, endpoint compute.Endpoint) {
 		if err != nil {
 			return true
 		}
-		must(t, conn.Close())
+		check.Must(t, conn.Close())
 		return false
 	})
 }

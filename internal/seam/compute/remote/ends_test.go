@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheHostTellsOfAgentsThatEnded asks the host as reconcile's timer does. The host does not
@@ -15,11 +16,11 @@ func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)
 	steady, bad := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "LATER=exit")
-	must(t, target.Apply(t.Context(), steady))
-	must(t, target.Apply(t.Context(), bad))
+	check.Must(t, target.Apply(t.Context(), steady))
+	check.Must(t, target.Apply(t.Context(), bad))
 	ask := func() (told []compute.Status) {
 		t.Helper()
-		must(t, target.Ends(t.Context(), func(_ context.Context, ref compute.Ref, status compute.Status) {
+		check.Must(t, target.Ends(t.Context(), func(_ context.Context, ref compute.Ref, status compute.Status) {
 			if ref != bad.Ref {
 				t.Errorf("told of %+v", ref)
 			}
@@ -30,14 +31,14 @@ func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 	// The agent ends time and again. When it has relapsed, it has ended three times, and the
 	// host reports one of these ends.
 	_, err := target.AwaitRelapse(t.Context(), bad.Ref)
-	must(t, err)
+	check.Must(t, err)
 	told := ask()
 	if len(told) != 1 || told[0].Reason != compute.ReasonEnded || !strings.Contains(told[0].Message, "exited with code 9") {
 		t.Errorf("got %+v", told)
 	}
-	must(t, target.Remove(t.Context(), bad.Ref))
+	check.Must(t, target.Remove(t.Context(), bad.Ref))
 	_, err = target.Await(t.Context(), bad.Ref)
-	must(t, err)
+	check.Must(t, err)
 	ask() // the ends until then
 	if told = ask(); len(told) != 0 {
 		t.Errorf("told again: %+v", told)

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) {
@@ -37,20 +38,20 @@ func newTarget(t *testing.T) *remote.Target {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	var host *agenthost.Host
 	processes, err := process.New(process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: log, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
 		Alarm: func(ctx context.Context, ref compute.Ref, status compute.Status) { host.Alarm(ctx, ref, status) },
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, processes.Close(context.Background())) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, processes.Close(context.Background())) })
 	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	must(t, err)
+	check.Must(t, err)
 	host, err = agenthost.New(agenthost.Config{
 		Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: log,
 	})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(host.Close)
 	return dial(t, serve(t, host), token)
 }
@@ -69,13 +70,6 @@ func dial(t *testing.T, url, token string) *remote.Target {
 	return remote.New(url+"/", token, computetest.Hasher{}, &http.Client{Transport: transport})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target { return newTarget(t) })
@@ -87,9 +81,9 @@ func TestTarget(t *testing.T) {
 func TestInvocationOfALostRelease(t *testing.T) {
 	t.Parallel()
 	target, r := newTarget(t), computetest.NewRelease(computetest.Serve)
-	must(t, target.Apply(t.Context(), r))
+	check.Must(t, target.Apply(t.Context(), r))
 	endpoint, done, err := target.Acquire(t.Context(), r.Ref)
-	must(t, err)
+	check.Must(t, err)
 	defer done()
 	transport := graph.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -97,7 +91,7 @@ func TestInvocationOfALostRelease(t *testing.T) {
 	if ping, err := client.Ping(t.Context(), endpoint); err != nil || ping.Status != graph.Healthy {
 		t.Errorf("Ping: got %v, %v", ping, err)
 	}
-	must(t, target.Remove(t.Context(), r.Ref))
+	check.Must(t, target.Remove(t.Context(), r.Ref))
 	_, err = client.Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
 	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || !strings.Contains(err.Error(), "is absent") {
 		t.Errorf("Invoke: got %v, want unavailable and why", err)

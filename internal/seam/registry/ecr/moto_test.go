@@ -28,6 +28,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/ecr"
 	"github.com/slipway-run/slipway/internal/seam/registry/registrytest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -109,15 +110,8 @@ func newAccount(t *testing.T, endpoint string) *account {
 	a.Registry, err = ecr.New(ecr.Config{
 		AWS: cfg, Prefix: prefix, Role: role, Now: func() time.Time { return clock.System().Add(time.Duration(a.ahead.Load())) },
 	})
-	must(t, err)
+	check.Must(t, err)
 	return a
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func name(repository string) *string {
@@ -140,7 +134,7 @@ func (a *account) push(t *testing.T, grant registry.Grant, tag string) string {
 	// too.
 	for _, tag := range []string{strings.TrimPrefix(of, "sha256:"), tag} {
 		_, err := a.images.PutImage(t.Context(), &awsecr.PutImageInput{RepositoryName: name(grant.Repository), ImageTag: &tag, ImageManifest: &manifest, ImageDigest: &of})
-		must(t, err)
+		check.Must(t, err)
 	}
 	return of
 }
@@ -148,9 +142,9 @@ func (a *account) push(t *testing.T, grant registry.Grant, tag string) string {
 func (a *account) has(t *testing.T, ref registry.Ref, digest string) bool {
 	t.Helper()
 	repository, err := a.Repository(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	found, err := a.images.BatchGetImage(t.Context(), &awsecr.BatchGetImageInput{RepositoryName: name(repository), ImageIds: []types.ImageIdentifier{{ImageDigest: &digest}}})
-	must(t, err)
+	check.Must(t, err)
 	return len(found.Images) > 0
 }
 
@@ -168,7 +162,7 @@ func TestMotoTokensAreNarrow(t *testing.T) {
 	t.Parallel()
 	a, ref := newAccount(t, mototest.Start(t)), registrytest.NewRef()
 	grant, err := a.Push(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	// The tokens of moto expired in 2015. ECR's tokens are valid for longer than the role is.
 	if rest := time.Until(grant.Expires); grant.Username != "AWS" || grant.Token == "" || grant.Expires.IsZero() || rest > registry.TokenLife {
 		t.Errorf("the grant is for %q, for %s", grant.Username, rest)
@@ -181,7 +175,7 @@ func TestMotoTokensAreNarrow(t *testing.T) {
 		t.Errorf("the role was assumed with %v", asked)
 	}
 	var policy any
-	must(t, json.Unmarshal([]byte(asked.Get("Policy")), &policy))
+	check.Must(t, json.Unmarshal([]byte(asked.Get("Policy")), &policy))
 	var actions []any
 	for _, action := range ecr.HolderActions {
 		actions = append(actions, action)
@@ -201,7 +195,7 @@ func TestMotoTokensAreNarrow(t *testing.T) {
 		t.Errorf("the token was asked for with %s", a.signers[0])
 	}
 	found, err := a.images.DescribeRepositories(t.Context(), &awsecr.DescribeRepositoriesInput{RepositoryNames: []string{*name(grant.Repository)}})
-	must(t, err)
+	check.Must(t, err)
 	if made := found.Repositories[0]; !made.ImageScanningConfiguration.ScanOnPush || made.ImageTagMutability != types.ImageTagMutabilityMutable {
 		t.Errorf("the repository is %+v", made)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/registry/registrytest"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // machine is a registry that is served.
@@ -49,7 +50,7 @@ func openMachine(t *testing.T, dir string, adjust ...func(*files.Config)) machin
 	t.Helper()
 	m := machine{dir: dir, ahead: new(atomic.Int64)}
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeHTTP(w, r) }))
 	cfg := files.Config{
 		Dir: filepath.Join(dir, "images"), Host: server.Listener.Addr().String(), Hasher: key,
@@ -60,33 +61,26 @@ func openMachine(t *testing.T, dir string, adjust ...func(*files.Config)) machin
 		change(&cfg)
 	}
 	m.Registry, err = files.Open(cfg)
-	must(t, err)
+	check.Must(t, err)
 	server.Start()
 	t.Cleanup(func() {
 		server.Close()
-		must(t, m.Close())
+		check.Must(t, m.Close())
 	})
 	return m
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (m machine) grant(t *testing.T, ref registry.Ref) registry.Grant {
 	t.Helper()
 	grant, err := m.Push(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	return grant
 }
 
 func (m machine) pullGrant(t *testing.T, ref registry.Ref) registry.Grant {
 	t.Helper()
 	grant, err := m.Pull(t.Context(), ref)
-	must(t, err)
+	check.Must(t, err)
 	return grant
 }
 
@@ -98,21 +92,21 @@ func as(ctx context.Context, grant registry.Grant) []remote.Option {
 func reference(t *testing.T, repository, suffix string) name.Reference {
 	t.Helper()
 	ref, err := name.ParseReference(repository+suffix, name.StrictValidation)
-	must(t, err)
+	check.Must(t, err)
 	return ref
 }
 
 func newImage(t *testing.T) (image v1.Image, digest string) {
 	t.Helper()
 	image, err := random.Image(3000, 3)
-	must(t, err)
+	check.Must(t, err)
 	return image, digestOf(t, image)
 }
 
 func digestOf(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 	t.Helper()
 	hash, err := of.Digest()
-	must(t, err)
+	check.Must(t, err)
 	return hash.String()
 }
 
@@ -120,7 +114,7 @@ func digestOf(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 func (m machine) push(t *testing.T, grant registry.Grant, tag string) (digest string) {
 	t.Helper()
 	image, digest := newImage(t)
-	must(t, remote.Write(reference(t, grant.Repository, ":"+tag), image, as(t.Context(), grant)...))
+	check.Must(t, remote.Write(reference(t, grant.Repository, ":"+tag), image, as(t.Context(), grant)...))
 	return digest
 }
 
@@ -140,7 +134,7 @@ func (m machine) has(t *testing.T, ref registry.Ref, digest string) bool {
 	if failed, ok := errors.AsType[*transport.Error](err); ok && failed.StatusCode == http.StatusNotFound {
 		return false
 	}
-	must(t, err)
+	check.Must(t, err)
 	return true
 }
 
@@ -198,9 +192,9 @@ func TestTokensReachNoFurther(t *testing.T) {
 			t.Errorf("%s: a push is answered with %d, want %d: %v", what, status(err), c.push, err)
 		}
 	}
-	must(t, m.pull(t, good, ":v1"))
+	check.Must(t, m.pull(t, good, ":v1"))
 	m.ahead.Add(int64(registry.TokenLife - time.Minute))
-	must(t, m.pull(t, good, ":v1"))
+	check.Must(t, m.pull(t, good, ":v1"))
 	m.ahead.Add(int64(2 * time.Minute))
 	if err := m.pull(t, good, ":v1"); status(err) != http.StatusUnauthorized {
 		t.Errorf("an old token is answered with %d: %v", status(err), err)
@@ -213,9 +207,9 @@ func TestNothingIsMountedFromOthers(t *testing.T) {
 	m, ref, other := newMachine(t), registrytest.NewRef(), registrytest.NewRef()
 	image, _ := newImage(t)
 	theirs := m.grant(t, other)
-	must(t, remote.Write(reference(t, theirs.Repository, ":v1"), image, as(t.Context(), theirs)...))
+	check.Must(t, remote.Write(reference(t, theirs.Repository, ":v1"), image, as(t.Context(), theirs)...))
 	layers, err := image.Layers()
-	must(t, err)
+	check.Must(t, err)
 	digest := digestOf(t, layers[0])
 	own := m.grant(t, ref)
 	path := "/v2/" + strings.TrimPrefix(own.Repository, own.Host()+"/") + "/blobs/"
@@ -241,16 +235,16 @@ type answer struct {
 func (m machine) request(t *testing.T, grant registry.Grant, method, path, mediaType string, body io.Reader) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+grant.Host()+path, body)
-	must(t, err)
+	check.Must(t, err)
 	request.SetBasicAuth(grant.Username, grant.Token)
 	if mediaType != "" {
 		request.Header.Set("Content-Type", mediaType)
 	}
 	got, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer got.Body.Close()
 	text, err := io.ReadAll(got.Body)
-	must(t, err)
+	check.Must(t, err)
 	return answer{got.StatusCode, string(text), got.Header}
 }
 
@@ -265,7 +259,7 @@ func TestImagesOutliveTheServer(t *testing.T) {
 	if !after.has(t, ref, digest) {
 		t.Error("the image is gone")
 	}
-	must(t, after.pull(t, after.pullGrant(t, ref), ":v1"))
+	check.Must(t, after.pull(t, after.pullGrant(t, ref), ":v1"))
 	got := after.request(t, after.pullGrant(t, ref), http.MethodGet, "/v2/images/"+ref.Workspace+"/"+ref.Deployment+"/tags/list", "", nil)
 	if got.status != http.StatusOK || !strings.Contains(got.body, `"tags":["v1"]`) {
 		t.Errorf("the tags are %d %s", got.status, got.body)
@@ -280,9 +274,9 @@ func TestImagesOfSeveralPlatforms(t *testing.T) {
 	first, firstDigest := newImage(t)
 	second, secondDigest := newImage(t)
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: first}, mutate.IndexAddendum{Add: second})
-	must(t, remote.WriteIndex(reference(t, grant.Repository, ":v1"), index, as(t.Context(), grant)...))
+	check.Must(t, remote.WriteIndex(reference(t, grant.Repository, ":v1"), index, as(t.Context(), grant)...))
 	m.age(t)
-	must(t, m.Keep(t.Context(), ref, []string{grant.Repository + "@" + digestOf(t, index)}))
+	check.Must(t, m.Keep(t.Context(), ref, []string{grant.Repository + "@" + digestOf(t, index)}))
 	for _, digest := range []string{firstDigest, secondDigest} {
 		if !m.has(t, ref, digest) {
 			t.Errorf("image %s of the index is gone", digest)
@@ -303,12 +297,12 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Fatalf("a part is answered with %d %s", got.status, got.body)
 	}
 	m.age(t)
-	must(t, m.Keep(t.Context(), ref, nil))
+	check.Must(t, m.Keep(t.Context(), ref, nil))
 	if left := m.files(t); len(left) > 0 {
 		t.Errorf("these files are left: %q", left)
 	}
 	grant = m.grant(t, ref)
-	must(t, m.Erase(t.Context(), ref.Workspace, ref.Deployment))
+	check.Must(t, m.Erase(t.Context(), ref.Workspace, ref.Deployment))
 	if left, err := os.ReadDir(filepath.Join(m.dir, "images")); err != nil || len(left) > 0 {
 		t.Errorf("these directories are left: %v, %v", left, err)
 	}
@@ -323,7 +317,7 @@ func TestNothingIsLeft(t *testing.T) {
 // files are all files that the registry keeps.
 func (m machine) files(t *testing.T) (found []string) {
 	t.Helper()
-	must(t, filepath.WalkDir(filepath.Join(m.dir, "images"), func(path string, entry os.DirEntry, err error) error {
+	check.Must(t, filepath.WalkDir(filepath.Join(m.dir, "images"), func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			found = append(found, path)
 		}
@@ -386,7 +380,7 @@ func TestARepositoryIsFull(t *testing.T) {
 		t.Fatalf("a push to a full repository is answered with %v", err)
 	}
 	m.age(t)
-	must(t, m.Keep(t.Context(), ref, nil))
+	check.Must(t, m.Keep(t.Context(), ref, nil))
 	if m.has(t, ref, kept) {
 		t.Error("the image is kept")
 	}
@@ -416,7 +410,7 @@ func TestAWorkspaceIsFull(t *testing.T) {
 		t.Fatalf("a push to a full workspace is answered with %v", err)
 	}
 	m.push(t, m.grant(t, registrytest.NewRef()), "v1")
-	must(t, m.Erase(t.Context(), ref.Workspace, ref.Deployment))
+	check.Must(t, m.Erase(t.Context(), ref.Workspace, ref.Deployment))
 	if size := m.Size(ref.Workspace); size != 0 {
 		t.Errorf("%d bytes are left", size)
 	}
@@ -432,12 +426,12 @@ func TestAnUploadGoesOn(t *testing.T) {
 	at := m.request(t, grant, http.MethodPost, repository+"/blobs/uploads/", "", nil).header.Get("Location")
 	part := func(text, contentRange string) int {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://"+grant.Host()+at, strings.NewReader(text))
-		must(t, err)
+		check.Must(t, err)
 		request.SetBasicAuth(grant.Username, grant.Token)
 		request.Header.Set("Content-Range", contentRange)
 		got, err := http.DefaultClient.Do(request)
-		must(t, err)
-		must(t, got.Body.Close())
+		check.Must(t, err)
+		check.Must(t, got.Body.Close())
 		return got.StatusCode
 	}
 	for _, c := range []struct {
@@ -449,16 +443,16 @@ func TestAnUploadGoesOn(t *testing.T) {
 		}
 	}
 	hash, _, err := v1.SHA256(strings.NewReader("abcdef"))
-	must(t, err)
+	check.Must(t, err)
 	if got := m.request(t, grant, http.MethodPut, at+"?digest="+hash.String(), "", nil); got.status != http.StatusCreated {
 		t.Fatalf("the end is answered with %d %s", got.status, got.body)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+grant.Host()+repository+"/blobs/"+hash.String(), nil)
-	must(t, err)
+	check.Must(t, err)
 	request.SetBasicAuth(grant.Username, grant.Token)
 	request.Header.Set("Range", "bytes=2-3")
 	got, err := http.DefaultClient.Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer got.Body.Close()
 	if text, err := io.ReadAll(got.Body); err != nil || string(text) != "cd" || got.StatusCode != http.StatusPartialContent {
 		t.Errorf("a part is %d %q, %v", got.StatusCode, text, err)

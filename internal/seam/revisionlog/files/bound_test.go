@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAnAgentThatPrintsForEver writes more than a log keeps.
@@ -20,16 +21,16 @@ func TestAnAgentThatPrintsForEver(t *testing.T) {
 	const lines = 1500 // about 44 MB
 	for i := range lines {
 		_, err := fmt.Fprintf(w, "%d %s\n", i, filler)
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 
 	names, err := filepath.Glob(filepath.Join(dir, revision, "*"))
-	must(t, err)
+	check.Must(t, err)
 	size := int64(0)
 	for _, name := range names {
 		info, err := os.Stat(name)
-		must(t, err)
+		check.Must(t, err)
 		size += info.Size()
 	}
 	if len(names) != 3 || size > 30<<20 || size < 20<<20 {
@@ -48,7 +49,7 @@ func TestAnAgentThatPrintsForEver(t *testing.T) {
 			}
 			got := 0
 			_, err := fmt.Sscan(line.Message, &got)
-			must(t, err)
+			check.Must(t, err)
 			if want < 0 {
 				first, want = got, got
 			}

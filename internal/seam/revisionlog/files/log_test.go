@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -24,23 +25,16 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func open(t *testing.T, dir string) *files.Logs {
 	t.Helper()
 	logs, err := files.Open(dir, func() time.Time { return noon })
-	must(t, err)
+	check.Must(t, err)
 	return logs
 }
 
 func newRevision() string { return id.New(time.Now()) }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func writer(t *testing.T, logs *files.Logs, revision string, secrets ...string) *files.Writer {
 	t.Helper()
 	w, err := logs.Writer(revision, revisionlog.Deploy, secrets...)
-	must(t, err)
+	check.Must(t, err)
 	return w
 }
 
@@ -50,12 +44,12 @@ func write(t *testing.T, logs *files.Logs, revision string, pieces ...string) {
 	w := writer(t, logs, revision)
 	for _, piece := range pieces {
 		n, err := w.Write([]byte(piece))
-		must(t, err)
+		check.Must(t, err)
 		if n != len(piece) {
 			t.Fatalf("Write took %d of %d bytes", n, len(piece))
 		}
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 }
 
 func messages(t *testing.T, logs *files.Logs, revision string, n int) []string {
@@ -74,7 +68,7 @@ func tail(t *testing.T, logs *files.Logs, revision string, n int) []revisionlog.
 	query := revisionlog.Query{Backward: true, Limit: n}
 	for more := true; more && query.Limit > 0; {
 		page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, query)
-		must(t, err)
+		check.Must(t, err)
 		lines = append(lines, page.Lines...)
 		query.After, query.Limit, more = page.Next, n-len(lines), page.More
 	}
@@ -86,7 +80,7 @@ func tail(t *testing.T, logs *files.Logs, revision string, n int) []revisionlog.
 func read(t *testing.T, logs *files.Logs, revision, after string, limit int) revisionlog.Page {
 	t.Helper()
 	page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, revisionlog.Query{After: after, Limit: limit})
-	must(t, err)
+	check.Must(t, err)
 	return page
 }
 
@@ -111,18 +105,18 @@ func TestLinesOnDisk(t *testing.T) {
 	dir, revision := t.TempDir(), newRevision()
 	logs := open(t, dir)
 	w, err := logs.Writer(revision, revisionlog.Build, "open-sesame")
-	must(t, err)
+	check.Must(t, err)
 	_, err = w.Write([]byte("compiling\n"))
-	must(t, err)
-	must(t, w.Note(revisionlog.Error, "no %s for\nyou", "open-sesame"))
-	must(t, w.Close())
+	check.Must(t, err)
+	check.Must(t, w.Note(revisionlog.Error, "no %s for\nyou", "open-sesame"))
+	check.Must(t, w.Close())
 	names, err := filepath.Glob(filepath.Join(dir, revision, "*"))
-	must(t, err)
+	check.Must(t, err)
 	if len(names) != 1 {
 		t.Fatalf("got files %q, want one", names)
 	}
 	got, err := os.ReadFile(names[0])
-	must(t, err)
+	check.Must(t, err)
 	want := `{"timestamp":"2026-11-20T12:00:00.000000Z","level":"INFO","message":"compiling"}
 {"timestamp":"2026-11-20T12:00:00.000000Z","level":"ERROR","message":"no *** for\nyou"}
 `
@@ -130,7 +124,7 @@ func TestLinesOnDisk(t *testing.T) {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}
 	info, err := os.Stat(names[0])
-	must(t, err)
+	check.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %04o, want 0600", info.Mode().Perm())
 	}
@@ -145,9 +139,9 @@ func TestSecretsAreHidden(t *testing.T) {
 	w := writer(t, logs, revision, "sesame", "open-sesame", "true", "first line\nsecond line\n", "")
 	for _, piece := range []string{"open-ses", "ame and sesame and true\n", "first line\nsecond line\nfirst\n", "at the end: open-sesame"} {
 		_, err := w.Write([]byte(piece))
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 	want := []string{"*** and *** and true", "***", "***", "first", "at the end: ***"}
 	wantMessages(t, messages(t, logs, revision, 10), want...)
 	if got := w.Last(); got != strings.Join(want, "\n") {
@@ -176,10 +170,10 @@ func TestLongLinesAreCut(t *testing.T) {
 			for rest := c.line + "\nnext\n"; rest != ""; {
 				n := min(len(rest), 1000)
 				_, err := w.Write([]byte(rest[:n]))
-				must(t, err)
+				check.Must(t, err)
 				rest = rest[n:]
 			}
-			must(t, w.Close())
+			check.Must(t, w.Close())
 			got := messages(t, logs, revision, 10)
 			if len(got) != 2 || got[1] != "next" {
 				t.Fatalf("got %d lines, want the long one and the next", len(got))
@@ -199,17 +193,17 @@ func TestLastIsBounded(t *testing.T) {
 	w := writer(t, logs, newRevision())
 	for i := range 100 {
 		_, err := fmt.Fprintln(w, i)
-		must(t, err)
+		check.Must(t, err)
 	}
 	if got := w.Last(); !strings.HasPrefix(got, "60\n61\n") || !strings.HasSuffix(got, "\n99") {
 		t.Errorf("Last is %q, want the last 40 lines", got)
 	}
 	_, err := fmt.Fprintln(w, strings.Repeat("é", 10000))
-	must(t, err)
+	check.Must(t, err)
 	if got := w.Last(); len(got) != 4<<10 || strings.Trim(got, "é") != "" {
 		t.Errorf("Last has %d bytes, want 4096 of whole characters", len(got))
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 }
 
 func TestReadGoesOnWhereItStopped(t *testing.T) {
@@ -264,15 +258,15 @@ func TestReadingBackward(t *testing.T) {
 	for i := range 60 {
 		all = append(all, fmt.Sprint(i, strings.Repeat("\x01", i*100))) // six bytes of JSON each
 		_, err := fmt.Fprintln(w, all[i])
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 	for _, size := range []int{1, 7, 60} {
 		var got []string
 		query := revisionlog.Query{Backward: true, Limit: size}
 		for more := true; more; {
 			page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, query)
-			must(t, err)
+			check.Must(t, err)
 			for _, line := range page.Lines {
 				got = append(got, line.Message)
 			}
@@ -289,20 +283,20 @@ func TestTimesBoundWhatIsRead(t *testing.T) {
 	t.Parallel()
 	now := noon
 	logs, err := files.Open(t.TempDir(), func() time.Time { return now })
-	must(t, err)
+	check.Must(t, err)
 	revision := newRevision()
 	w := writer(t, logs, revision)
 	for i := range 10 {
 		now = noon.Add(time.Duration(i) * time.Second)
 		_, err := fmt.Fprintln(w, i)
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, w.Close())
+	check.Must(t, w.Close())
 	for _, backward := range []bool{false, true} {
 		page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, revisionlog.Query{
 			From: noon.Add(3 * time.Second), To: noon.Add(5 * time.Second), Backward: backward, Limit: 100,
 		})
-		must(t, err)
+		check.Must(t, err)
 		var got []string
 		for _, line := range page.Lines {
 			got = append(got, line.Message)
@@ -344,12 +338,12 @@ func TestTornLineIsPassedOver(t *testing.T) {
 	dir, revision := t.TempDir(), newRevision()
 	write(t, open(t, dir), revision, "whole\n")
 	names, err := filepath.Glob(filepath.Join(dir, revision, "*"))
-	must(t, err)
+	check.Must(t, err)
 	file, err := os.OpenFile(names[0], os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
+	check.Must(t, err)
 	_, err = file.WriteString(`{"timestamp":"2026-`)
-	must(t, err)
-	must(t, file.Close())
+	check.Must(t, err)
+	check.Must(t, file.Close())
 	logs := open(t, dir)
 	wantMessages(t, messages(t, logs, revision, 10), "whole")
 	write(t, logs, revision, "after the crash\n")
@@ -398,14 +392,14 @@ func TestRemove(t *testing.T) {
 	write(t, logs, stays, "stays\n")
 	w := writer(t, logs, gone)
 	_, err := w.Write([]byte("before\n"))
-	must(t, err)
-	must(t, logs.Remove(gone))
+	check.Must(t, err)
+	check.Must(t, logs.Remove(gone))
 	_, err = w.Write([]byte("after\n"))
-	must(t, err)
-	must(t, w.Close())
+	check.Must(t, err)
+	check.Must(t, w.Close())
 	wantMessages(t, messages(t, logs, gone, 10))
 	wantMessages(t, messages(t, logs, stays, 10), "stays")
-	must(t, logs.Remove(gone))
+	check.Must(t, logs.Remove(gone))
 	write(t, logs, gone, "again\n")
 	wantMessages(t, messages(t, logs, gone, 10), "again")
 }
@@ -417,16 +411,16 @@ func TestAppend(t *testing.T) {
 	name := revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}
 	changes := logs.Watch(name)
 	defer changes.Stop()
-	must(t, logs.Append(t.Context(), name, []string{"WARN one", "", "two"}))
+	check.Must(t, logs.Append(t.Context(), name, []string{"WARN one", "", "two"}))
 	<-changes.C()
 	w, err := logs.Writer(revision, revisionlog.Deploy)
-	must(t, err)
+	check.Must(t, err)
 	_, err = w.Write([]byte("three\n"))
-	must(t, err)
-	must(t, logs.Append(t.Context(), name, []string{"four"}))
-	must(t, w.Close())
+	check.Must(t, err)
+	check.Must(t, logs.Append(t.Context(), name, []string{"four"}))
+	check.Must(t, w.Close())
 	page, err := logs.Read(t.Context(), name, revisionlog.Query{Limit: 10})
-	must(t, err)
+	check.Must(t, err)
 	got, last := []string{}, time.Time{}
 	for _, line := range page.Lines {
 		got = append(got, string(line.Level)+" "+line.Message)
@@ -465,7 +459,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 func TestSystemClockIsReadForEachLine(t *testing.T) {
 	t.Parallel()
 	logs, err := files.Open(t.TempDir(), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	revision, before := newRevision(), clock.System()
 	write(t, logs, revision, "now\n")
 	if got := tail(t, logs, revision, 1)[0].Timestamp; got.Before(before) || got.After(clock.System()) {

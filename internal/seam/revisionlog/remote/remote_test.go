@@ -16,25 +16,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/remote"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const token = "the-host's-own-token"
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // host serves logs in files.
 func host(t *testing.T) (logs *files.Logs, url string) {
 	t.Helper()
 	dir := t.TempDir()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
-	must(t, err)
+	check.Must(t, err)
 	served, err := agenthost.New(agenthost.Config{Dir: filepath.Join(dir, "releases"), Token: token, Logs: logs, Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	t.Cleanup(served.Close)
@@ -46,28 +40,28 @@ func TestReadAndWatch(t *testing.T) {
 	logs, url := host(t)
 	reader, log := remote.New(url, token, nil), revisionlog.Log{Revision: id.New(time.Now()), Kind: revisionlog.Deploy}
 	w, err := logs.Writer(log.Revision, log.Kind)
-	must(t, err)
+	check.Must(t, err)
 	changes := reader.Watch(log)
 	<-changes.C() // the host watches
 	query := revisionlog.Query{Limit: 2}
 	for i := range 20 {
 		_, err := fmt.Fprintln(w, "line", i)
-		must(t, err)
+		check.Must(t, err)
 		<-changes.C()
 		page, err := reader.Read(t.Context(), log, query)
-		must(t, err)
+		check.Must(t, err)
 		if len(page.Lines) != 1 || page.Lines[0].Message != fmt.Sprint("line ", i) || page.Lines[0].ID != page.Next || page.Lines[0].Timestamp.IsZero() || page.More {
 			t.Fatalf("got %+v, want line %d", page, i)
 		}
 		query.After = page.Next
 	}
-	must(t, reader.Append(t.Context(), log, []string{"one more", "and another"}))
+	check.Must(t, reader.Append(t.Context(), log, []string{"one more", "and another"}))
 	<-changes.C()
 	if page, err := reader.Read(t.Context(), log, query); err != nil || len(page.Lines) != 2 || page.Lines[1].Message != "and another" {
 		t.Errorf("what was added: got %+v (%v)", page, err)
 	}
 	changes.Stop()
-	must(t, w.Close())
+	check.Must(t, w.Close())
 	if _, err := reader.Read(t.Context(), log, revisionlog.Query{After: "x", Limit: 1}); !errors.Is(err, revisionlog.ErrPosition) {
 		t.Errorf("a position that is none: got %v", err)
 	}

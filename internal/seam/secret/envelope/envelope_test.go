@@ -10,28 +10,22 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func keyring(t *testing.T, roots ...[]byte) *envelope.Keyring {
 	t.Helper()
 	r, err := envelope.NewKeyring(roots...)
-	must(t, err)
+	check.Must(t, err)
 	return r
 }
 
 func seal(t *testing.T, r *envelope.Keyring, plain string) []byte {
 	t.Helper()
 	sealed, err := r.Seal(t.Context(), bound, []byte(plain))
-	must(t, err)
+	check.Must(t, err)
 	return sealed
 }
 
@@ -44,7 +38,7 @@ func TestWhatWasStoredStaysReadable(t *testing.T) {
 		root[i] = byte(i)
 	}
 	sealed, err := hex.DecodeString("01480528de8657120857254effa7b7daa155d169844f7bd3798f5cc97c3c120e9ed3ea5a75e35b64bced63b2")
-	must(t, err)
+	check.Must(t, err)
 	r := keyring(t, root)
 	if plain, err := r.Open(t.Context(), bound, sealed); err != nil || string(plain) != "open-sesame" {
 		t.Errorf("Open: got %q, %v", plain, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
@@ -20,7 +21,7 @@ var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
 func load(t *testing.T, path string) *keyfile.Key {
 	t.Helper()
 	key, err := keyfile.Load(path)
-	must(t, err)
+	check.Must(t, err)
 	return key
 }
 
@@ -32,15 +33,8 @@ func newKey(t *testing.T) *keyfile.Key {
 func seal(t *testing.T, key secret.Sealer, plain string) []byte {
 	t.Helper()
 	sealed, err := key.Seal(t.Context(), bound, []byte(plain))
-	must(t, err)
+	check.Must(t, err)
 	return sealed
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestOpenReturnsWhatWasSealed(t *testing.T) {
@@ -137,12 +131,12 @@ func TestLoadCreatesAPrivateFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	load(t, filepath.Join(dir, "key"))
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	check.Must(t, err)
 	if len(entries) != 1 {
 		t.Fatalf("got files %v, want only the key", entries)
 	}
 	info, err := entries[0].Info()
-	must(t, err)
+	check.Must(t, err)
 	if info.Mode() != 0o600 || info.Size() != 32 {
 		t.Errorf("key file has mode %s and %d bytes, want -rw------- and 32", info.Mode(), info.Size())
 	}
@@ -193,7 +187,7 @@ func TestLoadRefusesABadFile(t *testing.T) {
 			if name == "below a file" {
 				path = filepath.Join(t.TempDir(), "file", "key")
 			}
-			must(t, c.prepare(path))
+			check.Must(t, c.prepare(path))
 			if _, err := keyfile.Load(path); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -216,7 +210,7 @@ func TestRotation(t *testing.T) {
 	before := load(t, path)
 	old, mac := seal(t, before, "older"), before.MAC("api key", []byte("sk-1"))
 	count, err := keyfile.Rotate(path)
-	must(t, err)
+	check.Must(t, err)
 	if count != 2 {
 		t.Errorf("there are %d keys, want 2", count)
 	}
@@ -265,7 +259,7 @@ func TestAProcessNoticesARotation(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key")
 			key := load(t, path)
 			_, err := keyfile.Rotate(path)
-			must(t, err)
+			check.Must(t, err)
 			notice(t, key, seal(t, load(t, path), "newer"))
 			if n := len(key.MACs("", nil)); n != 2 {
 				t.Errorf("it knows %d keys, want 2", n)
@@ -301,9 +295,9 @@ func TestRotationsAtTheSameTimeEachAddAKey(t *testing.T) {
 		t.Errorf("got %q (%v)", got, err)
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
-	must(t, err)
+	check.Must(t, err)
 	info, err := os.Stat(path)
-	must(t, err)
+	check.Must(t, err)
 	if len(entries) != 1 || info.Mode() != 0o600 {
 		t.Errorf("got files %v, mode %s", entries, info.Mode())
 	}
@@ -316,7 +310,7 @@ func TestWithoutItsFileNothingIsSealed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	key := load(t, path)
 	sealed := seal(t, key, "older")
-	must(t, os.Remove(path))
+	check.Must(t, os.Remove(path))
 	if _, err := key.Seal(t.Context(), bound, nil); err == nil {
 		t.Error("it sealed")
 	}
@@ -335,7 +329,7 @@ func TestRetire(t *testing.T) {
 	old := seal(t, load(t, path), "older")
 	for range 2 {
 		_, err := keyfile.Rotate(path)
-		must(t, err)
+		check.Must(t, err)
 	}
 	before := load(t, path)
 	newer := seal(t, before, "newer")
@@ -343,7 +337,7 @@ func TestRetire(t *testing.T) {
 		t.Errorf("texts of older keys begin with %x", older)
 	}
 	gone, err := keyfile.Retire(path, before.KeyID())
-	must(t, err)
+	check.Must(t, err)
 	after := load(t, path)
 	if gone != 2 || after.KeyID() != before.KeyID() || len(after.Older()) != 0 {
 		t.Errorf("%d keys went, %d older ones are left", gone, len(after.Older()))
@@ -369,7 +363,7 @@ func TestRetireNoticesANewerKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	looked := load(t, path).KeyID()
 	_, err := keyfile.Rotate(path)
-	must(t, err)
+	check.Must(t, err)
 	if _, err := keyfile.Retire(path, looked); !errors.Is(err, keyfile.ErrRotated) {
 		t.Errorf("got %v", err)
 	}

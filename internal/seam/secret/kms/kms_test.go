@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/kms"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
@@ -23,14 +24,14 @@ var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
 func open(t *testing.T, cfg kms.Config) *kms.Key {
 	t.Helper()
 	key, err := kms.Open(t.Context(), cfg)
-	must(t, err)
+	check.Must(t, err)
 	return key
 }
 
 func seal(t *testing.T, key *kms.Key, plain string) []byte {
 	t.Helper()
 	sealed, err := key.Seal(t.Context(), bound, []byte(plain))
-	must(t, err)
+	check.Must(t, err)
 	return sealed
 }
 
@@ -60,7 +61,7 @@ func TestTheKeyIsKeptWrappedOnly(t *testing.T) {
 	s, tb := newServer(t), newTable(t)
 	open(t, s.config(tb))
 	item, err := tb.Get(t.Context(), keys.DataKey(1))
-	must(t, err)
+	check.Must(t, err)
 	made, ok := s.wrapped[string(item.Body)]
 	if !ok || item.Text("kms_key") != keyARN || len(item.Attrs) != 1 || bytes.Contains(item.Body, made.plain) {
 		t.Errorf("stored %+v", item)
@@ -122,7 +123,7 @@ func TestRotation(t *testing.T) {
 	s, tb := newServer(t), newTable(t)
 	before := open(t, s.config(tb))
 	old, mac := seal(t, before, "older"), before.MAC("api key", []byte("sk-1"))
-	must(t, kms.Rotate(t.Context(), s.config(tb)))
+	check.Must(t, kms.Rotate(t.Context(), s.config(tb)))
 	after := open(t, s.config(tb))
 	wantOpens(t, after, old, "older")
 	if !bytes.Equal(mac, after.MAC("api key", []byte("sk-1"))) {
@@ -265,7 +266,7 @@ func TestLazyCallersWaitNoLongerThanTheyWant(t *testing.T) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	close(s.hold)
-	must(t, <-first)
+	check.Must(t, <-first)
 }
 
 // TestRefresh looks for a key that was added after the start, and checks how seldom Refresh
@@ -286,7 +287,7 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	refresh(0, false)
-	must(t, kms.Rotate(t.Context(), cfg))
+	check.Must(t, kms.Rotate(t.Context(), cfg))
 	refresh(10*time.Second-1, false)
 	opened := s.count("Decrypt")
 	refresh(1, true)

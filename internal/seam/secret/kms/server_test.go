@@ -150,10 +150,3 @@ func newTable(t *testing.T) table.Table {
 func (s *server) config(tb table.Table) kms.Config {
 	return kms.Config{Client: s.client(), KeyID: keyARN, Table: tb, Context: map[string]string{"slipway": "production"}}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -42,7 +43,7 @@ func TestABackupIsTheTableAtOneMoment(t *testing.T) {
 		}
 	})
 	<-begun
-	fixtures.Must(t, sqlite.Backup(t.Context(), original, copied))
+	check.Must(t, sqlite.Backup(t.Context(), original, copied))
 	close(stop)
 	writers.Wait()
 
@@ -50,7 +51,7 @@ func TestABackupIsTheTableAtOneMoment(t *testing.T) {
 	counts := map[string]int{}
 	for _, pk := range []string{"left", "right"} {
 		items, err := table.AllItems(t.Context(), opened, table.Query{PK: pk})
-		fixtures.Must(t, err)
+		check.Must(t, err)
 		counts[pk] = len(items)
 		for _, item := range items {
 			if len(item.Body) != 100_000 {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 	"github.com/slipway-run/slipway/internal/test/template"
@@ -32,13 +33,6 @@ type api struct {
 	passed atomic.Int64
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // route returns a route that Echo serves.
 func route(method, path string) template.Route {
 	return template.Route{Function: "Echo", Method: method, Path: path, Timeout: patience}
@@ -48,7 +42,7 @@ func route(method, path string) template.Route {
 func open(t *testing.T) *api {
 	t.Helper()
 	program, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	a := &api{}
 	var functions []lambda.Function
 	for _, name := range []string{"Echo", "Stream", "Authorizer"} {
@@ -56,7 +50,7 @@ func open(t *testing.T) *api {
 	}
 	log := slog.New(slog.DiscardHandler)
 	a.functions, err = lambda.New(lambda.Config{Functions: functions, Processes: filepath.Join(t.TempDir(), "processes"), Log: log})
-	must(t, err)
+	check.Must(t, err)
 	guarded, keyed := route("ANY", "/guarded/{id}"), route("GET", "/keyed")
 	guarded.Authorizer, keyed.Authorizer = "Key", "Any"
 	slow := route("GET", "/slow")
@@ -85,13 +79,13 @@ func open(t *testing.T) *api {
 		Functions: a.functions, Region: "us-east-1", Account: "000000000000", Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(a.passed.Load())) },
 	})
-	must(t, err)
+	check.Must(t, err)
 	a.Server = httptest.NewServer(gateway)
 	t.Cleanup(func() {
 		a.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		must(t, a.functions.Close(ctx))
+		check.Must(t, a.functions.Close(ctx))
 	})
 	return a
 }
@@ -100,15 +94,15 @@ func open(t *testing.T) *api {
 func (a *api) do(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, a.URL+path, strings.NewReader(body))
-	must(t, err)
+	check.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
 	}
 	response, err := a.Client().Do(request)
-	must(t, err)
+	check.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	must(t, err)
+	check.Must(t, err)
 	return response, string(text)
 }
 
@@ -120,7 +114,7 @@ func (a *api) event(t *testing.T, method, path, body string, headers ...string) 
 		t.Fatalf("%s %s: %d %s", method, path, response.StatusCode, text)
 	}
 	var event map[string]any
-	must(t, json.Unmarshal([]byte(text), &event))
+	check.Must(t, json.Unmarshal([]byte(text), &event))
 	return event
 }
 
@@ -128,7 +122,7 @@ func (a *api) event(t *testing.T, method, path, body string, headers ...string) 
 func compact(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	must(t, err)
+	check.Must(t, err)
 	return string(text)
 }
 
@@ -164,7 +158,7 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	streaming := template.Route{Function: "Stream", Method: "POST", Path: "/things/stream", Streaming: true}
 	gateway, err := apigateway.New(apigateway.Config{Routes: []template.Route{route("ANY", "/things/{id}"), streaming}})
-	must(t, err)
+	check.Must(t, err)
 	for target, want := range map[string]bool{
 		"POST /things/stream": true, "POST /things/stream/": true, "GET /things/stream": false, "POST /things/7": false, "POST /nothing": false,
 	} {
@@ -208,7 +202,7 @@ func TestEvent(t *testing.T) {
 	single, many := event["headers"].(map[string]any), event["multiValueHeaders"].(map[string]any)
 	host := strings.TrimPrefix(a.URL, "http://")
 	_, port, err := net.SplitHostPort(host)
-	must(t, err)
+	check.Must(t, err)
 	for name, want := range map[string]string{
 		"X-Two": `["a","b"]`, "Host": `["` + host + `"]`, "X-Forwarded-For": `["10.0.0.1, 127.0.0.1"]`, "X-Forwarded-Port": `["` + port + `"]`,
 		"X-Forwarded-Proto": `["http"]`, "Content-Length": "null", "Connection": "null",
@@ -330,7 +324,7 @@ func TestAuthorizer(t *testing.T) {
 		t.Errorf("the function is told %v", said)
 	}
 	var asked map[string]any
-	must(t, json.Unmarshal([]byte(said["event"].(string)), &asked))
+	check.Must(t, json.Unmarshal([]byte(said["event"].(string)), &asked))
 	if asked["type"] != "REQUEST" || asked["methodArn"] != "arn:aws:execute-api:us-east-1:000000000000:local/v/GET/guarded/7" ||
 		asked["resource"] != "/guarded/{id}" || compact(t, asked["pathParameters"]) != `{"id":"7"}` || asked["body"] != nil {
 		t.Errorf("the authorizer is asked %v", asked)
@@ -370,12 +364,12 @@ func TestAuthorizersAnswerIsRemembered(t *testing.T) {
 func waitingRoom(t *testing.T) (address string, arrival func() (pass func())) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener.Addr().String(), func() func() {
-		must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+		check.Must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 		conn, err := listener.Accept()
-		must(t, err)
+		check.Must(t, err)
 		return func() { conn.Close() }
 	}
 }
@@ -384,12 +378,12 @@ func waitingRoom(t *testing.T) (address string, arrival func() (pass func())) {
 func (a *api) begin(ctx context.Context, t *testing.T, headers ...string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.URL+"/stream", bytes.NewReader(nil))
-	must(t, err)
+	check.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
 	}
 	response, err := a.Client().Do(request)
-	must(t, err)
+	check.Must(t, err)
 	return response
 }
 

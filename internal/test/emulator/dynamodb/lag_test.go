@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -33,14 +33,14 @@ func newLagging(t *testing.T) *lagging {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "..")
 	read, err := template.Load(filepath.Join(root, "template.yaml"))
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	stack, err := read.Resolve(template.Values{})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	registry, err := child.Open(t.TempDir())
-	fixtures.Must(t, err)
-	t.Cleanup(func() { fixtures.Must(t, registry.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, registry.Close()) })
 	server, err := dynamodb.Start(t.Context(), dynamodb.Config{Root: root, Registry: registry, Output: os.Stderr})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	return &lagging{server, stack}
 }
 
@@ -54,15 +54,15 @@ func (l *lagging) with(t *testing.T, lag time.Duration, use func(*dynamo.Table))
 	}
 	client := awsdynamodb.NewFromConfig(cfg(l.server.Endpoint()))
 	declared := l.stack.Tables["Table"]
-	fixtures.Must(t, dynamodb.CreateTable(t.Context(), client, "slipway", declared))
+	check.Must(t, dynamodb.CreateTable(t.Context(), client, "slipway", declared))
 	behind, err := dynamodb.NewLagging(t.Context(), dynamodb.LagConfig{
 		Client: client, Endpoint: l.server.Endpoint(), Table: "slipway", Declared: declared, Lag: lag, Log: slog.New(slog.DiscardHandler),
 	})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	front := httptest.NewServer(behind)
 	tb := dynamo.Open(cfg(front.URL), "slipway")
 	use(tb)
-	fixtures.Must(t, tb.Close())
+	check.Must(t, tb.Close())
 	front.Close()
 	behind.Close()
 }
@@ -79,7 +79,7 @@ func put(sk, listed string) table.Write {
 func list(t *testing.T, tb *dynamo.Table) []string {
 	t.Helper()
 	page, err := tb.Query(t.Context(), table.Query{Index: table.ByList, PK: "list"})
-	fixtures.Must(t, err)
+	check.Must(t, err)
 	found := []string{}
 	for _, item := range page.Items {
 		found = append(found, item.Key.SK+" at "+item.Index[table.ByList].SK)
@@ -91,7 +91,7 @@ func TestIndexesAreBehindAsFarAsTheyAreSaidToBe(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.with(t, time.Hour, func(tb *dynamo.Table) {
-		fixtures.Must(t, tb.Transact(t.Context(), put("a", "1"), put("b", ""), put("c", "3")))
+		check.Must(t, tb.Transact(t.Context(), put("a", "1"), put("b", ""), put("c", "3")))
 		if _, err := tb.Get(t.Context(), table.Key{PK: "p", SK: "a"}); err != nil {
 			t.Errorf("the table itself must not be behind: %v", err)
 		}
@@ -104,14 +104,14 @@ func TestIndexesAreBehindAsFarAsTheyAreSaidToBe(t *testing.T) {
 		if got, want := list(t, tb), []string{"a at 1", "c at 3"}; !slices.Equal(got, want) {
 			t.Errorf("the index has %v, want %v", got, want)
 		}
-		fixtures.Must(t, tb.Transact(t.Context(), table.Delete{Key: table.Key{PK: "p", SK: "a"}}))
+		check.Must(t, tb.Transact(t.Context(), table.Delete{Key: table.Key{PK: "p", SK: "a"}}))
 		if got := list(t, tb); len(got) != 2 {
 			t.Errorf("the index has %v at once", got)
 		}
 	})
 	l.with(t, 20*time.Millisecond, func(tb *dynamo.Table) {
-		fixtures.Must(t, tb.Transact(t.Context(), put("a", "4"), put("c", "")))
-		fixtures.Must(t, tb.Transact(t.Context(), put("a", "5"), put("d", "0")))
+		check.Must(t, tb.Transact(t.Context(), put("a", "4"), put("c", "")))
+		check.Must(t, tb.Transact(t.Context(), put("a", "5"), put("d", "0")))
 		got, want := []string{}, []string{"d at 0", "a at 5"}
 		for deadline := time.Now().Add(time.Minute); !slices.Equal(got, want); got = list(t, tb) {
 			if time.Now().After(deadline) {

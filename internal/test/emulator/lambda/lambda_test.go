@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
@@ -29,7 +30,7 @@ const patience = 30 * time.Second
 func platform(t *testing.T, change ...func(*lambda.Config)) *lambda.Platform {
 	t.Helper()
 	program, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	config := lambda.Config{
 		Functions: []lambda.Function{{Name: "F", Bootstrap: program, Timeout: patience, Env: map[string]string{"COLOUR": "red"}}},
 		Processes: filepath.Join(t.TempDir(), "processes"),
@@ -39,11 +40,11 @@ func platform(t *testing.T, change ...func(*lambda.Config)) *lambda.Platform {
 		change(&config)
 	}
 	p, err := lambda.New(config)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		must(t, p.Close(ctx))
+		check.Must(t, p.Close(ctx))
 	})
 	return p
 }
@@ -53,17 +54,10 @@ func with(change func(*lambda.Function)) func(*lambda.Config) {
 	return func(c *lambda.Config) { change(&c.Functions[0]) }
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func payload(t *testing.T, o order) []byte {
 	t.Helper()
 	text, err := json.Marshal(o)
-	must(t, err)
+	check.Must(t, err)
 	return text
 }
 
@@ -72,8 +66,8 @@ func call[T any](t *testing.T, p *lambda.Platform, o order) T {
 	t.Helper()
 	var out T
 	text, err := p.Invoke(t.Context(), "F", payload(t, o))
-	must(t, err)
-	must(t, json.Unmarshal(text, &out))
+	check.Must(t, err)
+	check.Must(t, json.Unmarshal(text, &out))
 	return out
 }
 
@@ -109,10 +103,10 @@ func gate(t *testing.T) (address string, open func()) {
 func waitingRoom(t *testing.T) (address string, arrival func() (pass func())) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener.Addr().String(), func() func() {
-		must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+		check.Must(t, listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 		conn, err := listener.Accept()
 		if err != nil {
 			t.Errorf("nobody comes to the gate: %v", err)
@@ -159,7 +153,7 @@ func TestEachProcessHasOneCallAtATime(t *testing.T) {
 	for i := range many {
 		path, open := gate(t)
 		stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 1}))
-		must(t, err)
+		check.Must(t, err)
 		defer stream.Close()
 		opens, streams = append(opens, open), append(streams, stream)
 		if pids := p.Workers("F"); len(pids) != i+1 {
@@ -182,12 +176,12 @@ func TestProcessThatWasFreeShortestIsUsed(t *testing.T) {
 	for range 2 {
 		path, open := gate(t)
 		stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 1}))
-		must(t, err)
+		check.Must(t, err)
 		defer stream.Close()
 		opens = append(opens, func() {
 			open()
 			_, err := io.ReadAll(stream)
-			must(t, err)
+			check.Must(t, err)
 		})
 		if first == nil {
 			first = p.Workers("F")
@@ -236,10 +230,10 @@ func TestProcessIsKilled(t *testing.T) {
 	path, _ := gate(t)
 	call[echoed](t, p, order{Do: "echo"})
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 2}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	for _, pid := range p.Workers("F") {
-		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		check.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	_, err = io.ReadAll(stream)
 	wantFailure(t, err, lambda.TypeExit, "signal: killed")
@@ -251,7 +245,7 @@ func TestIdleProcessIsKilled(t *testing.T) {
 	p := platform(t)
 	for range 20 {
 		pid := call[echoed](t, p, order{Do: "echo"}).PID
-		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		check.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		eventually(t, "its end is seen", func() bool { return !slices.Contains(p.Workers("F"), pid) })
 		call[echoed](t, p, order{Do: "echo"})
 	}
@@ -268,7 +262,7 @@ func TestTimeout(t *testing.T) {
 		t.Error("the process lives on")
 	}
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 2}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	text, err := io.ReadAll(stream)
 	wantFailure(t, err, lambda.TypeTimeout, "Task timed out")
@@ -370,15 +364,15 @@ func TestFailedStart(t *testing.T) {
 func TestReplacedProgramIsUsed(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
 	install := func() {
-		must(t, os.Link(program, bootstrap+".new"))
-		must(t, os.Rename(bootstrap+".new", bootstrap))
+		check.Must(t, os.Link(program, bootstrap+".new"))
+		check.Must(t, os.Rename(bootstrap+".new", bootstrap))
 	}
 	text, err := os.ReadFile(program)
-	must(t, err)
-	must(t, os.WriteFile(bootstrap, text, 0o700))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(bootstrap, text, 0o700))
 	p := platform(t, with(func(f *lambda.Function) { f.Bootstrap = bootstrap }))
 	first := call[echoed](t, p, order{Do: "echo"})
 	if again := call[echoed](t, p, order{Do: "echo"}); again.PID != first.PID {
@@ -406,14 +400,14 @@ func TestReservedConcurrencyThrottles(t *testing.T) {
 	p := platform(t, with(func(f *lambda.Function) { f.Reserved = 1 }))
 	path, open := gate(t)
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 1}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	if _, err := p.Invoke(t.Context(), "F", payload(t, order{Do: "echo"})); !errors.Is(err, lambda.ErrThrottled) {
 		t.Errorf("got %v, want a throttled call", err)
 	}
 	open()
 	_, err = io.ReadAll(stream)
-	must(t, err)
+	check.Must(t, err)
 	eventually(t, "the stream's end is seen", func() bool {
 		_, err := p.Invoke(t.Context(), "F", payload(t, order{Do: "echo"}))
 		return err == nil
@@ -471,13 +465,13 @@ func TestHTTP(t *testing.T) {
 		"later":       {"F", `{"Do":"echo"}`, "Event", 202, "", ""},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/2015-03-31/functions/"+c.function+"/invocations", strings.NewReader(c.body))
-		must(t, err)
+		check.Must(t, err)
 		request.Header.Set("X-Amz-Invocation-Type", cmp.Or(c.invocation, "RequestResponse"))
 		answer, err := http.DefaultClient.Do(request)
-		must(t, err)
+		check.Must(t, err)
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		must(t, err)
+		check.Must(t, err)
 		if answer.StatusCode != c.status || answer.Header.Get("X-Amz-Function-Error") != c.functionError || !strings.Contains(string(text), c.want) {
 			t.Errorf("%s: got %d, %q, %s", name, answer.StatusCode, answer.Header.Get("X-Amz-Function-Error"), text)
 		}

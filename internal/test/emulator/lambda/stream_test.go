@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
@@ -16,7 +17,7 @@ func TestStream(t *testing.T) {
 	p := platform(t)
 	path, open := gate(t)
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 3}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	if got, want := string(stream.Prelude), `{"statusCode":201,"headers":{"Content-Type":"text/event-stream"}}`; got != want {
 		t.Errorf("the prelude is %s, want %s", got, want)
@@ -45,13 +46,13 @@ func TestStreamsThatFail(t *testing.T) {
 		{order{Do: "stream", Count: 2, Size: 2}, lambda.TypeExit, "exit status 4"},
 	} {
 		stream, err := p.InvokeStream(t.Context(), "F", payload(t, c.order))
-		must(t, err)
+		check.Must(t, err)
 		text, err := io.ReadAll(stream)
 		wantFailure(t, err, c.name, c.message)
 		if string(text) != "part 1\npart 2\n" {
 			t.Errorf("the stream was %q", text)
 		}
-		must(t, stream.Close())
+		check.Must(t, stream.Close())
 	}
 	_, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "fail"}))
 	wantFailure(t, err, "errorString", "it went wrong")
@@ -59,7 +60,7 @@ func TestStreamsThatFail(t *testing.T) {
 		t.Errorf("endless prelude: %v", err)
 	}
 	plain, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "plain stream", Count: 1}))
-	must(t, err)
+	check.Must(t, err)
 	defer plain.Close()
 	if text, err := io.ReadAll(plain); err != nil || string(text) != "part 1\n" || plain.Prelude != nil {
 		t.Errorf("plain stream: %q, %v", text, err)
@@ -78,7 +79,7 @@ func TestFunctionGoesOnWithoutItsReader(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		stream, err := p.InvokeStream(ctx, "F", payload(t, order{Do: "stream", Gate: path, Count: 2}))
-		must(t, err)
+		check.Must(t, err)
 		pid := p.Workers("F")
 		leave(stream, cancel)
 		if _, err := io.ReadAll(stream); err == nil {
@@ -124,7 +125,7 @@ func TestCloseLetsCallsEnd(t *testing.T) {
 	p := platform(t)
 	path, open := gate(t)
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 1}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	closed := make(chan error, 1)
 	go func() { closed <- p.Close(t.Context()) }()
@@ -137,7 +138,7 @@ func TestCloseLetsCallsEnd(t *testing.T) {
 	if err != nil || string(text) != "part 1\n" {
 		t.Errorf("the stream was %q, %v", text, err)
 	}
-	must(t, <-closed)
+	check.Must(t, <-closed)
 	if pids := p.Workers("F"); len(pids) != 0 {
 		t.Errorf("the processes %v are left", pids)
 	}
@@ -148,11 +149,11 @@ func TestCloseEndsWhatDoesNot(t *testing.T) {
 	p := platform(t)
 	path, _ := gate(t)
 	stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "stream", Gate: path, Count: 1}))
-	must(t, err)
+	check.Must(t, err)
 	defer stream.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must(t, p.Close(ctx))
+	check.Must(t, p.Close(ctx))
 	_, err = io.ReadAll(stream)
 	wantFailure(t, err, lambda.TypeExit, "signal: terminated")
 }

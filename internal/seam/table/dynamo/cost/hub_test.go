@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // hubSecret signs the hub's messages about the App's installations.
@@ -38,8 +39,8 @@ func newHub(t *testing.T) *hub {
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
 		"private_key": string(githubtest.PrivateKey()), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{hubSecret},
 	})
-	must(t, err)
-	must(t, os.WriteFile(h.app, app, 0o600))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(h.app, app, 0o600))
 	return h
 }
 
@@ -56,7 +57,7 @@ func (h *hub) url() string { return h.URL + "/acme/agent" }
 // mirror makes the hub's repository a copy of the stack's repository.
 func (h *hub) mirror(s *stack) {
 	s.t.Helper()
-	must(s.t, os.MkdirAll(filepath.Join(h.Repos, "acme"), 0o700))
+	check.Must(s.t, os.MkdirAll(filepath.Join(h.Repos, "acme"), 0o700))
 	s.git(h.Repos, "clone", "--quiet", "--bare", s.repo(), filepath.Join("acme", "agent.git"))
 }
 
@@ -111,7 +112,7 @@ var hubSteps = []step{
 func (s *stack) consent() {
 	s.t.Helper()
 	at, err := url.Parse(s.kept["install_url"])
-	must(s.t, err)
+	check.Must(s.t, err)
 	s.kept["state"] = url.QueryEscape(at.Query().Get("state"))
 	s.kept["code"] = s.hub.Consent(githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}})
 }
@@ -180,7 +181,7 @@ func (s *stack) connect() {
 		"created": false, "deleted": false, "installation": body{"id": 77},
 		"repository": body{"id": 11, "clone_url": s.hub.url() + ".git", "html_url": s.hub.url()},
 	})
-	must(s.t, err)
+	check.Must(s.t, err)
 	s.kept["push"], s.kept["app_secret"] = string(push), hubSecret
 }
 

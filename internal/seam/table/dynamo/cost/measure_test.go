@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // row is one line of the report.
@@ -149,7 +150,7 @@ func (s *stack) text(key table.Key, attribute string) string {
 	if errors.Is(err, table.ErrNotFound) {
 		return ""
 	}
-	must(s.t, err)
+	check.Must(s.t, err)
 	return item.Text(attribute)
 }
 
@@ -194,8 +195,8 @@ func (m *measured) runs(s *stack) {
 		s.settle()
 		answer := s.open("POST", "threads/"+thread+address, ask(tenSeconds))
 		_, err := io.Copy(io.Discard, answer.Body)
-		must(s.t, err)
-		must(s.t, answer.Body.Close())
+		check.Must(s.t, err)
+		check.Must(s.t, answer.Body.Close())
 		whole := s.settle().only(isWork)
 		operation, _ := s.split(whole, "put run")
 		m.operation(agentServer, name, operation)
@@ -255,7 +256,7 @@ func (m *measured) idle(s *stack) {
 	s.meter.take()
 	pass(while)
 	watched := s.meter.take().only(isWork)
-	must(s.t, answer.Body.Close())
+	check.Must(s.t, answer.Body.Close())
 	reader := units{read: watched.units().read - alone.units().read}
 	m.about("a minute of a stream that has nothing to tell", trace{{what: "poll", units: reader}}, while.Minutes())
 	s.await(thread, s.start(thread, ask(fast).interrupting()))

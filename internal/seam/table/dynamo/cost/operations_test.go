@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // step measures one operation. Its texts may contain names of kept values in braces, like the
@@ -87,12 +89,12 @@ func (s *stack) content(answer *http.Response, endless bool) []byte {
 	s.t.Helper()
 	if endless {
 		s.until("what there is has been sent", func() bool { return time.Since(time.Unix(0, s.meter.changed.Load())) > time.Second/2 })
-		must(s.t, answer.Body.Close())
+		check.Must(s.t, answer.Body.Close())
 		return nil
 	}
 	text, err := io.ReadAll(answer.Body)
-	must(s.t, err)
-	must(s.t, answer.Body.Close())
+	check.Must(s.t, err)
+	check.Must(s.t, answer.Body.Close())
 	return text
 }
 
@@ -111,7 +113,7 @@ func (s *stack) remember(step step, content []byte) {
 	for pair := range strings.FieldsSeq(step.keep) {
 		name, path, _ := strings.Cut(pair, "=")
 		var value any
-		must(s.t, json.NewDecoder(bytes.NewReader(content)).Decode(&value))
+		check.Must(s.t, json.NewDecoder(bytes.NewReader(content)).Decode(&value))
 		for part := range strings.SplitSeq(path, ".") {
 			value = member(value, part)
 		}
@@ -122,7 +124,7 @@ func (s *stack) remember(step step, content []byte) {
 		text, ok := value.(string)
 		if !ok {
 			encoded, err := json.Marshal(value)
-			must(s.t, err)
+			check.Must(s.t, err)
 			text = string(encoded)
 		}
 		s.kept[name] = text

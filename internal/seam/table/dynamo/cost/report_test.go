@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // List prices of us-east-1 in dollars, as of November 2026.
@@ -43,11 +45,11 @@ func TestCost(t *testing.T) {
 	}
 	text := report(m)
 	if *update {
-		must(t, os.WriteFile(costFile, []byte(text), 0o600))
+		check.Must(t, os.WriteFile(costFile, []byte(text), 0o600))
 		return
 	}
 	before, err := os.ReadFile(costFile)
-	must(t, err)
+	check.Must(t, err)
 	compare(t, strings.Split(string(before), "\n"), strings.Split(text, "\n"))
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // tableName is the name of the stack's table.
@@ -62,10 +63,10 @@ func serve(t *testing.T) (*stack, trace) {
 		},
 		Env: append(os.Environ(), "SSL_CERT_FILE="+s.hub.trust, "GIT_SSL_CAINFO="+s.hub.trust), Stdout: s.log,
 	})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() {
-		must(t, process.Stop(context.Background(), patience))
-		must(t, s.table.Close())
+		check.Must(t, process.Stop(context.Background(), patience))
+		check.Must(t, s.table.Close())
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", s.log)
 		}
@@ -73,7 +74,7 @@ func serve(t *testing.T) (*stack, trace) {
 	s.until("the server is ready", func() bool {
 		text, err := os.ReadFile(filepath.Join(data, "credentials.json"))
 		if err == nil {
-			must(t, json.Unmarshal(text, &s.credentials))
+			check.Must(t, json.Unmarshal(text, &s.credentials))
 		}
 		return err == nil
 	})
@@ -86,14 +87,14 @@ func serve(t *testing.T) (*stack, trace) {
 func (s *stack) repository() {
 	s.t.Helper()
 	dir := s.repo()
-	must(s.t, os.Mkdir(dir, 0o700))
+	check.Must(s.t, os.Mkdir(dir, 0o700))
 	build := exec.CommandContext(s.t.Context(), "go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "agent"), ".")
 	build.Dir = filepath.Join(local.root, "infra", "examples", "weather")
 	if output, err := build.CombinedOutput(); err != nil {
 		s.t.Fatalf("build the agent: %v\n%s", err, output)
 	}
 	config := `{"graphs": {"agent": "./agent.go:agent"}, "start": ["./agent"]}`
-	must(s.t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
+	check.Must(s.t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch", "main"}, {"add", "--all"}, {"commit", "--quiet", "--message", "An agent"}, {"tag", "next"}} {
 		s.git(dir, args...)
 	}
@@ -145,12 +146,12 @@ func (s *stack) call(method, address string, body, out any) {
 	answer := s.open(method, address, body)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	must(s.t, err)
+	check.Must(s.t, err)
 	if answer.StatusCode >= http.StatusBadRequest {
 		s.t.Fatalf("%s %s: status %d: %s", method, address, answer.StatusCode, text)
 	}
 	if out != nil {
-		must(s.t, json.Unmarshal(text, out))
+		check.Must(s.t, json.Unmarshal(text, out))
 	}
 }
 
@@ -170,18 +171,18 @@ func (s *stack) send(method, address string, body any, headers http.Header) *htt
 		address = s.url + "/" + address
 	}
 	encoded, err := json.Marshal(body)
-	must(s.t, err)
+	check.Must(s.t, err)
 	if body == nil {
 		encoded = nil
 	}
 	request, err := http.NewRequestWithContext(s.t.Context(), method, address, bytes.NewReader(encoded))
-	must(s.t, err)
+	check.Must(s.t, err)
 	request.Header = headers
 	headers.Set("X-Api-Key", s.APIKey)
 	headers.Set("X-Tenant-Id", s.TenantID)
 	headers.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
-	must(s.t, err)
+	check.Must(s.t, err)
 	return answer
 }
 
@@ -211,13 +212,6 @@ func (b body) interrupting() body {
 
 // fast settings make a run that takes only the platform's own time.
 var fast = body{"token_delay_ms": 0, "node_delay_ms": 0}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func (s *stack) thread() string {
 	s.t.Helper()

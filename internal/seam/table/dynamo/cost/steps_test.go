@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // question is a run that takes only the platform's own time. Its text ends where further
@@ -150,7 +151,7 @@ func (s *stack) delivery() table.Key {
 func (s *stack) endDelivery() {
 	s.t.Helper()
 	s.settle()
-	must(s.t, s.table.Transact(s.t.Context(), table.Update{Key: s.delivery(), Set: table.Attrs{"status": "failed"}}))
+	check.Must(s.t, s.table.Transact(s.t.Context(), table.Update{Key: s.delivery(), Set: table.Attrs{"status": "failed"}}))
 }
 
 // undelivered waits until the next attempt finds that there is no webhook.
@@ -202,7 +203,7 @@ func (s *stack) askForConsent() {
 	}
 	s.call("POST", "/v2/auth/authenticate", body{"provider": s.kept["provider_id"], "scopes": []string{}, "user_id": "ada", "force_new": true}, &asked)
 	at, err := url.Parse(asked.URL)
-	must(s.t, err)
+	check.Must(s.t, err)
 	s.kept["auth_id"], s.kept["state"] = asked.ID, url.QueryEscape(at.Query().Get("state"))
 }
 
