@@ -28,5 +28,4 @@
 // disk, a held lock) means that the transaction was rolled back. Such a transaction can
 // reappear only if the machine also loses power before the next write, as with any database
 // whose commit could not be confirmed.
-// reappear, as with any database whose commit could not be confirmed.
 package sqlite
