@@ -82,7 +82,7 @@ func TestRunIsLongerThanItsFunctionMayTake(t *testing.T) {
 // its time is over.
 func TestWorkerHangs(t *testing.T) {
 	t.Parallel()
-	s := newStack(t, "--root", hurried(t, "Runner", "8"))
+	s := newStack(t, "--root", hurried(t, "Runner", "12"))
 	thread := s.deploy(t, agentRepository(t), "main").thread(t)
 	// The rest of its answer at the time when it hangs must fit into one slice.
 	seen := thread.stream(t, ask(askSF, map[string]any{"token_delay_ms": 40, "answer_words": 75, "node_delay_ms": 100}).streaming())
