@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,8 @@ type block struct {
 	text      strings.Builder
 	// id and name are the id and the name of a tool call.
 	id, name string
+	// head and tail are the data of a text event of the block, before and after the text.
+	head, tail []byte
 	// members are the members of a block of any other kind.
 	members map[string]json.RawMessage
 }
@@ -51,34 +54,25 @@ func (t *Translator) growBlock(m *message, index int, delta any) {
 
 // addText appends to a block of text, or of reasoning.
 func (t *Translator) addText(m *message, key, kind, text string) {
-	t.addQuoted(m, key, kind, text, nil)
+	if text != "" {
+		t.addQuoted(m, key, kind, text, record.Encode(text))
+	}
 }
 
-// addQuoted is addText for a text that the log has as the JSON string quoted, if it is not nil.
+// addQuoted is addText for a text that is not empty, and that is also given as a JSON string.
 func (t *Translator) addQuoted(m *message, key, kind, text string, quoted json.RawMessage) {
-	if text == "" {
-		return
-	}
 	b, index, isNew := m.blockOf(key, kind)
 	if isNew {
 		t.startBlock(m, index, map[string]string{"type": kind, kind: ""})
 	}
+	if b.head == nil {
+		// The events are those of growBlock, written by hand, because there is one event for
+		// each token.
+		b.head = fmt.Appendf(nil, `{"event":"content-block-delta","index":%d,"delta":{"type":"%s-delta","%s":`, index, kind, kind)
+		b.tail = fmt.Appendf(nil, `},"id":%[1]s,"run_id":%[1]s}`, record.Encode(m.id))
+	}
 	b.text.WriteString(text)
-	if m.tail == nil {
-		id := record.Encode(m.id)
-		m.tail = slices.Concat([]byte(`,"id":`), id, []byte(`,"run_id":`), id, []byte(`}`))
-	}
-	// The event is the event of growBlock, written by hand, because there is one event for
-	// each token.
-	data := append(make([]byte, 0, len(text)+envelope), `{"event":"content-block-delta","index":`...)
-	data = strconv.AppendInt(data, int64(index), 10)
-	data = append(data, `,"delta":{"type":"`+kind+`-delta","`+kind+`":`...)
-	if quoted == nil {
-		quoted = record.Encode(text)
-	}
-	data = append(data, quoted...)
-	data = append(append(data, '}'), m.tail...)
-	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: data})
+	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: slices.Concat(b.head, quoted, b.tail)})
 }
 
 // callOfTool are the kinds of parts that repeat the contents of tool calls.

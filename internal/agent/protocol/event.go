@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -73,33 +74,52 @@ type Event struct {
 // envelope is approximately how many bytes an event takes in addition to its data.
 const envelope = 256
 
-// JSON returns the event as clients get it. It is written by hand, because there is an event
-// for each token. Ids and methods contain no characters that JSON would have to escape.
-func (e Event) JSON() []byte {
-	out := make([]byte, 0, len(e.Data)+envelope)
+// Size is approximately how many bytes Append appends.
+func (e Event) Size() int { return len(e.Data) + envelope }
+
+// Append appends the event in JSON, as clients get it. It is written by hand, because there is
+// an event for each token. Ids and methods contain no characters that JSON would have to escape.
+func (e Event) Append(out []byte) []byte {
 	out = append(out, `{"type":"event","event_id":"`...)
 	out = append(out, e.ID...)
 	out = append(out, `","seq":`...)
 	out = strconv.AppendInt(out, e.Seq, 10)
 	out = append(out, `,"method":"`...)
 	out = append(out, e.Method...)
-	out = append(out, `","params":{"namespace":`...)
-	if len(e.Namespace) == 0 {
-		out = append(out, `[]`...)
-	} else {
-		out = append(out, record.Encode(e.Namespace)...)
+	out = append(out, `","params":{"namespace":[`...)
+	for i, segment := range e.Namespace {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendName(out, segment)
 	}
-	out = append(out, `,"timestamp":`...)
+	out = append(out, `],"timestamp":`...)
 	out = strconv.AppendInt(out, e.At, 10)
 	if e.Node != "" {
 		out = append(out, `,"node":`...)
-		out = append(out, record.Encode(e.Node)...)
+		out = appendName(out, e.Node)
 	}
 	out = append(out, `,"data":`...)
 	out = append(out, state.OrNull(e.Data)...)
 	return append(out, `}}`...)
 }
 
-func eventID(run string, seq int64) string { return run + ":" + strconv.FormatInt(seq, 10) }
+// appendName appends the name of a node in JSON. Almost all names contain nothing to escape.
+func appendName(out []byte, name string) []byte {
+	if strings.ContainsFunc(name, isEscaped) {
+		return append(out, record.Encode(name)...)
+	}
+	return append(append(append(out, '"'), name...), '"')
+}
+
+// isEscaped reports whether a character may be written in another way in JSON.
+func isEscaped(char rune) bool {
+	return char < ' ' || char > '~' || strings.ContainsRune(`"\<>&`, char)
+}
+
+func eventID(run string, seq int64) string {
+	var room [64]byte
+	return string(strconv.AppendInt(append(append(room[:0], run...), ':'), seq, 10))
+}
 
 func lifecycleID(run, event string) string { return "synth:" + run + ":" + event }

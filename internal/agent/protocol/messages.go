@@ -45,8 +45,6 @@ type message struct {
 	usage  map[string]any
 	// reason is why the message ended, "" if the agent does not name a reason.
 	reason string
-	// tail is the end of the data of each text event of the message.
-	tail []byte
 	// nameless says that the agent gave the message no id.
 	nameless bool
 	// plain is what the chunks of the message repeat, found in one of the first learnt chunks.

@@ -23,12 +23,16 @@ func (t *Translator) plainChunk(data json.RawMessage, namespace []string) bool {
 		if !slices.Equal(m.namespace, namespace) {
 			continue
 		}
-		var text string
-		if content := m.plain.content(data); content != nil && json.Unmarshal(content, &text) == nil {
-			if bytes.IndexByte(content, '\\') >= 0 {
-				content = nil // the log may escape more characters than an event
+		content := m.plain.content(data)
+		if text, ok := unescaped(content); ok {
+			if len(text) > 0 {
+				t.addQuoted(m, blockText, blockText, string(text), content)
 			}
-			t.addQuoted(m, blockText, blockText, text, content)
+			return true
+		}
+		var text string
+		if content != nil && json.Unmarshal(content, &text) == nil {
+			t.addText(m, blockText, blockText, text) // the log may escape more characters than an event
 			return true
 		}
 	}
@@ -77,4 +81,12 @@ func (p plain) content(data json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return data[len(p.before) : len(data)-len(p.after)]
+}
+
+// unescaped returns the text of a JSON string that contains no escapes, and false for all other
+// values.
+func unescaped(value json.RawMessage) ([]byte, bool) {
+	text, opened := bytes.CutPrefix(value, []byte(`"`))
+	text, closed := bytes.CutSuffix(text, []byte(`"`))
+	return text, opened && closed && !bytes.ContainsAny(text, `"\`)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -68,7 +67,7 @@ func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]E
 	for i, event := range part.Events {
 		t.remaining = len(part.Events) - i
 		t.position, t.index = event.Position, 0
-		t.at = milliseconds(event.At)
+		t.at = event.At.UnixMilli()
 		if err := t.take(ctx, event); err != nil {
 			return err
 		}
@@ -91,15 +90,6 @@ func (t *Translator) flush(send func([]Event) error) error {
 	out := t.out
 	t.out, t.size = nil, 0
 	return send(out)
-}
-
-// milliseconds returns a stored time in milliseconds.
-func milliseconds(text string) int64 {
-	at, err := clock.Parse(text)
-	if err != nil {
-		return 0
-	}
-	return at.UnixMilli()
 }
 
 // emit numbers an event, and keeps it if the reader wants it.

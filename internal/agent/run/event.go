@@ -21,8 +21,8 @@ type Event struct {
 	// Checkpoint is, for "values", the number of the checkpoint whose state the event shows:
 	// the state itself is not stored again. Data are members that clients see beside it.
 	Checkpoint int64 `json:"c,omitempty"`
-	// At is when the event was written, as text. It is set for events that were read.
-	At string `json:"-"`
+	// At is when the event was written. It is set for events that were read.
+	At time.Time `json:"-"`
 }
 
 // Names of the events that readers of a run see. An agent may stream other events, which are
@@ -62,12 +62,12 @@ func putEvents(ref thread.Ref, now time.Time, attempt int64, events []Event) tab
 type batch struct {
 	events  []Event
 	attempt int64
-	at      string
+	at      time.Time
 }
 
 func decodeEvents(item *table.Item) (batch, error) {
 	r := record.Read(item, eventKind)
-	b := batch{attempt: item.Int(attrEventAttempt), at: item.Text(record.Created)}
+	b := batch{attempt: item.Int(attrEventAttempt), at: r.Created()}
 	r.Decode(&b.events)
 	return b, r.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
@@ -46,7 +47,7 @@ type Moment struct {
 	// Nodes are the nodes that have ended, only of a MomentStep.
 	Nodes   []string
 	Attempt int64
-	At      string
+	At      time.Time
 }
 
 // maxMoments is how many moments an explanation has at most.

@@ -67,7 +67,7 @@ func (t *tail) remember(ref Ref, events []Event, written time.Time) {
 	if len(events) == 0 || !t.isFollowed(ref) {
 		return
 	}
-	size, at := len(events)*eventOverhead, clock.Format(written)
+	size, at := len(events)*eventOverhead, clock.Cut(written)
 	for i := range events {
 		events[i].At, events[i].Data = at, compacted(events[i].Data)
 		size += len(events[i].Data)

@@ -24,7 +24,7 @@ func (s server) ExplainRun(ctx context.Context, request ExplainRunRequestObject)
 		shown.EndedAt = new(clock.Format(e.Run.Updated))
 	}
 	for i, moment := range e.Timeline {
-		shown.Timeline[i] = RunMoment{Kind: RunMomentKind(moment.Kind), Nodes: append([]string{}, moment.Nodes...), Attempt: moment.Attempt, At: moment.At}
+		shown.Timeline[i] = RunMoment{Kind: RunMomentKind(moment.Kind), Nodes: append([]string{}, moment.Nodes...), Attempt: moment.Attempt, At: clock.Format(moment.At)}
 	}
 	return shown, nil
 }

@@ -313,11 +313,13 @@ func (s *subscription) taking(ctx context.Context) func(events []protocol.Event,
 	hold := budget.HoldOf(ctx)
 	hold.Endure()
 	return func(events []protocol.Event, next int64) error {
+		var text []byte
 		for _, event := range events {
 			if err := s.of.order.turn(ctx, s, event.Seq); err != nil {
 				return err
 			}
-			if err := s.of.socket.Send(event.JSON()); err != nil {
+			text = event.Append(text[:0])
+			if err := s.of.socket.Send(text); err != nil {
 				s.of.end(err)
 				return err
 			}

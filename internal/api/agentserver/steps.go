@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -223,7 +224,7 @@ func (s *steps) show(mode StreamMode, kind string, step int64, event run.Event, 
 		out = append(out, web.Event{Name: string(mode), Data: data})
 	}
 	if debug {
-		out = append(out, web.Event{Name: string(StreamModeDebug), Data: record.Encode(debugEvent{Step: step, Timestamp: event.At, Type: kind, Payload: data})})
+		out = append(out, web.Event{Name: string(StreamModeDebug), Data: record.Encode(debugEvent{Step: step, Timestamp: clock.Format(event.At), Type: kind, Payload: data})})
 	}
 	return out
 }

@@ -35,13 +35,24 @@ func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) err
 	}
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(ctx, func(events []protocol.Event, _ int64) error {
-			out := make([]web.Event, len(events))
-			for i, event := range events {
-				out[i] = web.Event{Name: event.Method, ID: event.ID, Data: event.JSON()}
-			}
-			return send(out...)
+			return send(encoded(events)...)
 		}))
 	})
+}
+
+// encoded returns events as they are sent. Their data share one piece of memory.
+func encoded(events []protocol.Event) []web.Event {
+	size := 0
+	for _, event := range events {
+		size += event.Size()
+	}
+	text, out := make([]byte, 0, size), make([]web.Event, len(events))
+	for i, event := range events {
+		begin := len(text)
+		text = event.Append(text)
+		out[i] = web.Event{Name: event.Method, ID: event.ID, Data: text[begin:]}
+	}
+	return out
 }
 
 // permitted returns a receiver of events that first asks again whether the caller may read the

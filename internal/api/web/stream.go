@@ -188,7 +188,7 @@ func (s *Stream) Follow(ctx context.Context, interval time.Duration, read func(c
 func (s *Stream) line(field, value string) {
 	if value != "" {
 		s.buf.WriteString(field)
-		s.buf.Write(oneLine([]byte(value)))
+		s.buf.Write(oneLine(append(s.buf.AvailableBuffer(), value...)))
 		s.buf.WriteByte('\n')
 	}
 }
