@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -223,6 +224,20 @@ func TestAgentsAnswerQuestions(t *testing.T) {
 		if _, code, _ := f.ask(t, "message/send", answer); code != -32004 {
 			t.Errorf("%s: a task that has ended goes on: %d", name, code)
 		}
+	}
+}
+
+// TestAnAnsweredTaskIsFoundBehindOthers has more tasks in the context than are read at a time.
+func TestAnAnsweredTaskIsFoundBehindOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	task, _, _ := f.ask(t, "message/send", sendOf("ask", nil))
+	f.ask(t, "message/send", sendOf("yes", object{"taskId": task.ID}))
+	for i := range 12 {
+		f.ask(t, "message/send", sendOf(fmt.Sprint(i), object{"contextId": task.ContextID}))
+	}
+	if read, code, why := f.ask(t, "tasks/get", object{"id": task.ID}); read.Status.State != a2a.TaskStateCompleted {
+		t.Errorf("the task is %+v, %d %s", read, code, why)
 	}
 }
 

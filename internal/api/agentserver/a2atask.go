@@ -68,17 +68,25 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 	if newest.Assistant != t.agent.ID || newest.task() != task {
 		return newest, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
 	}
-	var later []taskRun // the newest first
-	if err := t.read(ctx, url.URL{Path: threadPath(thread) + "/runs"}, &later); err != nil {
-		return newest, t.refuse(ctx, err)
-	}
-	for _, r := range later {
-		if r.Assistant == t.agent.ID && r.task() == task {
-			return r, nil
+	for offset := 0; ; offset += runsAtOnce {
+		var page []taskRun // the newest first
+		at := url.URL{Path: threadPath(thread) + "/runs", RawQuery: fmt.Sprintf("limit=%d&offset=%d", runsAtOnce, offset)}
+		if err := t.read(ctx, at, &page); err != nil {
+			return newest, t.refuse(ctx, err)
+		}
+		for _, r := range page {
+			if r.ID == first || (r.Assistant == t.agent.ID && r.task() == task) {
+				return r, nil
+			}
+		}
+		if len(page) < runsAtOnce {
+			return newest, nil
 		}
 	}
-	return newest, nil
 }
+
+// runsAtOnce is how many runs of a thread are read at a time in search of the runs of a task.
+const runsAtOnce = 10
 
 // show returns a task with the values that its newest run has left behind, and the newest of its
 // messages if history says how many.
