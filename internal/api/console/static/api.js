@@ -90,7 +90,7 @@ const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve
 
 // follow calls take with each event of a stream, and takes the stream up again behind the last
 // event when the connection breaks. It ends when the signal is aborted, when take returns false, when
-// goesOn says so of a stream that has ended, or when the server refuses the stream. state is told
+// a stream has ended and goesOn returns false, or when the server refuses the stream. state is told
 // "open" and "away". A page that cannot be seen has no connection: a browser has six for all pages of
 // a server.
 export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true}) {
