@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -67,7 +68,7 @@ func textOf(parts a2a.ContentParts) string {
 }
 
 // echoing answers each message with its text. Texts with a meaning: "ask" asks a question,
-// "fail" fails, "hang" runs until it is cancelled.
+// "fail" fails, "hang" runs until it is cancelled, "huge" is answered with 5 MiB.
 func echoing(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 	if command := string(invocation.Command); command != "" && command != "null" {
 		emit(graph.EventUpdates, object{"model": object{"messages": []any{message("ai", "after", "You said "+command)}}})
@@ -93,6 +94,9 @@ func echoing(ctx context.Context, invocation graph.Invocation, emit func(string,
 	case "hang":
 		<-ctx.Done()
 		return ctx.Err()
+	case "huge":
+		emit(graph.EventMessages, []any{message("AIMessageChunk", "a-huge", strings.Repeat("x", 5<<20)), object{"graph_node": "model"}})
+		return nil
 	case "":
 		emit(graph.EventUpdates, object{"model": object{"weather": "warm in " + input.City}})
 		return nil
@@ -194,6 +198,19 @@ func TestASilentTaskRepeatsItsStatus(t *testing.T) {
 		if check.Must(t, err); !strings.Contains(string(event.Data), `"kind":"task"`) && !strings.Contains(string(event.Data), `"state":"working"`) {
 			t.Errorf("got %s", event.Data)
 		}
+	}
+}
+
+// TestAttackAnEventThatATaskCannotHold has an event that is larger than the server keeps for a
+// task: the stream ends with an error that says so.
+func TestAttackAnEventThatATaskCannotHold(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), rpc("message/stream", sendOf("huge", nil)), map[string]string{auth.HeaderKey: f.key})
+	defer answer.Body.Close()
+	seen, err := io.ReadAll(answer.Body)
+	if check.Must(t, err); len(seen) > 1<<20 || !strings.Contains(string(seen), "An event of the run is larger than") {
+		t.Errorf("got %d bytes: %.500s", len(seen), seen)
 	}
 }
 

@@ -1,10 +1,10 @@
 package agentserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/a2a"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/sse"
 )
@@ -68,18 +69,13 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	written := &eventAnswer{ctx: ctx, events: make(chan sse.Event)}
-	ended := make(chan error, 1)
-	go guard.Func(t.Log, "read the events of a task", func() {
-		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
-		ended <- t.ask(ctx, written, http.MethodGet, at, nil)
-	})()
+	written, ended := t.written(ctx, r)
 	silence := time.NewTicker(t.Heartbeat)
 	defer silence.Stop()
 	for {
 		var said *a2a.Message
 		select {
-		case event := <-written.events:
+		case event := <-written:
 			if said = saidIn(task, event); said == nil {
 				continue
 			}
@@ -95,6 +91,43 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 			return errLeft
 		}
 	}
+}
+
+// written returns the events of a run while they are written, and after the last event the error
+// of their stream. The end of ctx ends both.
+func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan error) {
+	from, to := io.Pipe()
+	go guard.Func(t.Log, "ask for the events of a task", func() {
+		err := a2a.ErrInternalError // if the server panics
+		defer func() { to.CloseWithError(err) }()
+		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
+		err = t.ask(ctx, &eventAnswer{to: to}, http.MethodGet, at, nil)
+	})()
+	events, ended := make(chan sse.Event), make(chan error, 1)
+	go guard.Func(t.Log, "read the events of a task", func() {
+		lines := sse.NewReader(from, maxA2AValues)
+		defer lines.Release()
+		defer from.Close()
+		for {
+			event, err := lines.Next()
+			if _, large := errors.AsType[*sse.FormatError](err); large {
+				err = fault.New(fault.Invalid, "An event of the run is larger than %d bytes.", maxA2AValues)
+			}
+			if err != nil {
+				if err == io.EOF {
+					err = nil
+				}
+				ended <- err
+				return
+			}
+			select {
+			case events <- event:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})()
+	return events, ended
 }
 
 // conclude sends the outcome of a task.
@@ -134,32 +167,13 @@ func saidIn(task *a2a.Task, event sse.Event) *a2a.Message {
 type eventAnswer struct {
 	recording
 
-	ctx    context.Context
-	events chan sse.Event
-	rest   []byte
+	to *io.PipeWriter
 }
 
-// Write passes on the events that are complete.
+// Write passes on the events.
 func (e *eventAnswer) Write(part []byte) (int, error) {
 	if e.WriteHeader(http.StatusOK); e.status != http.StatusOK {
 		return e.recording.Write(part)
 	}
-	e.rest = append(e.rest, part...)
-	for {
-		text, rest, complete := bytes.Cut(e.rest, []byte("\n\n"))
-		if !complete {
-			return len(part), nil
-		}
-		lines := sse.NewReader(bytes.NewReader(append(bytes.Clone(text), "\n\n"...)), len(text))
-		event, err := lines.Next()
-		lines.Release()
-		if e.rest = rest; err != nil {
-			continue // it is a comment
-		}
-		select {
-		case e.events <- event:
-		case <-e.ctx.Done():
-			return 0, context.Cause(e.ctx)
-		}
-	}
+	return e.to.Write(part)
 }
