@@ -100,11 +100,11 @@ test-nobody: ## run the tests that attack the server as the user nobody; needs r
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
-	go test -tags sdk -run 'SDK|Script|Starter' ./internal/test/e2e
+	go test -count=1 -tags sdk -run 'SDK|Script|Starter' ./internal/test/e2e
 
 test-cli: ## deploy with the public service's own command line client; needs Python 3
 	sh internal/test/e2e/testdata/cli/setup.sh
-	go test -timeout 20m -tags cli -run TestTheCommand ./internal/test/e2e
+	go test -count=1 -timeout 20m -tags cli -run TestTheCommand ./internal/test/e2e
 
 test-dynamo: functions ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/seam/table/dynamo ./internal/test/emulator/dynamodb
@@ -120,21 +120,21 @@ test-lambda: functions ## run the end-to-end tests against the functions as they
 	sh internal/test/emulator/dynamodb/setup.sh
 	sh internal/test/e2e/testdata/sdk/setup.sh
 	rm -f $(CALLS)
-	go test -timeout 20m -tags lambda ./internal/test/e2e -server lambda -record-calls $(CALLS)
-	go test -timeout 10m -tags 'sdk lambda' -run 'TestSDKs(Streams)?$$/(Python|JavaScript)_(edges|interrupt|sse|streaming_sse)|TestSDK(HookOfThreads|sRemoteGraph|sQuestions|sStreamSynchronously)$$' ./internal/test/e2e -server lambda -record-calls $(CALLS)
+	go test -count=1 -timeout 20m -tags lambda ./internal/test/e2e -server lambda -record-calls $(CALLS)
+	go test -count=1 -timeout 10m -tags 'sdk lambda' -run 'TestSDKs(Streams)?$$/(Python|JavaScript)_(edges|interrupt|sse|streaming_sse)|TestSDK(HookOfThreads|sRemoteGraph|sQuestions|sStreamSynchronously)$$' ./internal/test/e2e -server lambda -record-calls $(CALLS)
 	sh internal/test/emulator/iam/check.sh $(CALLS)
 
 test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
 	sh internal/test/emulator/dynamodb/setup.sh
 	sh internal/test/emulator/sam/setup.sh
-	go test -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
+	go test -count=1 -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
 	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
 
 test-browser: functions ## have users give their consent, use the console and the chat page in a real browser, the chat page on the functions, too; needs Node, Chromium, Java 17 and Maven
 	sh internal/test/e2e/testdata/browser/setup.sh
 	sh internal/test/emulator/dynamodb/setup.sh
-	go test -tags browser -run Browser ./internal/test/e2e
-	go test -tags 'browser lambda' -run 'TestBrowserChat$$' ./internal/test/e2e -server lambda
+	go test -count=1 -tags browser -run Browser ./internal/test/e2e
+	go test -count=1 -tags 'browser lambda' -run 'TestBrowserChat$$' ./internal/test/e2e -server lambda
 
 pictures: ## make the README's pictures anew, in infra/pictures; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh
@@ -144,26 +144,26 @@ pictures: ## make the README's pictures anew, in infra/pictures; needs Node and 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
 	sh internal/test/e2e/testdata/cli/setup.sh
 	go test -timeout 20m -tags docker ./internal/seam/compute/docker ./internal/seam/build/docker
-	go test -timeout 20m -tags docker -run 'TestAnImageIsDeployed|TestTheCommandPushesAnImage' ./internal/test/e2e
+	go test -count=1 -timeout 20m -tags docker -run 'TestAnImageIsDeployed|TestTheCommandPushesAnImage' ./internal/test/e2e
 
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
-	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/test/e2e
+	go test -count=1 -timeout 20m -tags agents -run '^TestAgents' ./internal/test/e2e
 
 test-shapes: ## interrupt graphs of all shapes with several releases of the framework; needs Python 3 and Node
-	go test -timeout 30m -tags agents -run '^TestShapesOfReleases' ./internal/test/e2e
+	go test -count=1 -timeout 30m -tags agents -run '^TestShapesOfReleases' ./internal/test/e2e
 
 test-repositories: ## deploy public repositories unchanged, and compare what comes of it with infra/runtimes/COMPATIBILITY.md, or write it with UPDATE=1; ONLY is an expression for some of them, MIRRORS names local mirrors; needs Python 3 and Node
-	go test -timeout 120m -tags repositories -run '^TestRepositories$$' ./internal/test/e2e $(if $(ONLY),-only '$(ONLY)') $(if $(MIRRORS),-mirrors '$(MIRRORS)') $(if $(UPDATE),-update)
+	go test -count=1 -timeout 120m -tags repositories -run '^TestRepositories$$' ./internal/test/e2e $(if $(ONLY),-only '$(ONLY)') $(if $(MIRRORS),-mirrors '$(MIRRORS)') $(if $(UPDATE),-update)
 
 test-devserver: ## compare the examples with the framework's own development servers; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
 	sh internal/test/e2e/testdata/devserver/setup.sh
-	go test -timeout 15m -tags agents,devserver -run TestFrameworksServer ./internal/test/e2e
+	go test -count=1 -timeout 15m -tags agents,devserver -run TestFrameworksServer ./internal/test/e2e
 
 test-schema: ## make requests from the served OpenAPI documents; needs Python 3
 	sh internal/test/e2e/testdata/schemathesis/setup.sh
-	go test -timeout 20m -tags schemathesis ./internal/test/e2e -run Schemathesis
+	go test -count=1 -timeout 20m -tags schemathesis ./internal/test/e2e -run Schemathesis
 
 test-runtimes: ## test the Python and Node runtimes with the frameworks, and build agents with them; needs Python 3 and Node
 	sh infra/runtimes/python/test.sh
