@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -110,19 +111,16 @@ func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
 func TestACanaryThatDies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	repo := agentRepository(t)
-	repo.branch(t, "mortal", agentConfig().with("start", `./agent & sleep 3; kill -9 $!; exit 9`), func() { repo.program(t, "v2") })
-	d := s.tryOut(t, repo)
+	d := s.tryOut(t, agentRepository(t))
 	first := value(d.get(t).ActiveRevision)
-	mortal := d.patch(t, "mortal")
+	mortal := d.patch(t, "refs/tags/v2")
 	d.awaitCanary(t, mortal)
+	threads := d.threadsOfBoth(t)
 
 	ended := make(chan struct{})
 	var clients sync.WaitGroup
-	var mu sync.Mutex
-	answers := map[string]int{}
-	for range 8 {
-		th := d.thread(t)
+	var answers atomic.Int64
+	for _, th := range threads {
 		clients.Go(func() {
 			for {
 				select {
@@ -131,28 +129,32 @@ func TestACanaryThatDies(t *testing.T) {
 				default:
 				}
 				left := th.wait(t, ask(askSF, map[string]any{"token_delay_ms": 20, "node_delay_ms": 20}))
-				if last := left.Messages.last(); left.Error != nil || last.kind() != "ai" {
+				last := left.Messages.last()
+				if left.Error != nil || last.kind() != "ai" {
 					t.Errorf("a run ended with %+v: %+v", left.Error, last)
 					return
 				}
-				by := version(t, left.Messages.last())
-				mu.Lock()
-				answers[by]++
-				mu.Unlock()
+				if version(t, last) == "second" {
+					answers.Add(1)
+				}
 			}
 		})
 	}
+	eventually(t, "the canary answers", func() (bool, any) { return answers.Load() > 0, answers.Load() })
+	eventually(t, "the canary has died often enough", func() (bool, any) {
+		if d.revision(t, mortal).failed() {
+			return true, nil
+		}
+		return false, s.killAgents(mortal) // it has no process between two starts
+	})
 	d.awaitFailed(t, mortal, "DEPLOY_FAILED", "CANARY_FAILED", "as a canary", "3 times")
 	close(ended)
 	clients.Wait()
-	if answers["first"] == 0 || answers["second"] == 0 {
-		t.Errorf("answers were given by %v, want some by each version", answers)
-	}
 	if got := value(d.get(t).ActiveRevision); got != first {
 		t.Errorf("the active revision is %s, want the first, %s", got, first)
 	}
-	for range 8 {
-		if got := version(t, d.stateless(t)); got != "first" {
+	for _, th := range threads {
+		if got := version(t, th.wait(t, ask(askNYC, fast)).Messages.last()); got != "first" {
 			t.Errorf("after the canary the %s version answers", got)
 		}
 	}
@@ -160,4 +162,21 @@ func TestACanaryThatDies(t *testing.T) {
 		pids, err := s.agents(mortal)
 		return err == nil && len(pids) == 0, pids
 	})
+}
+
+// threadsOfBoth makes threads until each version has answered three of them: which version
+// answers a new thread is chance.
+func (d *deployment) threadsOfBoth(t *testing.T) []*thread {
+	t.Helper()
+	var threads []*thread
+	served := map[string]int{}
+	for served["first"] < 3 || served["second"] < 3 {
+		if len(threads) == 100 {
+			t.Fatalf("the versions answered %v threads", served)
+		}
+		th := d.thread(t)
+		threads = append(threads, th)
+		served[version(t, th.wait(t, ask(askSF, fast)).Messages.last())]++
+	}
+	return threads
 }
