@@ -190,7 +190,7 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil || !t.Lock.Busy {
 			return false, o, err
 		}
-		if (action == ActionRollback && t.Lock.Cut != "") || (action == ActionInterrupt && t.Lock.Overtook()) {
+		if (action == ActionRollback && t.Lock.Cut != "") || (action == ActionInterrupt && t.Lock.NeedsReason()) {
 			return false, o, s.clearFirst(ctx, ref)
 		}
 		active, err := s.getUnderLock(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)

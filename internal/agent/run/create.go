@@ -137,14 +137,14 @@ func decideOn[T any](
 }
 
 // mustSealFirst reports whether the thread must be sealed before the new run is planned. A rollback
-// and a fork complete an earlier rollback first. An interrupt first seals the runs of a cancelled
-// thread, because it overwrites the reason that says that these runs leave no input. A run that
-// goes before a delayed run must not go before superseded runs.
+// and a fork complete an earlier rollback first. An interrupt first seals the queued runs that an
+// earlier interrupt or cancel superseded, because it replaces their reason, which also says whether
+// they leave their input. A run that goes before a delayed run must not go before superseded runs.
 func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true
 	}
-	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.Overtook() && Reason(t.Lock.OvertakenWhy) == byRequest {
+	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.NeedsReason() {
 		return true
 	}
 	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.Cut != "")

@@ -72,10 +72,11 @@
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
 // StateTooLarge. Seal is idempotent: each of its batches starts behind the mark Sealed, and has the
 // condition that the lock's epoch is the epoch that was read. These call Seal: Claim; Create, while
-// a rollback is still being erased, before an interrupt on a cancelled thread, and before a delayed
-// run that is not due; Cancel, if no run follows or a rollback must be erased first; Delete; a
-// client's update of the state; and the readers of the newest state and of an interrupted run's
-// result. Rescue calls it when a superseded run's lease is over.
+// a rollback is still being erased, before an interrupt that would replace the reason of queued
+// runs that an earlier interrupt or cancel superseded, and before a delayed run that is not due;
+// Cancel, for the same reasons and if no run follows; Delete; a client's update of the state; and
+// the readers of the newest state and of an interrupted run's result. Rescue calls it when a
+// superseded run's lease is over.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
 // and Cut marks removed runs. Package thread has a table of these words.

@@ -250,3 +250,37 @@ func (f *fixture) countStatuses() map[run.Status]int {
 	}
 	return counts
 }
+
+// TestAQueuedRunNamesTheRunThatSupersededIt also if a third run interrupts the second before
+// anything was sealed.
+func TestAQueuedRunNamesTheRunThatSupersededIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	active, _ := f.started("active")
+	queued := f.create("queued", run.Enqueue)
+	second := f.create("second", run.Interrupt)
+	third := f.create("third", run.Interrupt)
+	fourth := f.create("fourth", run.Interrupt)
+	for superseded, by := range map[string]string{active.Run: second.Run, queued.Run: second.Run, second.Run: third.Run, third.Run: fourth.Run} {
+		ref := active.Ref
+		ref.Run = superseded
+		got, err := f.runs.Get(t.Context(), ref)
+		f.must(err)
+		if got.Status != run.Interrupted || !strings.Contains(string(got.CancelReason), by) {
+			t.Errorf("run %s is %s: %q, want a reason that names %s", superseded, got.Status, got.CancelReason, by)
+		}
+	}
+}
+
+// TestAnInterruptSealsOnlyWhatWouldLoseItsReason: interrupts one after another of runs without a
+// queue leave the work of sealing to the next worker.
+func TestAnInterruptSealsOnlyWhatWouldLoseItsReason(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.started("active")
+	f.create("second", run.Interrupt)
+	f.create("third", run.Interrupt)
+	if lock := f.thread().Lock; lock.Sealed != "" {
+		t.Errorf("an interrupt has sealed runs up to %s", lock.Sealed)
+	}
+}

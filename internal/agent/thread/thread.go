@@ -81,8 +81,12 @@ type Lock struct {
 	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
 	// up to it that are still pending never begin.
 	Overtaken string
-	// OvertakenWhy is the reason of the newest interrupt.
+	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as pending
+	// has no other reason until it is sealed.
 	OvertakenWhy string
+	// OvertakenAlone says that the newest interrupt superseded the active run alone. That run is
+	// stored with its reason.
+	OvertakenAlone bool
 	// Tail is the newest run that was not delayed, TailAt the time at which it was created.
 	Tail   string
 	TailAt time.Time
@@ -105,8 +109,11 @@ type Lock struct {
 // Removes reports whether a run is among the runs that are being removed.
 func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
 
-// Overtook reports whether runs that were overtaken may still have to be sealed.
-func (l Lock) Overtook() bool { return l.Unsealed && l.Overtaken > l.Sealed }
+// NeedsReason reports whether runs that are not sealed may have no reason but OvertakenWhy. They
+// must be sealed before another interrupt replaces it.
+func (l Lock) NeedsReason() bool {
+	return l.Unsealed && l.Overtaken > l.Sealed && !l.OvertakenAlone
+}
 
 const kind = "thread"
 
@@ -128,11 +135,12 @@ const (
 	attrPosition   = "position"
 	attrCheckpoint = "checkpoint"
 
-	attrOvertakenWhy = "overtaken_why"
-	attrStateUpdated = "state_updated"
-	attrPart         = "use"
-	attrRunPart      = "use_run"
-	attrStored       = "stored"
+	attrOvertakenWhy   = "overtaken_why"
+	attrOvertakenAlone = "overtaken_alone"
+	attrStateUpdated   = "state_updated"
+	attrPart           = "use"
+	attrRunPart        = "use_run"
+	attrStored         = "stored"
 )
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
@@ -164,21 +172,22 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Stored:     item.Int(attrStored),
 		Lock: Lock{
-			Epoch:        item.Int(attrEpoch),
-			Run:          item.Text(attrRun),
-			Busy:         item.Bool(attrBusy),
-			Due:          r.Time(attrDue),
-			Last:         item.Text(attrLast),
-			Overtaken:    item.Text(attrOvertaken),
-			OvertakenWhy: item.Text(attrOvertakenWhy),
-			Tail:         item.Text(attrTail),
-			TailAt:       r.Time(attrTailAt),
-			Cut:          item.Text(attrCut),
-			CutTo:        item.Text(attrCutTo),
-			Sealed:       item.Text(attrSealed),
-			Unsealed:     item.Bool(attrUnsealed),
-			Position:     item.Int(attrPosition),
-			Checkpoint:   item.Int(attrCheckpoint),
+			Epoch:          item.Int(attrEpoch),
+			Run:            item.Text(attrRun),
+			Busy:           item.Bool(attrBusy),
+			Due:            r.Time(attrDue),
+			Last:           item.Text(attrLast),
+			Overtaken:      item.Text(attrOvertaken),
+			OvertakenWhy:   item.Text(attrOvertakenWhy),
+			OvertakenAlone: item.Bool(attrOvertakenAlone),
+			Tail:           item.Text(attrTail),
+			TailAt:         r.Time(attrTailAt),
+			Cut:            item.Text(attrCut),
+			CutTo:          item.Text(attrCutTo),
+			Sealed:         item.Text(attrSealed),
+			Unsealed:       item.Bool(attrUnsealed),
+			Position:       item.Int(attrPosition),
+			Checkpoint:     item.Int(attrCheckpoint),
 		},
 	}
 	if b.Interrupts != nil {
@@ -221,7 +230,7 @@ func (t Thread) MarkOvertaken(change *table.Update, why string) {
 	t.MarkUnsealed(change)
 	change.Set[attrOvertaken] = t.Lock.Last
 	if why != "" {
-		change.Set[attrOvertakenWhy] = why
+		change.Set[attrOvertakenWhy], change.Set[attrOvertakenAlone] = why, t.Lock.Last == t.Lock.Run
 	}
 }
 
