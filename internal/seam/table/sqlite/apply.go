@@ -13,6 +13,9 @@ import (
 // verdict is the transaction's own outcome, for its caller. When it is not nil, nothing was
 // written. The error is an error of the store and spoils the whole group.
 func (w *writer) apply(tx *transaction, now int64) (verdict, err error) {
+	if tx.part != nil {
+		return nil, w.applyPart(tx.part)
+	}
 	for i := range tx.writes {
 		if tx.writes[i].blind {
 			continue

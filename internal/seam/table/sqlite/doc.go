@@ -12,7 +12,8 @@
 // items that have such a key (schema.go). Attributes are encoded as one blob (attrs.go), apart
 // from the body, so that conditions and updates do not read bodies. Large bodies have a table
 // of their own: an update writes its row again, and would otherwise copy a body that it does
-// not change.
+// not change. If a transaction is larger than a group may be, its large bodies are stored before
+// it, piece by piece (staging.go), so that the transactions of others do not wait for all of it.
 //
 // Deletions free pages of the file. The writer gives them back to the file system in small
 // steps beside its other work (vacuum.go). A file of an earlier program cannot shrink: it is

@@ -40,5 +40,17 @@ func (w *writer) erase(now int64) (int, error) {
 	if _, err := stmt.Step(); err != nil {
 		return 0, err
 	}
-	return w.conn.Changes(), nil
+	erased := w.conn.Changes()
+	return erased, w.eraseStaged(now)
+}
+
+// eraseStaged removes what processes that have ended have left behind.
+func (w *writer) eraseStaged(now int64) error {
+	stmt, err := w.conn.Prepare(eraseStagedSQL)
+	if err != nil {
+		return err
+	}
+	stmt.BindInt64(1, time.Unix(now, 0).Add(-stagedFor).UnixNano())
+	_, err = stmt.Step()
+	return err
 }

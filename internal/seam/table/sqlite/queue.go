@@ -4,8 +4,8 @@ import "sync"
 
 const (
 	// maxGroup and maxGroupBytes bound the transactions that share a commit, and so the time
-	// that the first one waits for the last. A single transaction that is larger is still
-	// committed.
+	// that the first one waits for the last. A larger transaction stages its large bodies first.
+	// If it is still larger, it is committed alone.
 	maxGroup      = 256
 	maxGroupBytes = 4 << 20
 	// heavyBytes is the size above which a transaction is heavy. No light transaction waits

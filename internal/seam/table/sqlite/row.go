@@ -58,7 +58,8 @@ const (
 	dueColumns  = `pk, sk, expires, NULL, NULL, due_pk, due_sk`
 	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
 	rowColumns  = headColumns + `, body, body_id`
-	bodySQL     = `SELECT length(body), iif(length(body) < ?2, body, NULL) FROM bodies WHERE id = ?1`
+	bodySQL     = `SELECT coalesce(size, length(body)), iif(length(body) < ?2, body, NULL), size IS NOT NULL FROM bodies WHERE id = ?1`
+	piecesSQL   = `SELECT piece FROM pieces WHERE body_id = ?1 ORDER BY id`
 )
 
 // maxInline is how large a body in its item's row may be. A larger body is kept elsewhere.
@@ -127,12 +128,40 @@ func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
 		return nil, err
 	case !found:
 		err = errors.New("it is missing")
+	case stmt.ColumnBool(2):
+		body, err = readPieces(conn, id, stmt.ColumnInt(0))
 	case stmt.ColumnInt(0) < largeBody:
 		body = readBytes(stmt, 1, nil)
 	default:
 		body, err = readInPieces(conn, id, stmt.ColumnInt(0))
 	}
 	return body, errors.Join(err, stmt.Reset())
+}
+
+// readPieces reads a body that is stored in pieces.
+func readPieces(conn *sqlite.Conn, id int64, size int) (body []byte, err error) {
+	stmt, err := conn.Prepare(piecesSQL)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stmt.Reset()) }()
+	stmt.BindInt64(1, id)
+	body = make([]byte, size)
+	read := 0
+	for {
+		more, err := stmt.Step()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		read += stmt.ColumnBytes(0, body[read:])
+	}
+	if read != size {
+		return nil, fmt.Errorf("its pieces have %d bytes, want %d", read, size)
+	}
+	return body, nil
 }
 
 func readInPieces(conn *sqlite.Conn, id int64, size int) ([]byte, error) {

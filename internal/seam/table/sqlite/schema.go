@@ -84,6 +84,18 @@ var schema = [...][]string{
 		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
 		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
 	},
+	// A body that is larger than a group of transactions stands in pieces, in the order of their
+	// numbers, and has its size in its row. While staged is not NULL, no item has the body. Large
+	// bodies of the earlier versions stay in one piece until they are written again.
+	{
+		`ALTER TABLE bodies ADD COLUMN size INTEGER`,
+		`ALTER TABLE bodies ADD COLUMN staged INTEGER`,
+		`CREATE INDEX bodies_staged ON bodies (staged) WHERE staged IS NOT NULL`,
+		`CREATE TABLE pieces (id INTEGER PRIMARY KEY, body_id INTEGER NOT NULL, piece BLOB NOT NULL) STRICT`,
+		`CREATE INDEX pieces_by_body ON pieces (body_id)`,
+		`CREATE TRIGGER bodies_deleted AFTER DELETE ON bodies WHEN OLD.size IS NOT NULL
+		BEGIN DELETE FROM pieces WHERE body_id = OLD.id; END`,
+	},
 }
 
 // writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache,

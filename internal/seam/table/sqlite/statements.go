@@ -47,7 +47,7 @@ const (
 
 // store runs insertSQL or replaceSQL, and reports whether it stored the row.
 func (w *writer) store(sql string, wr *write) (stored bool, err error) {
-	id, err := w.storeBody(wr.row.body)
+	id, err := w.storeBody(wr)
 	if err != nil {
 		return false, err
 	}
@@ -67,13 +67,13 @@ func (w *writer) store(sql string, wr *write) (stored bool, err error) {
 	if w.conn.Changes() == 1 {
 		return true, nil
 	}
-	return false, w.deleteBody(id)
+	return false, w.undoBody(wr, id)
 }
 
 // update stores the changes that an Update makes to a row.
 func (w *writer) update(wr *write) error {
 	shape := updateShape{body: wr.row.body != nil, moved: wr.moved}
-	id, err := w.storeBody(wr.row.body)
+	id, err := w.storeBody(wr)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,11 @@ func (w *writer) update(wr *write) error {
 
 // storeBody keeps a body that is too large for a row, and returns its number. It returns 0 for
 // a body that is not too large. The row that is to name the body must follow.
-func (w *writer) storeBody(body []byte) (id int64, err error) {
+func (w *writer) storeBody(wr *write) (id int64, err error) {
+	if wr.staged != nil {
+		return wr.staged.id, w.keepStaged(*wr.staged)
+	}
+	body := wr.row.body
 	if len(body) <= maxInline {
 		return 0, nil
 	}
@@ -112,8 +116,12 @@ func (w *writer) storeBody(body []byte) (id int64, err error) {
 	return id, stmt.ClearBindings() // otherwise the binding would keep a copy of the body
 }
 
-// deleteBody undoes storeBody.
-func (w *writer) deleteBody(id int64) error {
+// undoBody undoes storeBody.
+func (w *writer) undoBody(wr *write, id int64) error {
+	if wr.staged != nil {
+		_, err := w.change(stageAgainSQL, id, wr.staged.since)
+		return err
+	}
 	if id == 0 {
 		return nil
 	}

@@ -19,6 +19,21 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	if err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
+	if tx.bytes <= maxGroupBytes {
+		return t.commit(tx)
+	}
+	bodies, err := t.stage(ctx, tx)
+	if err == nil {
+		err = t.commit(tx)
+	}
+	if err != nil {
+		t.discard(ctx, bodies)
+	}
+	return err
+}
+
+// commit hands a transaction to the writer and waits for its outcome.
+func (t *Table) commit(tx *transaction) error {
 	if err := t.queue.add(tx); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
@@ -31,7 +46,8 @@ type transaction struct {
 	ctx    context.Context
 	writes []write
 	attrs  []byte // holds the encoded attributes of the rows of writes
-	bytes  int    // size of the bodies, which decides whether a transaction is heavy
+	bytes  int    // size of the bodies that it stores, which decides whether it is heavy
+	part   *part  // a step of staging, which has no other writes
 
 	state atomic.Int32
 	done  chan error
@@ -55,8 +71,21 @@ type write struct {
 	blind bool
 	// fresh is a Put that must find no item. The insertion itself decides that.
 	fresh bool
+	// staged is the write's body if its pieces are already stored.
+	staged *staged
 	// moved is an Update that changes the item's place in an index.
 	moved bool
+}
+
+// body returns the body that the write gives to its item.
+func (wr *write) body() []byte {
+	switch w := wr.Write.(type) {
+	case table.Put:
+		return w.Item.Body
+	case table.Update:
+		return w.Body
+	}
+	return nil
 }
 
 var transactions = sync.Pool{New: func() any { return &transaction{done: make(chan error, 1)} }}
@@ -75,11 +104,9 @@ func newTransaction(ctx context.Context, writes []table.Write) (*transaction, er
 
 func (tx *transaction) prepare(w table.Write) error {
 	prepared := write{Write: w, key: w.Target()}
+	tx.bytes += len(prepared.body())
 	switch w := w.(type) {
-	case table.Update:
-		tx.bytes += len(w.Body)
 	case table.Put:
-		tx.bytes += len(w.Item.Body)
 		start := len(tx.attrs)
 		var err error
 		if tx.attrs, err = appendAttrs(tx.attrs, w.Item.Attrs); err != nil {
@@ -135,7 +162,7 @@ func (tx *transaction) takeUp() bool {
 func (tx *transaction) recycle() {
 	const keep = 64 << 10
 	clear(tx.writes)
-	tx.writes, tx.attrs, tx.bytes, tx.ctx = tx.writes[:0], tx.attrs[:0], 0, nil
+	tx.writes, tx.attrs, tx.bytes, tx.part, tx.ctx = tx.writes[:0], tx.attrs[:0], 0, nil, nil
 	if cap(tx.attrs) <= keep {
 		transactions.Put(tx)
 	}
