@@ -49,6 +49,18 @@ func pictures() string { return os.Getenv("SLIPWAY_E2E_PICTURES") }
 // browse runs a script of testdata/browser, and decodes its result.
 func browse(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
+	output, complaints, err := tell(t, script, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, complaints, output)
+	}
+	if err := json.Unmarshal(output, saw); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+}
+
+// tell runs a script of testdata/browser, and returns what it prints and what it complains about.
+func tell(t *testing.T, script string, args ...string) (output []byte, complaints string, err error) {
+	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,14 +70,17 @@ func browse(t *testing.T, saw any, script string, args ...string) {
 	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Dir = filepath.Join("testdata", "browser")
 	cmd.Env = append(os.Environ(), "NODE_PATH="+installed)
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	output, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, output, complaints.String())
-	}
-	if err := json.Unmarshal(output, saw); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	output, err = cmd.Output()
+	return output, stderr.String(), err
+}
+
+// TestBrowserStoryTellsTheFirstError has a page fail and then hang.
+func TestBrowserStoryTellsTheFirstError(t *testing.T) {
+	output, complaints, err := tell(t, "broken.cjs")
+	if err == nil || !strings.HasPrefix(complaints, "The page failed: Error: planted fault") || !strings.Contains(complaints, "never shown") {
+		t.Errorf("the story ends with %v, says %q and complains %q", err, output, complaints)
 	}
 }
 

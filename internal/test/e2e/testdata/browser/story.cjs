@@ -23,8 +23,9 @@ exports.audit = async (page, name) => {
     .map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`);
 };
 
-// tell opens a browser with an empty profile, and prints what the story returns as JSON. A story that
-// fails says what its last page shows.
+// tell opens a browser with an empty profile, and prints what the story returns as JSON. The errors of
+// a page are printed when they happen, so that they come before what follows from them. A story that
+// fails says what its last page shows, unless that page hangs.
 exports.tell = async (story, options = {}) => {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), "slipway-browser-"));
   const browser = await chromium.launchPersistentContext(profile, {
@@ -33,12 +34,14 @@ exports.tell = async (story, options = {}) => {
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
     ...options,
   });
+  browser.on("weberror", (event) => console.error("The page failed:", event.error().stack));
   try {
     console.log(JSON.stringify(await story(browser)));
   } catch (error) {
-    const [page] = browser.pages().slice(-1);
-    console.error(page.url(), await page.locator("body").innerText(), error);
+    console.error(error);
     process.exitCode = 1;
+    const [page] = browser.pages().slice(-1);
+    console.error(page?.url(), await page?.locator("body").innerText({ timeout: 5000 }).catch(() => "The page hangs."));
   } finally {
     await browser.close();
     fs.rmSync(profile, { recursive: true, force: true });
