@@ -314,6 +314,27 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for SecretDifferenceChange.
+const (
+	Added   SecretDifferenceChange = "added"
+	Changed SecretDifferenceChange = "changed"
+	Removed SecretDifferenceChange = "removed"
+)
+
+// Valid indicates whether the value is a known member of the SecretDifferenceChange enum.
+func (e SecretDifferenceChange) Valid() bool {
+	switch e {
+	case Added:
+		return true
+	case Changed:
+		return true
+	case Removed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Source.
 const (
 	SourceExternalDocker Source = "external_docker"
@@ -1641,6 +1662,21 @@ type RevisionBuild struct {
 	SourceDigest *string `json:"source_digest"`
 }
 
+// RevisionDifference What changed from one revision to another.
+type RevisionDifference struct {
+	// From The revision that `to` is compared with.
+	From string `json:"from"`
+
+	// Secrets The variables of the agent whose values, or whose references to secrets, changed, sorted by name.
+	Secrets []SecretDifference `json:"secrets"`
+
+	// Settings The settings that changed, sorted by name.
+	Settings []SettingDifference `json:"settings"`
+
+	// To The revision of the path.
+	To string `json:"to"`
+}
+
 // RevisionExplanation The cause of a revision's failure, and the remedy.
 type RevisionExplanation struct {
 	// ActiveRevisionID The revision that serves meanwhile; null if no revision serves.
@@ -1693,6 +1729,18 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
+// SecretDifference defines model for SecretDifference.
+type SecretDifference struct {
+	// Change What happened to the variable.
+	Change SecretDifferenceChange `json:"change"`
+
+	// Name The name of the variable.
+	Name string `json:"name"`
+}
+
+// SecretDifferenceChange What happened to the variable.
+type SecretDifferenceChange string
+
 // SecretReference An environment variable of the deployment's container whose value is in a secret of the workspace (`/v2/secrets`), or, if a listener runs the
 // deployment, in a Kubernetes Secret of its namespace.
 type SecretReference struct {
@@ -1704,6 +1752,18 @@ type SecretReference struct {
 
 	// SecretName The name of the secret, a DNS subdomain.
 	SecretName string `json:"secret_name"`
+}
+
+// SettingDifference defines model for SettingDifference.
+type SettingDifference struct {
+	// From The value before; null if there was none.
+	From json.RawMessage `json:"from"`
+
+	// Name The path of the setting: a member of the deployment such as `source_config.repo_url`, or of `build`, what the build recorded.
+	Name string `json:"name"`
+
+	// To The value after; null if there is none.
+	To json.RawMessage `json:"to"`
 }
 
 // Source The origin of a deployment's code. Cannot be changed.
@@ -2441,6 +2501,12 @@ type GetRevisionParams struct {
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
+// CompareRevisionsParams defines parameters for CompareRevisions.
+type CompareRevisionsParams struct {
+	// From The revision to compare with.
+	From string `form:"from" json:"from"`
+}
+
 // ListRevisionLogsParams defines parameters for ListRevisionLogs.
 type ListRevisionLogsParams struct {
 	// Type Selects the output of the build or of the agent.
@@ -2884,6 +2950,9 @@ type ServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// CompareRevisions Compare two revisions.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/difference)
+	CompareRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params CompareRevisionsParams)
 	// ExplainRevision Explain why a revision failed and what to change.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
 	ExplainRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
@@ -5435,6 +5504,57 @@ func (siw *ServerInterfaceWrapper) CancelRevision(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// CompareRevisions operation middleware
+func (siw *ServerInterfaceWrapper) CompareRevisions(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CompareRevisionsParams
+
+	// ------------- Required query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CompareRevisions(w, r, deploymentID, revisionID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ExplainRevision operation middleware
 func (siw *ServerInterfaceWrapper) ExplainRevision(w http.ResponseWriter, r *http.Request) {
 
@@ -7826,6 +7946,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.CreateRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}", wrapper.GetRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/cancel", wrapper.CancelRevision)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/difference", wrapper.CompareRevisions)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/explanation", wrapper.ExplainRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/logs", wrapper.ListRevisionLogs)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/promote", wrapper.PromoteRevision)
@@ -9210,6 +9331,30 @@ type CancelRevisionResponseObject interface {
 type CancelRevision200JSONResponse Revision
 
 func (response CancelRevision200JSONResponse) VisitCancelRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CompareRevisionsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+	Params       CompareRevisionsParams
+}
+
+type CompareRevisionsResponseObject interface {
+	VisitCompareRevisionsResponse(w http.ResponseWriter) error
+}
+
+type CompareRevisions200JSONResponse RevisionDifference
+
+func (response CompareRevisions200JSONResponse) VisitCompareRevisionsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -10848,6 +10993,9 @@ type StrictServerInterface interface {
 	// CancelRevision Stop a revision that has not ended.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
 	CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error)
+	// CompareRevisions Compare two revisions.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/difference)
+	CompareRevisions(ctx context.Context, request CompareRevisionsRequestObject) (CompareRevisionsResponseObject, error)
 	// ExplainRevision Explain why a revision failed and what to change.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation)
 	ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error)
@@ -12625,6 +12773,34 @@ func (sh *strictHandler) CancelRevision(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CancelRevisionResponseObject); ok {
 		if err := validResponse.VisitCancelRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CompareRevisions operation middleware
+func (sh *strictHandler) CompareRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params CompareRevisionsParams) {
+	var request CompareRevisionsRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CompareRevisions(ctx, request.(CompareRevisionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CompareRevisions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CompareRevisionsResponseObject); ok {
+		if err := validResponse.VisitCompareRevisionsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

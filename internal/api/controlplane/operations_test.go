@@ -75,6 +75,9 @@ var operations = map[string]operation{
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation": {
 		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the revision has not failed
 	},
+	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/difference": {
+		body: nothing, status: http.StatusOK, query: "?from={revision_id}", shape: differenceShape,
+	},
 	"GET /v2/deployment-logs": {
 		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
 		shape: members(map[string]valueShape{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),

@@ -85,6 +85,25 @@ func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequ
 	}, nil
 }
 
+// CompareRevisions states what changed from one revision to another.
+func (s server) CompareRevisions(ctx context.Context, request CompareRevisionsRequestObject) (CompareRevisionsResponseObject, error) {
+	found, err := s.Deployments.Compare(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), request.Params.From)
+	if err != nil {
+		return nil, err
+	}
+	shown := CompareRevisions200JSONResponse{
+		From: request.Params.From, To: request.RevisionID,
+		Settings: make([]SettingDifference, len(found.Settings)), Secrets: make([]SecretDifference, len(found.Secrets)),
+	}
+	for i, setting := range found.Settings {
+		shown.Settings[i] = SettingDifference{Name: setting.Name, From: setting.From, To: setting.To}
+	}
+	for i, secret := range found.Secrets {
+		shown.Secrets[i] = SecretDifference{Name: secret.Name, Change: SecretDifferenceChange(secret.Change)}
+	}
+	return shown, nil
+}
+
 // PromoteRevision promotes a canary before its time is over.
 func (s server) PromoteRevision(ctx context.Context, request PromoteRevisionRequestObject) (PromoteRevisionResponseObject, error) {
 	r, err := s.Deployments.PromoteCanary(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))

@@ -265,15 +265,20 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 	if err != nil {
 		return Deployment{}, revision.Revision{}, err
 	}
+	r, err := s.revisionOf(ctx, d, ref)
+	return d, r, err
+}
+
+// revisionOf returns a revision of a deployment that was read before it.
+func (s *Store) revisionOf(ctx context.Context, d Deployment, ref revision.Ref) (revision.Revision, error) {
 	item, err := s.table.Get(ctx, ref.Key())
 	if errors.Is(err, table.ErrNotFound) {
-		return Deployment{}, revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
+		return revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
 	}
 	if err != nil {
-		return Deployment{}, revision.Revision{}, fmt.Errorf("get revision: %w", err)
+		return revision.Revision{}, fmt.Errorf("get revision: %w", err)
 	}
-	r, err := revision.Decode(ref, item, d.Slot)
-	return d, r, err
+	return revision.Decode(ref, item, d.Slot)
 }
 
 // after returns the present time, or a time after the newest revision if that is later, so
