@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +17,8 @@ import (
 )
 
 const rollbackLong = `Deploy an earlier revision again, as a new revision with its sources, settings and secrets: the one that is named, or
-else the newest that served before the one that serves now. Threads stay.`
+else the newest that served before the one that serves now. Threads stay. Before it asks, it names the settings and
+secrets that change.`
 
 // statusDeployed is the status of a revision that serves or has served.
 const statusDeployed = "DEPLOYED"
@@ -47,7 +50,9 @@ func newRollback() *cobra.Command {
 			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			r := &deploying{api: server, show: telling(teller), found: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
 			r.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
-			r.explainRollback(revisions, to, pause)
+			if err := r.explainRollback(cmd.Context(), revisions, to, pause); err != nil {
+				return errors.Join(err, teller.Close())
+			}
 			if err := confirm(cmd, yes, "Roll "+d.Name+" back?"); err != nil {
 				return errors.Join(err, teller.Close())
 			}
@@ -89,8 +94,8 @@ func target(d deployment, revisions []revision, named []string) (revision, error
 	return revision{}, fmt.Errorf("no revision of %s served before the one that serves now", d.Name)
 }
 
-// explainRollback shows what would change.
-func (d *deploying) explainRollback(revisions []revision, to revision, pause bool) {
+// explainRollback shows what would change: of settings and secrets the names.
+func (d *deploying) explainRollback(ctx context.Context, revisions []revision, to revision, pause bool) error {
 	note := func(text string) { d.show(output.Event{Kind: output.KindNote, Text: text}) }
 	for _, r := range revisions {
 		if r.ID == d.found.Active {
@@ -98,9 +103,33 @@ func (d *deploying) explainRollback(revisions []revision, to revision, pause boo
 		}
 	}
 	note("to revision " + to.ID + with(", ", to.of()) + ", of " + output.Time(to.Created) + ", with the settings and secrets that it had")
+	if d.found.Active != "" {
+		names, err := d.api.changed(ctx, d.found, d.found.Active, to.ID)
+		if err != nil {
+			return err
+		}
+		note("changes: " + cmp.Or(strings.Join(names, ", "), "nothing"))
+	}
 	if d.found.SourceConfig.BuildOnPush && !pause {
 		note("the next push would bring the later commit back, as build_on_push is set; --pause-builds unsets it")
 	}
+	return nil
+}
+
+// changed returns the names of the settings and secrets that differ between two revisions.
+func (a *api) changed(ctx context.Context, d deployment, from, to string) (names []string, err error) {
+	type named struct {
+		Name string `json:"name"`
+	}
+	var found struct{ Settings, Secrets []named }
+	err = a.do(ctx, http.MethodGet, d.revision(to)+"/difference?from="+from, nil, &found)
+	for _, setting := range found.Settings {
+		names = append(names, setting.Name)
+	}
+	for _, secret := range found.Secrets {
+		names = append(names, "secret "+secret.Name)
+	}
+	return names, err
 }
 
 func (d *deploying) rollBack(ctx context.Context, to revision, pause bool) (result output.Event, err error) {
