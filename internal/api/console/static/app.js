@@ -6,6 +6,7 @@ import {Refused, call, follow, get, keepProof, session} from './api.js';
 import {inbox} from './inbox.js';
 import {sure, title} from './view.js';
 import './deployments.js';
+import './difference.js';
 import './logs.js';
 import './threads.js';
 import './chat.js';
@@ -20,6 +21,7 @@ const routes = [
   [RegExp(`^/deployments/${id}$`), d => html`<slipway-deployment .deployment=${d}></slipway-deployment>`],
   [RegExp(`^/deployments/${id}/revisions/${id}/logs/(build|deploy)(?:/(.+))?$`),
     (d, r, kind, line) => html`<slipway-logs .deployment=${d} .revision=${r} .kind=${kind} .line=${line}></slipway-logs>`],
+  [RegExp(`^/deployments/${id}/revisions/${id}/difference$`), (d, r) => html`<slipway-difference .deployment=${d} .revision=${r}></slipway-difference>`],
   [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
   [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],
   [RegExp(`^/deployments/${id}/threads/${id}/runs/${id}$`), (d, t, r) => html`<slipway-run .deployment=${d} .thread=${t} .run=${r}></slipway-run>`],
@@ -56,7 +58,7 @@ class Console extends LitElement {
     window.addEventListener('hashchange', () => this.go());
     window.addEventListener('signed-out', () => this.forget());
     inbox.addEventListener('change', () => {
-      this.waiting = inbox.rows.length;
+      this.waiting = inbox.rows?.length ?? 0;
       title({waiting: this.waiting});
     });
     document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';

@@ -5,8 +5,9 @@ import {html, keyed, nothing} from './vendor/lit.js';
 import {call, follow, get} from './api.js';
 import {Conversation} from './conversation.js';
 import {textOf} from './threads.js';
-import {View, badge, copyAsCurl, refusal, seconds, table, when} from './view.js';
+import {View, badge, copyAsCurl, refusal, seconds, when} from './view.js';
 import './history.js';
+import './input.js';
 import './question.js';
 
 // kept is how many events the page remembers for "seen and kept".
@@ -17,7 +18,7 @@ const questionID = question => question.id ?? question.interrupt_id;
 const active = run => run.status === 'running' || run.status === 'pending';
 
 class Chat extends View {
-  static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, past: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
+  static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, past: {state: true}, filling: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
 
   get base() { return `/d/${this.deployment}/threads/${this.thread}`; }
 
@@ -139,7 +140,7 @@ class Chat extends View {
         ${copyAsCurl(`${this.base}/state`)}</div>
       ${this.problem()}
       <div class="talk" role="log" aria-live="polite" aria-relevant="additions" tabindex="0" aria-label="The conversation">
-        ${now.messages.length ? now.messages.map(m => this.message(m)) : html`<p class="hint">Write the first message.</p>`}
+        ${now.messages.length ? now.messages.map(m => this.message(m)) : this.beginning()}
         ${this.moment === undefined ? now.questions.map(q => keyed(questionID(q), html`<slipway-question .question=${q}
           .answer=${value => this.start({command: {resume: {[questionID(q)]: value}}})}></slipway-question>`)) : nothing}
       </div>
@@ -150,8 +151,10 @@ class Chat extends View {
         ${this.busy ? html`<button type="button" class="danger" ?disabled=${refusal('editor')} @click=${this.stop}>Stop</button>` : nothing}
       </form>
       ${refusal('editor') ? html`<p class="hint">${refusal('editor')}</p>` : nothing}
+      <details @toggle=${e => { this.filling = e.target.open; }}><summary>Run with an input</summary>${this.filling ? keyed(this.assistant, html`<slipway-input
+        .path=${`/d/${this.deployment}/assistants/${this.assistant}/schemas`} .start=${body => this.start(body)}></slipway-input>`) : nothing}</details>
       ${this.slider()}
-      <details><summary>Runs</summary>${table('Runs of this thread', [
+      <details><summary>Runs</summary>${this.listed('Runs of this thread', [
         ['Status', r => badge(r.status)],
         ['Strategy', r => r.multitask_strategy],
         ['Began', r => when(r.created_at)],
@@ -161,6 +164,12 @@ class Chat extends View {
       ], this.runs, 'There is no run yet.')}</details>
       <details @toggle=${e => { this.past = e.target.open; }}><summary>History</summary>${this.past ? html`<slipway-history
         .base=${this.base} .runs=${this.runs} .start=${body => this.start(body)} .changed=${() => this.attempt(() => this.readState())}></slipway-history>` : nothing}</details>`;
+  }
+
+  // beginning is what stands in the place of the first message.
+  beginning() {
+    if (!this.graphs) return this.trouble ? nothing : html`<p class="hint">Loading …</p>`;
+    return html`<p class="hint">Write the first message.</p>`;
   }
 
   message(m) {

@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
-import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, table, title, when} from './view.js';
+import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, title, when} from './view.js';
 
 // Followed is a view that reads anew when something happens in the workspace.
 class Followed extends Live {
@@ -38,7 +38,7 @@ class Deployments extends Followed {
         <label class="search">Name contains <input type="search" @input=${search}></label>
         ${copyAsCurl('/v2/deployments?limit=100')}</div>
       ${this.problem()}
-      ${table('Deployments', [
+      ${this.listed('Deployments', [
         ['Name', d => html`<a href="#/deployments/${d.id}">${d.name}</a>`],
         ['Newest revision', ({revision}) => badge(revision?.status)],
         ['Serves', d => badge(d.active_revision_id ? 'active' : '', d.active_revision_id ? 'yes' : 'no')],
@@ -112,6 +112,7 @@ class Deployment extends Followed {
         ${when(r.created_at)} ${sha ? html`<code title=${sha}>${sha.slice(0, 9)}</code>` : nothing}
         <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/build">build log</a>
         <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/deploy">agent log</a>
+        ${this.revisions.length > 1 ? html`<a href="#/deployments/${this.deployment}/revisions/${r.id}/difference">difference</a>` : nothing}
         ${canary ? action('Promote', 'editor', () => this.change('POST', `${path}/promote`, 'Serve all threads by this revision?', 'Promote')) : nothing}
         ${running ? action('Cancel', 'editor', () => this.change('POST', `${path}/cancel`, 'Stop this rollout?', 'Stop'), 'quiet')
           : html`${action('Redeploy', 'editor', () => this.change('POST', `${path}/redeploy`), 'quiet')}

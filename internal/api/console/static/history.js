@@ -4,7 +4,7 @@
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
 import {textOf} from './threads.js';
-import {Live, action, refusal, table, when} from './view.js';
+import {Live, action, copyAsCurl, refusal, when} from './view.js';
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -37,7 +37,9 @@ class History extends Live {
 
   updated(properties) { if (properties.has('runs')) this.refresh(); }
 
-  async read() { this.rows = await get(`${this.base}/history?limit=20`, this.ending.signal); }
+  get path() { return `${this.base}/history?limit=20`; }
+
+  async read() { this.rows = await get(this.path, this.ending.signal); }
 
   // save makes a checkpoint with the edited state, and goes on from it if the second button asks so.
   async save(event) {
@@ -60,7 +62,7 @@ class History extends Live {
   }
 
   render() {
-    return html`${this.problem()}${this.edited ? this.editor() : nothing}${table('Checkpoints, the newest first', [
+    return html`${this.problem()}${this.edited ? this.editor() : nothing}${this.listed('Checkpoints, the newest first', [
       ['Step', c => c.metadata?.step ?? ''],
       ['Source', c => c.metadata?.source ?? ''],
       ['Next', c => (c.next ?? []).join(', ') || 'end'],
@@ -69,7 +71,7 @@ class History extends Live {
       ['Made', c => when(c.created_at)],
       ['', c => html`${c.next?.length ? action('run on from here', 'editor', () => this.start({checkpoint: c.checkpoint, input: null}), 'quiet') : nothing}
         ${action('edit', 'editor', () => { this.edited = c; }, 'quiet')}`],
-    ], this.rows, 'There is no checkpoint yet.')}`;
+    ], this.rows, 'There is no checkpoint yet.')}${copyAsCurl(this.path)}`;
   }
 
   editor() {

@@ -3,7 +3,7 @@
 
 import {html} from './vendor/lit.js';
 import {Refused, call, get} from './api.js';
-import {View, copyAsCurl, table, when} from './view.js';
+import {View, copyAsCurl, when} from './view.js';
 
 // page and most are how many threads of one deployment are read at a time, and in all.
 const page = 100, most = 1000;
@@ -16,12 +16,18 @@ const searchOf = deployment => `/d/${deployment}/threads/search`;
 const wanted = offset => ({status: 'interrupted', limit: page, offset});
 
 class Inbox extends EventTarget {
+  #known = false;
   #found = new Map();
   #wanted = new Set();
   #reading = false;
 
-  // rows are the deployments with their threads, the oldest question first.
+  // trouble says why the threads of all deployments could not be read; "" after they were.
+  trouble = '';
+
+  // rows are the deployments with their threads, the oldest question first; undefined until they were
+  // read.
   get rows() {
+    if (!this.#known) return undefined;
     return [...this.#found.values()].flatMap(({deployment, threads}) => threads.map(thread => ({deployment, thread})))
       .sort((a, b) => a.thread.updated_at.localeCompare(b.thread.updated_at));
   }
@@ -36,6 +42,8 @@ class Inbox extends EventTarget {
 
   forget() {
     this.#wanted.clear();
+    this.#known = false;
+    this.trouble = '';
     this.#found = new Map();
     this.dispatchEvent(new Event('change'));
   }
@@ -53,8 +61,13 @@ class Inbox extends EventTarget {
       const into = this.#found;
       try {
         await (deployment === 'all' ? this.#readAll(into) : this.#readOne(into, await get(`/v2/deployments/${deployment}`)));
+        if (deployment === 'all' && into === this.#found) {
+          this.#known = true;
+          this.trouble = '';
+        }
       } catch (error) {
-        if (error instanceof Refused) into.delete(deployment); // it is gone
+        if (deployment === 'all') this.trouble = error.message;
+        else if (error instanceof Refused) into.delete(deployment); // it is gone
       }
       this.dispatchEvent(new Event('change'));
     }
@@ -101,12 +114,20 @@ function asked(thread) {
 }
 
 class InboxView extends View {
-  open() { inbox.addEventListener('change', () => this.requestUpdate(), {signal: this.ending.signal}); }
+  open() {
+    const show = () => {
+      this.trouble = inbox.trouble;
+      this.requestUpdate();
+    };
+    inbox.addEventListener('change', show, {signal: this.ending.signal});
+    show();
+  }
 
   render() {
     return html`
       <div class="head"><h1>Inbox</h1></div>
-      ${table('Threads that wait for an answer', [
+      ${this.problem()}
+      ${this.listed('Threads that wait for an answer', [
         ['Question', ({deployment, thread}) => html`<a class="clip" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
         ['Deployment', ({deployment}) => html`<a href="#/deployments/${deployment.id}">${deployment.name}</a>`],
         ['Since', ({thread}) => when(thread.updated_at)],

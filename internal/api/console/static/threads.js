@@ -2,7 +2,7 @@
 
 import {html} from './vendor/lit.js';
 import {call} from './api.js';
-import {View, action, badge, copyAsCurl, table, when} from './view.js';
+import {View, action, badge, copyAsCurl, when} from './view.js';
 
 // textOf is the text of a message, whose content is a string or a list of blocks.
 export function textOf(message) {
@@ -39,7 +39,7 @@ class Threads extends View {
         <label>Status <select @change=${choose}>${['', 'idle', 'busy', 'interrupted', 'error'].map(s => html`<option value=${s}>${s || 'all'}</option>`)}</select></label>
         ${action('New thread', 'editor', () => this.begin())}${copyAsCurl(this.path, 'POST', this.body)}</div>
       ${this.problem()}
-      ${table('Threads', [
+      ${this.listed('Threads', [
         ['Begins with', t => html`<a class="clip" href=${to(t)}>${first(t)}</a>`],
         ['Status', t => badge(t.status)],
         ['Messages', t => t.values?.messages?.length ?? 0],

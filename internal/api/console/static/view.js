@@ -49,6 +49,9 @@ export class View extends LitElement {
     }
   }
 
+  // listed is a table of rows, or nothing if they could not be read: the problem says why.
+  listed(caption, columns, rows, empty) { return !rows && this.trouble ? nothing : table(caption, columns, rows, empty); }
+
   problem() {
     return [this.failure, this.trouble].filter(text => text).map(text => html`<p class="trouble" role="alert">${text}</p>`);
   }

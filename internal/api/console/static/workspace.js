@@ -76,7 +76,7 @@ class List extends View {
     return html`
       <div class="head"><h1>${list.title}</h1>${copyAsCurl(list.path)}</div>
       ${this.problem()}
-      ${table(list.title, columns, this.trouble ? [] : this.rows, this.trouble ? '' : list.empty)}
+      ${this.listed(list.title, columns, this.rows, list.empty)}
       ${list.deliveries && this.deliveries ? html`<h2>Deliveries</h2>${table('Deliveries', [
         ['Event', d => d.event_type], ['Status', d => badge(d.status === 'succeeded' ? 'success' : d.status === 'failed' ? 'error' : 'busy', d.status)],
         ['Answer', d => d.response_status ?? ''], ['Failure', d => d.failure ?? ''], ['Attempts', d => d.attempts],

@@ -1,0 +1,150 @@
+// Is a person who opens each view of the console: while it loads, with nothing in it, when it cannot be
+// read, and as it is, in both themes and both widths, by keyboard, and with its copied command.
+// Arguments: the server's address, an API key, the id of a deployment with two revisions, and a directory for pictures or "".
+const { audit, client, tell } = require("./story.cjs");
+const { execFileSync } = require("node:child_process");
+const path = require("node:path");
+
+const [base, key, deployment, pictures] = process.argv.slice(2);
+const call = client(base, key);
+const agent = `/d/${deployment}`;
+const at = `/deployments/${deployment}`;
+
+// begun is a run on a new thread that has ended.
+async function begun(script) {
+  const { thread_id: thread } = await call("POST", `${agent}/threads`, {});
+  const { run_id: run } = await call("POST", `${agent}/threads/${thread}/runs`, {
+    assistant_id: "agent", input: { messages: [{ role: "user", content: "planted question" }] }, config: script ? { configurable: { script } } : {},
+  });
+  await call("GET", `${agent}/threads/${thread}/runs/${run}/join`);
+  return { thread, run };
+}
+
+const list = (name, empty, has) => ({ name, at: `/${name}`, reads: [`/v2/${name}`], empty: { resources: [] }, says: empty, has });
+
+// views returns each view: its place, what it reads, what the server says if there is nothing, what
+// the view says then, and a text that it and its copied command have. A view without "says" is never empty.
+async function views() {
+  const [newest] = (await call("GET", `/v2${at}/revisions`)).resources;
+  const { thread, run } = await begun();
+  const asking = await begun([{ event: "interrupt", data: [{ id: "asked", value: "planted inquiry" }] }]);
+  const { name } = await call("GET", `/v2${at}`);
+  await call("POST", "/v2/workspaces/current/members", { user: "ada@example.com", role: "viewer" });
+  await call("POST", "/v2/secrets", { name: "planted-secret", data: { word: "open-sesame" } });
+  await call("POST", "/v2/listeners", { compute_type: "k8s", compute_id: "planted-cluster", compute_config: { k8s_namespaces: ["agents"] } });
+  await call("POST", "/v2/webhooks", { url: "http://127.0.0.1:1/planted" });
+  const ended = 'event: end\ndata: {"status":"DEPLOYED"}\n\n';
+  return [
+    { name: "deployments", at: "/", reads: ["/v2/deployments?limit=100"], empty: { resources: [] }, says: "There is no deployment yet.", has: name },
+    { name: "deployment", at, reads: [`/v2${at}`], has: name },
+    { name: "difference", at: `${at}/revisions/${newest.id}/difference`, reads: [`/v2${at}/revisions/${newest.id}/difference`], has: "source_revision_config.repo_ref",
+      empty: { settings: [], secrets: [] }, says: "No secret changed." },
+    { name: "log", at: `${at}/revisions/${newest.id}/logs/build`, reads: [`/v2${at}/revisions/${newest.id}/logs`], loads: "live", empty: ended, says: "0 lines", has: "planted line" },
+    { name: "threads", at: `${at}/threads`, reads: [`${agent}/threads/search`], empty: [], says: "There is no thread yet.", has: "planted question" },
+    { name: "thread", at: `${at}/threads/${thread}`, reads: [`${agent}/threads/${thread}/state`], empty: { values: {} }, says: "Write the first message.", has: "planted question" },
+    { name: "run", at: `${at}/threads/${thread}/runs/${run}`, reads: [`${agent}/threads/${thread}/runs/${run}/explanation`], has: run },
+    { name: "inbox", at: "/inbox", reads: ["/v2/deployments?limit=100"], empty: { resources: [] }, says: "No thread waits for an answer.", has: "planted inquiry" },
+    { ...list("keys", "There is no key.", key.slice(0, 8)), reads: ["/v2/api-keys"] },
+    { ...list("members", "There is no member", "ada@example.com"), reads: ["/v2/workspaces/current/members"], empty: [] },
+    list("secrets", "There is no secret of the workspace.", "planted-secret"),
+    list("listeners", "There is no listener.", "k8s"),
+    list("webhooks", "There is no webhook.", "http://127.0.0.1:1/planted"),
+    { ...list("audit", "Nothing was changed yet.", "webhook"), reads: ["/v2/audit-log?limit=100"] },
+  ];
+}
+
+tell(async (browser) => {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(30000);
+  const seen = { findings: [], complaints: [], overflow: [], unreached: [], copied: [] };
+  page.on("pageerror", (error) => seen.complaints.push(String(error)));
+  const main = page.locator("main");
+
+  /** open loads a view anew. */
+  const open = async (view) => {
+    await page.goto("about:blank");
+    await page.goto(`${base}/console/#${view.at}`);
+  };
+  /** instead has what a view reads answered by the test while it does something. */
+  const instead = async (view, answer, doing) => {
+    const is = (url) => view.reads.some((read) => (read.includes("?") ? url.pathname + url.search : url.pathname) === read);
+    let asked = false;
+    await page.route(is, (route) => {
+      asked = true;
+      return answer(route);
+    });
+    await open(view);
+    await doing();
+    await page.unroute(is);
+    if (!asked) seen.complaints.push(`${view.name} does not read ${view.reads}`);
+  };
+
+  /** unreached are the elements of the view that one can use, but to which no Tab comes. */
+  const unreached = async () => {
+    await page.evaluate(() => {
+      const usable = 'a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, [tabindex="0"]';
+      window.missed = new Set([...document.querySelectorAll(`main :is(${usable})`)].filter((e) => e.checkVisibility()));
+      document.querySelector("main").focus();
+    });
+    for (;;) {
+      await page.keyboard.press("Tab");
+      const goesOn = await page.evaluate(() => {
+        const { activeElement: focused } = document;
+        if (focused.matches(":focus-visible")) window.missed.delete(focused);
+        return document.querySelector("main").contains(focused);
+      });
+      if (!goesOn) break;
+    }
+    return page.evaluate(() => [...window.missed].filter((e) => e.isConnected).map((e) => e.outerHTML.slice(0, 80)));
+  };
+
+  await page.goto((await call("POST", "/console/codes")).url);
+  await page.getByRole("heading", { name: "Deployments" }).waitFor();
+  const all = await views();
+  seen.views = all.length;
+  for (const view of all) {
+    let release;
+    const held = new Promise((resolve) => { release = resolve; });
+    await instead(view, async (route) => {
+      await held;
+      await route.continue();
+    }, async () => {
+      await main.getByText(view.loads ?? "Loading …").first().waitFor();
+      if (await page.locator(".trouble").count()) seen.complaints.push(`${view.name} is in trouble while it loads`);
+      release();
+      await main.getByText(view.has).first().waitFor();
+    });
+    await instead(view, (route) => route.fulfill({ status: 403, json: { detail: "Planted refusal." } }), async () => {
+      await main.locator(".trouble").getByText("Planted refusal.").first().waitFor();
+      if (/Loading|There is no|Write the first/.test(await main.innerText())) seen.complaints.push(`${view.name} is in trouble, and says: ${await main.innerText()}`);
+      seen.findings.push(...await audit(page, `${view.name} in trouble`));
+    });
+    if (view.says) {
+      const answer = typeof view.empty === "string" ? { contentType: "text/event-stream", body: view.empty } : { json: view.empty };
+      await instead(view, (route) => route.fulfill(answer), async () => {
+        await main.getByText(view.says).first().waitFor();
+        seen.findings.push(...await audit(page, `${view.name} with nothing`));
+      });
+    }
+
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 800 });
+        await open(view);
+        await main.getByText(view.has).first().waitFor();
+        const state = `${view.name}, ${colorScheme}, ${width}`;
+        seen.findings.push(...await audit(page, state));
+        if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) seen.overflow.push(state);
+        if (pictures) await page.screenshot({ path: path.join(pictures, `view-${state.replaceAll(", ", "-")}.png`) });
+      }
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 1280, height: 800 });
+    seen.unreached.push(...(await unreached()).map((element) => `${view.name}: ${element}`));
+    const command = await main.getByRole("button", { name: "copy as curl" }).first().evaluate((b) => { b.click(); return b.dataset.command; });
+    const answer = execFileSync("sh", ["-c", command], { env: { ...process.env, KEY: key }, encoding: "utf8" });
+    if (!answer.includes(view.has)) seen.copied.push(`${view.name}: ${command}: ${answer.slice(0, 200)}`);
+  }
+  return seen;
+});
