@@ -59,26 +59,43 @@ tell(async (browser) => {
   }
   await detail.close();
 
-  // The log of the agent is followed while the server is killed: the page shows each line once, in order, and takes no reload.
+  // The log of the agent is followed while the server is killed: the page shows each line that the server
+  // kept, once and in order, and takes no reload.
   const log = await open(`/deployments/${deployment}/revisions/${held}/logs/deploy`);
-  const printed = () => log.evaluate(() => document.querySelector("slipway-logs").lines.map((line) => /^line (\d+)$/.exec(line.message)?.[1]).filter(Boolean).map(Number));
-  const starts = (numbers) => numbers.filter((n) => n === 1).length;
-  const until = async (what, done) => {
-    for (let numbers = []; !done(numbers); numbers = await printed()) {
-      if (log.isClosed()) throw new Error(`${what} does not happen`);
+  const shown = () => log.evaluate(() => document.querySelector("slipway-logs").lines.map((line) => line.message));
+  const kept = async () => {
+    const found = [];
+    for (let offset = ""; offset !== null;) {
+      const { logs, next_offset: next } = await call("GET", `/v2/deployments/${deployment}/revisions/${held}/logs?type=deploy&limit=1000${offset && `&offset=${encodeURIComponent(offset)}`}`);
+      found.push(...logs.map((line) => line.message));
+      offset = next;
+    }
+    return found;
+  };
+  // until waits until the agent prints for the nth time and has come to a line, and the page shows as
+  // many lines as the server had then.
+  const until = async (round, line) => {
+    for (;;) {
+      const all = await kept(), last = all.lastIndexOf("line 1");
+      if (all.filter((text) => text === "line 1").length === round && all.slice(last).includes(`line ${line}`)) {
+        while ((await shown()).length < all.length) await log.waitForTimeout(50);
+        return all;
+      }
       await log.waitForTimeout(50);
     }
   };
+  await log.locator("slipway-logs").waitFor({ state: "attached" });
   await log.evaluate(() => { window.kept = true; });
   for (const round of [1, 2]) {
-    await until(`start ${round}`, (numbers) => starts(numbers) >= round && numbers.at(-1) > 100);
+    await until(round, 100);
     const answer = await fetch(restart, { method: "POST" });
     if (!answer.ok) throw new Error(await answer.text());
   }
-  await until("the end", (numbers) => starts(numbers) >= 3 && numbers.at(-1) === Number(lines));
+  const all = await until(3, lines);
   await log.locator(".line", { hasText: `line ${lines}` }).waitFor();
-  const numbers = await printed();
-  seen.starts = starts(numbers);
+  const page = await shown();
+  seen.same = JSON.stringify(page) === JSON.stringify(all);
+  const numbers = page.map((text) => Number(/^line (\d+)$/.exec(text)?.[1])).filter((n) => n);
   seen.gaps = numbers.filter((n, i) => n !== 1 && n !== numbers[i - 1] + 1).length;
   seen.kept = await log.evaluate(() => window.kept === true);
   // The page of the list has gone on, too.
