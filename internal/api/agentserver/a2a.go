@@ -19,6 +19,9 @@ import (
 const (
 	// a2aVersion is the version of the protocol that the package of the protocol speaks.
 	a2aVersion = "0.3.0"
+	// maxA2AMessage is the largest message in bytes. A larger message would begin a run whose
+	// values no answer can hold.
+	maxA2AMessage = 4 << 20
 	// maxA2AValues is the largest answer of the server to itself in bytes: values of a run are
 	// whole in memory.
 	maxA2AValues = 4 << 20
@@ -32,6 +35,9 @@ var modes = []string{"text/plain", "application/json"}
 
 // SendA2AMessage answers a message of the Agent2Agent protocol.
 func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error) {
+	if len(*request.Body) > maxA2AMessage {
+		return nil, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxA2AMessage)
+	}
 	asker, of, err := s.agentOf(ctx, request.AssistantID, *request.Body)
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return refused, nil
@@ -151,6 +157,9 @@ func (s self) read(ctx context.Context, at url.URL, into any) error {
 // nil.
 func (s self) exchange(ctx context.Context, method string, at url.URL, body, into any) error {
 	answer := recording{limit: maxA2AValues}
+	if body != nil {
+		answer.limit += maxA2AMessage // the answer may repeat the body
+	}
 	err := s.ask(ctx, &answer, method, at, body)
 	if answer.full {
 		return fault.New(fault.Invalid, "The values are larger than %d bytes.", maxA2AValues)
