@@ -81,8 +81,8 @@ type Lock struct {
 	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
 	// up to it that are still pending never begin.
 	Overtaken string
-	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as pending
-	// has no other reason until it is sealed.
+	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as
+	// pending has no other reason until it is sealed.
 	OvertakenWhy string
 	// OvertakenAlone says that the newest interrupt superseded the active run alone. That run is
 	// stored with its reason.

@@ -21,7 +21,7 @@ func TestBrowserConsoleLive(t *testing.T) {
 	d := s.deploy(t, repo, "main")
 	repo.git(t, "checkout", "--quiet", "-b", "held")
 	repo.write(t, "framework.json", agentConfig().with("build", held.wait()).with("start",
-		// A process of its own takes a moment, so that the agent is printing when the server is killed.
+		// A process of its own takes a moment: the agent still prints when the server is killed.
 		`i=0; (while [ $i -lt `+strconv.Itoa(lines)+` ]; do i=$((i + 1)); echo "line $i"; (:); done) & exec ./agent`))
 	repo.commit(t)
 	again := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

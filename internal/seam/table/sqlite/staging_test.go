@@ -118,7 +118,7 @@ func TestWhatADeadProcessStagedIsErased(t *testing.T) {
 		want  string
 	}{{3590, "1"}, {3601, "0"}} {
 		seconds.Store(begun + test.after)
-		// The first of these writes lets the writer erase, the second one proves that it has erased.
+		// The first of these writes lets the writer erase, the second one proves that it has.
 		for range 2 {
 			wantError(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "other")}}), nil)
 		}

@@ -1,5 +1,5 @@
-// Command scripted is an agent that follows the script of each run. A file input.json beside it is the
-// schema of its input.
+// Command scripted is an agent that follows the script of each run. A file input.json beside it is
+// the schema of its input.
 package main
 
 import (
