@@ -21,7 +21,7 @@ const chatLong = `Talk to the agent of a deployment. The answer is shown while i
 interrupts it: what was shown of it stays in the thread, and the new answer follows. Ctrl-C ends the answer, and
 a second Ctrl-C, or Ctrl-D, ends the chat.
 
-Without a terminal, each line of stdin is a question, asked when the one before is answered.`
+Without a terminal, or if $TERM is dumb, each line of stdin is a question, asked when the one before is answered.`
 
 func newChat() *cobra.Command {
 	var where Where
@@ -38,7 +38,7 @@ func newChat() *cobra.Command {
 			}
 			in, ok := cmd.InOrStdin().(*os.File)
 			out, isFile := cmd.OutOrStdout().(*os.File)
-			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) {
+			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && output.CanMove(out) {
 				return c.live(cmd.Context(), in, out)
 			}
 			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)

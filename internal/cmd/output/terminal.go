@@ -13,13 +13,16 @@ func Choose(stdout, stderr io.Writer, asJSON bool) Teller {
 	if asJSON {
 		return NewJSON(stdout)
 	}
-	live := IsTerminal(stderr) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
+	live := CanMove(stderr) && os.Getenv("CI") == ""
 	text := NewText(stdout, stderr, live, live && os.Getenv("NO_COLOR") == "")
 	if os.Getenv("GITHUB_ACTIONS") == "true" {
 		return NewActions(text, stderr, os.Getenv("GITHUB_STEP_SUMMARY"))
 	}
 	return text
 }
+
+// CanMove reports whether the writer writes to a terminal whose cursor can be moved.
+func CanMove(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
 
 // IsTerminal reports whether the writer writes to a terminal.
 func IsTerminal(w io.Writer) bool {

@@ -163,10 +163,10 @@ func requests(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// plain checks that outputs move no cursor and have no colour.
+// plain checks that outputs move no cursor and have no colour. A terminal ends lines with \r\n.
 func plain(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		if text := ts.ReadFile(name); text == "" || strings.ContainsAny(text, "\x1b\r") {
+		if text := strings.ReplaceAll(ts.ReadFile(name), "\r\n", "\n"); text == "" || strings.ContainsAny(text, "\x1b\r") {
 			ts.Fatalf("%s is empty or not plain: %q", name, text)
 		}
 	}
