@@ -77,6 +77,8 @@ var interfaces = []struct {
 			return "Runstream"
 		case slices.Contains(o.Tags, "Assistants"), slices.Contains(o.Tags, "Store"), slices.Contains(o.Tags, "Crons"):
 			return "Assistants"
+		case o.OperationID == "GetInfo": // it announces what this function serves
+			return "Assistants"
 		case slices.Contains(o.Tags, "Runs"):
 			return "Runs"
 		default:
