@@ -28,6 +28,8 @@ const (
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
+	// variableRuntimeAPI is set in functions only, by Lambda.
+	variableRuntimeAPI = "AWS_LAMBDA_RUNTIME_API"
 )
 
 // Environment has the values that the template gives to the functions.

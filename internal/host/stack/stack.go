@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,13 +89,33 @@ func (o *once[T]) get(open func() T) T {
 	return o.value
 }
 
-// Open reads the environment. It fails if a variable is missing that the function needs.
+// Open reads the environment. It fails if a variable is missing that the function needs. In a
+// function that needs the data key, Open also reads the key.
 func Open(getenv func(string) string, log *slog.Logger, needs ...Need) (*Stack, error) {
 	env, err := ReadEnvironment(getenv, needs...)
 	if err != nil {
 		return nil, err
 	}
-	return &Stack{Environment: env, Log: log, AWS: env.config()}, nil
+	s := &Stack{Environment: env, Log: log, AWS: env.config()}
+	inFunction := env.Get(variableRuntimeAPI) != ""
+	if inFunction && slices.ContainsFunc(needs, func(need Need) bool { return slices.Contains(need(env), variableKey) }) {
+		s.prepare()
+	}
+	return s, nil
+}
+
+// prepareTimeout is how long a function's start waits for the data key, at most.
+const prepareTimeout = 2 * time.Second
+
+// prepare reads the data key while Lambda initialises a function, which then has a whole processor.
+// The first call finds the key, and open connections to DynamoDB and KMS. If that fails, the first
+// call that needs the key reads it.
+func (s *Stack) prepare() {
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	defer cancel()
+	if _, err := s.Key(ctx); err != nil {
+		s.Log.Warn("the data key could not be read at the start", "error", err)
+	}
 }
 
 // patience is how long a request waits for a busy table before its client is told to come back.
