@@ -77,7 +77,7 @@ const pause = (milliseconds, signal) => new Promise(resolve => {
 });
 
 // shown resolves when the page can be seen, or the signal is aborted.
-const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve => {
+export const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve => {
   const heard = new AbortController();
   const look = () => {
     if (document.hidden && !signal.aborted) return;

@@ -2,7 +2,8 @@
 // for all views.
 
 import {LitElement, html, keyed, nothing} from './vendor/lit.js';
-import {Refused, call, follow, get, keepProof, session} from './api.js';
+import {Refused, call, get, keepProof, session} from './api.js';
+import {watch} from './events.js';
 import {inbox} from './inbox.js';
 import {sure, title} from './view.js';
 import './deployments.js';
@@ -157,7 +158,6 @@ class Console extends LitElement {
 
   forgetEvents() {
     this.events?.abort();
-    this.seen = undefined;
     inbox.forget();
   }
 
@@ -170,12 +170,8 @@ class Console extends LitElement {
       inbox.note(event);
       window.dispatchEvent(new CustomEvent('workspace-event', {detail: event}));
     };
-    follow('/v2/events?from=now', {
-      signal: this.events.signal, from: this.seen,
-      take: event => {
-        this.seen = event.id ?? this.seen;
-        tell(event.data);
-      },
+    watch(this.who.id, {
+      signal: this.events.signal, take: tell,
       state: state => {
         this.away = state === 'away';
         if (!this.away) tell({type: 'watching', data: {}});

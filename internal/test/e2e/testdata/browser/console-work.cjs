@@ -174,6 +174,24 @@ tell(async (browser) => {
   await titled("Slipway");
   await page.close();
 
+  // Eight pages that can all be seen show what happens, though a browser has six connections.
+  const pages = [];
+  for (let i = 0; i < 8; i++) {
+    const one = await browser.newPage();
+    one.setDefaultTimeout(60000);
+    await one.goto(`${base}/console/#/`);
+    await one.getByRole("link", { name, exact: true }).waitFor();
+    pages.push(one);
+  }
+  const shown = async (made) => {
+    await call("POST", "/v2/deployments", { name: made, source: "github", source_config: { repo_url: "file:///nowhere/at/all" }, source_revision_config: { repo_ref: "main" }, secrets: [] });
+    for (const one of pages) await one.getByRole("link", { name: made }).waitFor();
+  };
+  await shown("made-before-eight-pages");
+  await pages.shift().close(); // it followed the events for all
+  await shown("made-before-seven-pages");
+  for (const one of pages) await one.close();
+
   // A page whose connections are cut says so, and shows later what happened meanwhile.
   const sockets = new Set();
   const wire = net.createServer((near) => {
