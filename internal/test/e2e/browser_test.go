@@ -49,7 +49,7 @@ func pictures() string { return os.Getenv("SLIPWAY_E2E_PICTURES") }
 // browse runs a script of testdata/browser, and decodes its result.
 func browse(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
-	output, complaints, err := tell(t, script, args...)
+	output, complaints, err := perform(t, script, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, complaints, output)
 	}
@@ -58,8 +58,8 @@ func browse(t *testing.T, saw any, script string, args ...string) {
 	}
 }
 
-// tell runs a script of testdata/browser, and returns what it prints and what it complains about.
-func tell(t *testing.T, script string, args ...string) (output []byte, complaints string, err error) {
+// perform runs a script of testdata/browser, and returns what it prints and what it complains about.
+func perform(t *testing.T, script string, args ...string) (output []byte, complaints string, err error) {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
 	if err != nil {
@@ -78,7 +78,7 @@ func tell(t *testing.T, script string, args ...string) (output []byte, complaint
 
 // TestBrowserStoryTellsTheFirstError has a page fail and then hang.
 func TestBrowserStoryTellsTheFirstError(t *testing.T) {
-	output, complaints, err := tell(t, "broken.cjs")
+	output, complaints, err := perform(t, "broken.cjs")
 	if err == nil || !strings.HasPrefix(complaints, "The page failed: Error: planted fault") || !strings.Contains(complaints, "never shown") {
 		t.Errorf("the story ends with %v, says %q and complains %q", err, output, complaints)
 	}
