@@ -49,9 +49,9 @@ func TestAttackARepositoryWithAuthInAVariableIsRefused(t *testing.T) {
 	f := setUp(t)
 	git, _ := f.create(t, fromGit("weather"))
 	image, _ := f.create(t, fromImage("image"))
-	const said = " is not read here. What it asks for belongs into the configuration file of the repository, where each key works or is refused."
 	for _, setting := range publicname.Settings() {
 		for _, name := range []string{"FRAMEWORK_" + setting, strings.ToUpper(publicname.Public("framework_" + strings.ToLower(setting)))} {
+			said := " is not read here: " + publicname.Instead(name) + "."
 			for _, path := range []string{git, image} {
 				wantDetail(t, f.call(t, "PATCH", path, object{"secrets": []any{object{"name": name, "value": "{}"}}}), http.StatusBadRequest, "secrets[0].name "+name+said)
 				reference := object{"name": name, "secret_name": "a", "secret_key": "b"}

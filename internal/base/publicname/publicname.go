@@ -12,7 +12,10 @@ import (
 //go:embed names.json
 var text []byte
 
-var names = func() (n struct{ Word, Configuration string }) {
+var names = func() (n struct {
+	Word, Configuration string
+	Servers             []string
+}) {
 	if err := json.Unmarshal(text, &n); err != nil {
 		panic("publicname: " + err.Error())
 	}
@@ -21,6 +24,15 @@ var names = func() (n struct{ Word, Configuration string }) {
 
 // ConfigurationFile is the name of the configuration file in public repositories.
 func ConfigurationFile() string { return names.Configuration }
+
+// Servers are the names of the public server's own images.
+func Servers() []string { return slices.Clone(names.Servers) }
+
+// IsServer reports whether an image is one of the public server's own images, of any release.
+func IsServer(image string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(image, "docker.io/"), ":")
+	return slices.Contains(names.Servers, name)
+}
 
 // Neutral returns the name that a public name has here, and Public returns the reverse. A name
 // without the public word is the same in both.
@@ -43,3 +55,17 @@ func IsSetting(variable string) bool {
 	word, setting, _ := strings.Cut(variable, "_")
 	return (word == strings.ToUpper(names.Word) || word == "FRAMEWORK") && slices.Contains(settings, setting)
 }
+
+// Instead says what to do instead of setting a variable that IsSetting.
+func Instead(variable string) string {
+	switch _, setting, _ := strings.Cut(variable, "_"); setting {
+	case "CONFIG":
+		return "change the configuration of a graph's own assistant with PATCH /assistants/{assistant_id}"
+	case "AES_KEY", "AES_JSON_KEYS", "ENCRYPTION":
+		return NoEncryption
+	}
+	return "what it asks for belongs into the configuration file of the repository, where each key works or is refused"
+}
+
+// NoEncryption is the reason why keys and code with which the public server encrypts are refused.
+const NoEncryption = "the platform encrypts nothing with a key or with code of the repository: encrypt in the graph what the platform must not read, or have the operator keep the data on an encrypted disk or, on AWS, under a KMS key"

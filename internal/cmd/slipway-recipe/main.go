@@ -97,7 +97,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	config, err := framework.Read(tree, path)
+	config, err := framework.Read(tree, path, framework.OfferLines)
 	if err != nil {
 		return answer{}, err
 	}

@@ -168,7 +168,7 @@ func (r *rules) variable(source revision.Source, list string, i int, name string
 	case reserved(source, name):
 		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
 	case publicname.IsSetting(name):
-		r.breaks("%s[%d].name %s is not read here. What it asks for belongs into the configuration file of the repository, where each key works or is refused.", list, i, name)
+		r.breaks("%s[%d].name %s is not read here: %s.", list, i, name, publicname.Instead(name))
 	case seen[name]:
 		r.breaks("%s[%d].name %s is given twice.", list, i, name)
 	}

@@ -33,6 +33,7 @@ func (s *Server) openBuilder() error {
 			return err
 		}
 		config.Images = s.images
+		config.Offers = append(config.Offers, framework.OfferLines)
 	}
 	s.builder, err = buildlocal.New(config)
 	return err

@@ -97,7 +97,7 @@ function refuse(file, fields) {
     }
   }
   for (const name of SETTINGS) {
-    if (process.env[name]) refused.push(`the environment variable ${name}: is not read here; what it asks for belongs into the configuration file, where each key works or is refused`);
+    if (process.env[name]) refused.push(`the environment variable ${name}: is not read here, and the agent is not served without what it asks for`);
   }
   if (refused.length > 0) throw new UserError(refused.join("\n"));
 }

@@ -104,7 +104,7 @@ def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) ->
                 refused.append(f"{file}: graphs.{graph_id}.{name}: is not a key of a graph")
     for name in _SETTINGS:
         if os.environ.get(name):
-            refused.append(f"the environment variable {name}: is not read here; what it asks for belongs into the configuration file, where each key works or is refused")
+            refused.append(f"the environment variable {name}: is not read here, and the agent is not served without what it asks for")
     if refused:
         raise UserError("\n".join(refused))
 

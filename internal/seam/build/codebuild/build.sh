@@ -185,7 +185,7 @@ if [ "$(get '.build != null')" = true ]; then
 fi
 
 # A step of the image that fails is the repository's, or its platform's that has no reason then. The classic builder ends as the step has ended, and can bound its memory. Steps run
-# as a user without privileges, except the first ones, which are the platform's.
+# as a user without privileges, except the first ones: those that the repository adds, and the platform's.
 find "$tree" -name .git -prune -exec rm -rf {} +
 mv "$tree" "$context/app"
 image=$SLIPWAY_IMAGE_REPOSITORY:$SLIPWAY_IMAGE_TAG

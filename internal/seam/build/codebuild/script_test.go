@@ -113,7 +113,7 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	repo := buildtest.NewRepo(t, map[string]string{
-		"framework.json":   `{"graphs": {"a": "./a.py:a"}, "python_version": "3.12", "dependencies": ["."], "build": "touch here"}`,
+		"framework.json":   `{"graphs": {"a": "./a.py:a"}, "python_version": "3.12", "dependencies": ["."], "build": "touch here", "dockerfile_lines": ["RUN true"]}`,
 		"requirements.txt": "six==1.16.0\n", "a.py": "a = None\n",
 	})
 	if got := end(t, a.builder(), newSpec(serveGit(t, repo, ""))); got.State != build.Succeeded || len(got.Artifact.Graphs) != 1 {
@@ -121,7 +121,7 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	}
 	dockerfile := read(t, filepath.Join(a.images, "Dockerfile"))
 	for _, line := range []string{
-		"FROM public.ecr.aws/docker/library/python:3.12-slim\n", "/opt/agent/requirements.txt", `"slipway_runtime","--config","/opt/agent/framework.json"]`,
+		"FROM public.ecr.aws/docker/library/python:3.12-slim\nRUN true\nUSER 0:0\n", "/opt/agent/requirements.txt", `"slipway_runtime","--config","/opt/agent/framework.json"]`,
 		`org.opencontainers.image.created="2026-01-01T00:00:00Z"`,
 	} {
 		if !strings.Contains(dockerfile, line) {

@@ -217,6 +217,17 @@ func (e *engineError) Is(target error) bool {
 	return target == errLayerGone && strings.Contains(e.Message, "unknown parent image ID")
 }
 
+// of returns the failure of a step that is not the platform's fault, nil if it is.
+func (e *engineError) of(recipe dockerfile.Recipe, step int) error {
+	if step == 0 || step > len(recipe.Steps) {
+		return nil
+	}
+	if s := recipe.Steps[step-1]; s.Own || (e.Code > 0 && s != (dockerfile.Step{})) {
+		return &dockerfile.StepError{Step: s, Code: e.Code, Refusal: e.Message}
+	}
+	return nil
+}
+
 // stepLine matches the line with which the engine begins a step. madeLine matches the line
 // that names the image that a step has made.
 var (
@@ -236,8 +247,8 @@ func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last s
 			return "", last, fmt.Errorf("build image: %w", err)
 		}
 		if m.Error != nil {
-			if m.Error.Code > 0 && step > 0 && step <= len(recipe.Steps) && recipe.Steps[step-1] != (dockerfile.Step{}) {
-				return "", last, &dockerfile.StepError{Step: recipe.Steps[step-1], Code: m.Error.Code}
+			if failed := m.Error.of(recipe, step); failed != nil {
+				return "", last, failed
 			}
 			return "", last, fmt.Errorf("build image: step %d: %w", step, m.Error)
 		}

@@ -104,7 +104,7 @@ func newMachine(t *testing.T, adjust ...func(*docker.Config, *local.Config)) mac
 	check.Must(t, err)
 	var images docker.Config
 	cfg := local.Config{
-		Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Bases: dockerfile.Bases{Registry: registry},
+		Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Bases: dockerfile.Bases{Registry: registry}, LocalRepositories: true,
 	}
 	for _, change := range adjust {
 		change(&images, &cfg)

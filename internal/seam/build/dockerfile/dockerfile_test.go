@@ -40,6 +40,9 @@ var repositories = map[string]map[string]string{
 		"framework.json":   `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "six==1.16.0"], "python_version": "3.12"}`,
 		"requirements.txt": "idna>=3\n", "agent.py": "",
 	},
+	"python-lines": { // it adds instructions of its own
+		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dockerfile_lines": ["RUN apt-get update \\", "  && apt-get install -y ffmpeg", "ENV A=b", "USER nobody"]}`,
+	},
 	"python-locked": {
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "source": {"kind": "uv"}}`,
 		"agents/one/pyproject.toml": "[project]\nname = 'one'\nversion = '1'\ndependencies = ['idna>=3']\n",
@@ -97,7 +100,7 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 			config = name
 		}
 	}
-	read, err := framework.Read(tree, config, framework.OfferHTTP)
+	read, err := framework.Read(tree, config, framework.OfferHTTP, framework.OfferLines)
 	check.Must(t, err)
 	root, err := os.OpenRoot(tree)
 	check.Must(t, err)

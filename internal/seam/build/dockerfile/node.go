@@ -17,17 +17,17 @@ func (r *recipe) node() ([]string, error) {
 		return nil, err
 	}
 	runtime := slipwayDir + "/runtime"
-	r.run(Step{"the installation of the Node runtime", build.ReasonRuntimeMissing}, "cd "+runtime, "npm ci --omit=dev --no-audit --no-fund")
+	r.run(Step{What: "the installation of the Node runtime", Reason: build.ReasonRuntimeMissing}, "cd "+runtime, "npm ci --omit=dev --no-audit --no-fund")
 	if err := r.packages(); err != nil {
 		return nil, err
 	}
 	if command := r.source.BuildCommand; command != "" {
-		r.command(Step{"the build command " + strconv.Quote(command), build.ReasonBuildCommandFailed}, "build-command", config.Dir, command)
+		r.command(Step{What: "the build command " + strconv.Quote(command), Reason: build.ReasonBuildCommandFailed}, "build-command", config.Dir, command)
 	}
 	if config.Settings.HasUI() {
 		bundler := runtime + "/ui"
-		r.run(Step{"the installation of the bundler of components", build.ReasonRuntimeMissing}, "cd "+bundler, "npm ci --omit=dev --no-audit --no-fund")
-		r.run(Step{"the bundling of the components that ui names", build.ReasonBuildCommandFailed}, "cd "+inAgent(config.Dir), "node "+bundler+"/bundle.mjs "+config.File)
+		r.run(Step{What: "the installation of the bundler of components", Reason: build.ReasonRuntimeMissing}, "cd "+bundler, "npm ci --omit=dev --no-audit --no-fund")
+		r.run(Step{What: "the bundling of the components that ui names", Reason: build.ReasonBuildCommandFailed}, "cd "+inAgent(config.Dir), "node "+bundler+"/bundle.mjs "+config.File)
 	}
 	r.add(fmt.Sprintf("RUN node %[1]s/src/sbom.mjs %[2]s %[1]s >%[3]s", runtime, agentDir, SBOM))
 	return []string{"node", runtime + "/main.mjs", "--config", inAgent(config.Dir) + "/" + config.File}, nil
@@ -44,7 +44,7 @@ func (r *recipe) packages() error {
 	}
 	if command := r.source.InstallCommand; command != "" {
 		whole()
-		r.command(Step{"the install command " + strconv.Quote(command), build.ReasonDependenciesFailed}, "install-command", ".", command)
+		r.command(Step{What: "the install command " + strconv.Quote(command), Reason: build.ReasonDependenciesFailed}, "install-command", ".", command)
 		return nil
 	}
 	installation, err := config.Installation(r.source.Tree)
@@ -76,7 +76,7 @@ func (r *recipe) packages() error {
 	if program != "npm" {
 		program = "npx --yes --package " + installation.Package + " -- " + program
 	}
-	r.run(Step{"the install command " + strconv.Quote(installation.Text()), build.ReasonDependenciesFailed},
+	r.run(Step{What: "the install command " + strconv.Quote(installation.Text()), Reason: build.ReasonDependenciesFailed},
 		"cd "+inAgent(installation.Dir), program+" "+strings.Join(installation.Args, " "))
 	if alone {
 		r.copy(Tree, agentDir)

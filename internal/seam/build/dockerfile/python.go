@@ -53,7 +53,7 @@ func (r *recipe) python() ([]string, error) {
 	}
 	r.Files["requirements.in"] = environment.Requirements
 	r.copy("requirements.in", slipwayDir+"/requirements.in")
-	r.run(Step{"the installation of dependencies", build.ReasonDependenciesFailed}, installation(environment, alone)...)
+	r.run(Step{What: "the installation of dependencies", Reason: build.ReasonDependenciesFailed}, installation(environment, alone)...)
 	if alone {
 		r.copy(Tree, agentDir)
 	}
@@ -85,7 +85,7 @@ func (r *recipe) ownPackages(environment framework.Environment) {
 	for _, dir := range environment.Packages {
 		commands = append(commands, fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir)))
 	}
-	r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
+	r.run(Step{What: "the installation of the repository's packages", Reason: build.ReasonDependenciesFailed}, commands...)
 }
 
 // exports returns the commands that set variables, whose values have no quotes.

@@ -111,16 +111,25 @@ type Step struct {
 	// failure.
 	What   string `json:"what"`
 	Reason string `json:"reason"`
+	// Own says that the repository has written the instruction: if the engine refuses it, this is
+	// the repository's fault, too.
+	Own bool `json:"own,omitempty"`
 }
 
 // StepError is the failure of a step that is not a step of the platform.
 type StepError struct {
 	Step
-	// Code is the exit code.
-	Code int
+	// Code is the exit code, 0 if the engine has refused the step; Refusal says why.
+	Code    int
+	Refusal string
 }
 
-func (e *StepError) Error() string { return e.What + fmt.Sprintf(" exited with code %d", e.Code) }
+func (e *StepError) Error() string {
+	if e.Code == 0 {
+		return e.What + " cannot be carried out: " + e.Refusal
+	}
+	return e.What + fmt.Sprintf(" exited with code %d", e.Code)
+}
 
 // killed is the exit code of a step that was killed. Engines kill a step that uses more memory
 // than its limit.
@@ -168,6 +177,7 @@ func (r *recipe) write() error {
 	}
 	r.text.WriteString("# Made from " + config.File + " by Slipway.\n")
 	r.add("FROM " + r.Base)
+	r.lines()
 	var start []string
 	var err error
 	switch config.Language {
@@ -184,6 +194,17 @@ func (r *recipe) write() error {
 		return err
 	}
 	return r.finish(start)
+}
+
+// lines writes the instructions of the repository's own, which begin as root. The platform's
+// instructions after them begin as root, too.
+func (r *recipe) lines() {
+	for _, line := range r.source.Config.Lines {
+		r.step(Step{What: fmt.Sprintf("the instruction %.60q of dockerfile_lines", line), Reason: build.ReasonBuildCommandFailed, Own: true}, line)
+	}
+	if len(r.source.Config.Lines) > 0 {
+		r.add("USER 0:0")
+	}
 }
 
 // add writes an instruction of the platform.
@@ -207,7 +228,7 @@ func (r *recipe) run(step Step, commands ...string) {
 // then switches to the agent's user.
 func (r *recipe) prepare(commands ...string) error {
 	directories := fmt.Sprintf("mkdir -p %s %s && chown %s %[1]s %[2]s", agentDir, slipwayDir, owner)
-	r.step(Step{"the preparation of the base image", build.ReasonRuntimeMissing}, "RUN "+strings.Join(append([]string{directories}, commands...), " \\\n && "))
+	r.step(Step{What: "the preparation of the base image", Reason: build.ReasonRuntimeMissing}, "RUN "+strings.Join(append([]string{directories}, commands...), " \\\n && "))
 	r.add("USER " + owner)
 	name := string(r.source.Config.Language)
 	files, err := fs.Sub(runtimes.Files, name)
@@ -259,7 +280,7 @@ func (r *recipe) buildCommand() {
 			text += quote(arg) + " "
 		}
 	}
-	r.command(Step{"the build command " + config.BuildText, build.ReasonBuildCommandFailed}, "build", config.Dir, text)
+	r.command(Step{What: "the build command " + config.BuildText, Reason: build.ReasonBuildCommandFailed}, "build", config.Dir, text)
 }
 
 // finish writes the instructions that start the agent, and the labels of the image.

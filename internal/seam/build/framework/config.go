@@ -56,6 +56,8 @@ type Config struct {
 	// Tools are the tools of pip that keep_pkg_tools asks for: no environment has them otherwise.
 	Tools []string
 	Env   map[string]string
+	// Lines are the instructions that the repository adds to the Dockerfile of its image.
+	Lines []string
 	// Auth is the repository's own authentication, "path:variable", or "" if the repository
 	// has no authentication of its own.
 	Auth string
@@ -132,6 +134,8 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.keys()
 	p.pipFile()
 	p.packageTools()
+	p.dockerfileLines()
+	p.baseImage()
 	p.auth()
 	p.http()
 	p.ui()

@@ -69,13 +69,9 @@ func (p *parser) environmentFile(path string) {
 // checkEnvironment checks that an agent may have the variables, and keeps them.
 func (p *parser) checkEnvironment(env map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		switch {
-		case !variableName.MatchString(name):
-			p.problem("env.%s: is not a name that an environment variable can have", name)
-		case name == "HOST" || strings.HasPrefix(name, "SLIPWAY_"):
-			p.problem("env.%s: is set by the platform", name)
-		case publicname.IsSetting(name):
-			p.problem("env.%s: is not read here; what it asks for belongs into the configuration file, where each key works or is refused", name)
+		switch wrong := wrongVariable(name); {
+		case wrong != "":
+			p.problem("env.%s: %s", name, wrong)
 		case strings.ContainsRune(env[name], 0):
 			p.problem("env.%s: must not contain a NUL character", name)
 		case name == "PORT" && !isPort(env[name]):
@@ -83,6 +79,19 @@ func (p *parser) checkEnvironment(env map[string]string) {
 		}
 	}
 	p.config.Env = env
+}
+
+// wrongVariable says why a repository cannot set a variable, "" if it can.
+func wrongVariable(name string) string {
+	switch {
+	case !variableName.MatchString(name):
+		return "is not a name that an environment variable can have"
+	case name == "HOST" || strings.HasPrefix(name, "SLIPWAY_"):
+		return "is set by the platform"
+	case publicname.IsSetting(name):
+		return "is not read here: " + publicname.Instead(name)
+	}
+	return ""
 }
 
 func isPort(value string) bool {

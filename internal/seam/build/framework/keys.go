@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 // key describes the platform's treatment of a key of the configuration file. Each key either
@@ -41,12 +43,20 @@ const (
 	OfferHTTP Offer = "http"
 	// OfferTTL are times to live of threads and of the store's items.
 	OfferTTL Offer = "ttl"
+	// OfferLines are instructions for the Dockerfile of the agent's image.
+	OfferLines Offer = "dockerfile_lines"
 	// OfferWebhooks are rules and headers for the messages about the ends of runs.
 	OfferWebhooks Offer = "webhooks"
 )
 
 // ownDistribution is the remark about a distribution that images are not made from.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
+
+// noReleases is the remark about keys that name a release of the public server.
+const noReleases = "the release is not used: agents are served by this platform, which has no releases of that server"
+
+// noImage is the reason why instructions of a Dockerfile are refused.
+const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install what they need on its machine, or deploy an image (source external_docker)"
 
 // noComponents is the reason why components of a user interface are refused.
 const noComponents = "components of a user interface are served on one machine only: this platform's gateway has no routes for them"
@@ -62,23 +72,23 @@ var keys = map[string]key{
 	"dependencies":   {},
 	"python_version": {language: Python},
 	"node_version":   {language: Node},
-	"api_version":    {remark: "the release is not used: agents are served by this platform, which has no releases of that server"},
+	"api_version":    {remark: noReleases},
 
 	"source":           {language: Python},
 	"pip_config_file":  {language: Python, built: true},
 	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
 	"package_manager":  {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
 	"keep_pkg_tools":   {language: Python, built: true},
-	"dockerfile_lines": {refused: "lines of a Dockerfile are not used yet", built: true},
-	"base_image":       {refused: "the base image cannot be chosen yet", built: true},
+	"dockerfile_lines": {refused: noImage, offer: OfferLines, built: true},
+	"base_image":       {built: true},
 	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
-	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
+	"encryption":   {refused: publicname.NoEncryption},
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: this platform's gateway has no routes for them", offer: OfferHTTP},
 	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
-	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only; a TTL can be given with each thread", offer: OfferTTL},
+	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only, and there only ttl; a TTL can be given with each thread", offer: OfferTTL},
 	"webhooks":     {refused: "webhooks take settings from a repository on one machine only", offer: OfferWebhooks},
 	"ui":           {refused: noComponents, offer: OfferHTTP, language: Node},
 	"ui_config":    {refused: noComponents, offer: OfferHTTP, language: Node},

@@ -13,13 +13,13 @@ const maxTTL = 100 * 365 * 24 * 60
 var (
 	checkpointerKeys = map[string]string{
 		"ttl":   "",
-		"path":  "checkpoints are kept by the platform, which takes no checkpointer of a repository's own",
+		"path":  "the platform keeps all checkpoints itself, because interrupts, history and copies of threads need them, and a graph reads them as from any checkpointer: remove the key",
 		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
 	}
 	storeKeys = map[string]string{
 		"ttl":   "",
 		"index": "",
-		"path":  "items are kept by the platform, which takes no store of a repository's own",
+		"path":  "the platform keeps all items itself, and a graph reads them as from any store: remove the key",
 	}
 	threadTTLKeys = map[string]string{"strategy": "", "default_ttl": "", "sweep_interval_minutes": "", "sweep_limit": ""}
 	itemTTLKeys   = map[string]string{"refresh_on_read": "", "default_ttl": "", "sweep_interval_minutes": ""}

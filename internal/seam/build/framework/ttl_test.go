@@ -22,7 +22,7 @@ func TestTimesToLive(t *testing.T) {
 		t.Errorf("%v, %q, settings (-want +got):\n%s", err, config.Remarks, diff)
 	}
 	for more, words := range map[string]string{
-		`"checkpointer": {"path": "./c.py:c"}`:               "- checkpointer.path: checkpoints are kept by the platform",
+		`"checkpointer": {"path": "./c.py:c"}`:               "- checkpointer.path: the platform keeps all checkpoints itself",
 		`"checkpointer": {"serde": {"x": 1}}`:                "- checkpointer.serde: ",
 		`"checkpointer": {"ttl": {"strategy": "archive"}}`:   "- checkpointer.ttl.strategy: must be",
 		`"checkpointer": {"ttl": {"default_ttl": 0}}`:        "- checkpointer.ttl.default_ttl: must be more than 0",
