@@ -54,11 +54,11 @@ func (h *hub) atAcme() {
 // url is the address of the hub's repository.
 func (h *hub) url() string { return h.URL + "/acme/agent" }
 
-// mirror makes the hub's repository a copy of the stack's repository.
-func (h *hub) mirror(s *stack) {
-	s.t.Helper()
-	check.Must(s.t, os.MkdirAll(filepath.Join(h.Repos, "acme"), 0o700))
-	s.git(h.Repos, "clone", "--quiet", "--bare", s.repo(), filepath.Join("acme", "agent.git"))
+// mirror makes the hub's repository a copy of the stacks' repository.
+func (h *hub) mirror(t *testing.T) {
+	t.Helper()
+	check.Must(t, os.MkdirAll(filepath.Join(h.Repos, "acme"), 0o700))
+	git(t, h.Repos, "clone", "--quiet", "--bare", repository(), filepath.Join("acme", "agent.git"))
 }
 
 const consent = "?state={state}&code={code}&installation_id=77"

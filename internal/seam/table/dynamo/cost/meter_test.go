@@ -340,6 +340,13 @@ func (m *meter) take() trace {
 	return taken
 }
 
+// has reports whether a request was charged since charges were taken last.
+func (m *meter) has(what string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.charges, func(c charge) bool { return c.what == what })
+}
+
 // of returns the consumption of a function call since charges were taken last. Its id is the
 // answer's X-Request-Id. Other activities, such as the authorizer's call before it and the
 // workflow that it starts, belong to other calls.

@@ -21,9 +21,6 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// tableName is the name of the stack's table.
-const tableName = "stack"
-
 // stack is the AWS stack on this machine, as its client sees it.
 type stack struct {
 	t     *testing.T
@@ -45,19 +42,19 @@ type credentials struct {
 	TenantID string `json:"tenant_id"`
 }
 
-// serve starts the stack, and returns the consumption of its start.
-func serve(t *testing.T) (*stack, trace) {
+// serve starts a stack, whose table has its name.
+func serve(t *testing.T, name string) *stack {
 	t.Helper()
 	m := newMeter(t, local.endpoint)
 	s := &stack{
-		t: t, meter: m, table: openTable(local.endpoint, tableName), hub: newHub(t), log: &bytes.Buffer{},
+		t: t, meter: m, table: openTable(local.endpoint, name), hub: newHub(t), log: &bytes.Buffer{},
 		kept: map[string]string{"provider_id": "calendar", "agent_id": "weather", "part": "join", "namespace": "inner", "secret_name": "search"},
 	}
-	data := filepath.Join(local.dir, "data")
+	data := filepath.Join(local.dir, name)
 	process, err := local.registry.Start(child.Command{
 		Args: []string{
 			filepath.Join(*built, "bin", "slipway-local"), "lambda", "--root", *built, "--build", filepath.Join(*built, "build"), "--data", data, "--listen", "127.0.0.1:0",
-			"--dynamodb", m.server.URL, "--table", tableName, "--reconcile-interval", "24h",
+			"--dynamodb", m.server.URL, "--table", name, "--reconcile-interval", "24h",
 			"--quota", "stored_bytes=1000000000000000", // then the stored bytes are not counted, which would vary by chance
 			"--github-app", s.hub.app, "--private-addresses", // the hub is this machine
 		},
@@ -78,40 +75,40 @@ func serve(t *testing.T) (*stack, trace) {
 		}
 		return err == nil
 	})
-	s.repository()
-	s.hub.mirror(s)
-	return s, s.settle()
+	s.kept["workspace_id"] = s.TenantID
+	s.hub.mirror(t)
+	return s
 }
 
-// repository makes a git repository with the built example agent.
-func (s *stack) repository() {
-	s.t.Helper()
-	dir := s.repo()
-	check.Must(s.t, os.Mkdir(dir, 0o700))
-	build := exec.CommandContext(s.t.Context(), "go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "agent"), ".")
+// makeRepository makes the git repository of all stacks, with the built example agent.
+func makeRepository(t *testing.T) {
+	t.Helper()
+	dir := repository()
+	check.Must(t, os.Mkdir(dir, 0o700))
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "agent"), ".")
 	build.Dir = filepath.Join(local.root, "infra", "examples", "weather")
 	if output, err := build.CombinedOutput(); err != nil {
-		s.t.Fatalf("build the agent: %v\n%s", err, output)
+		t.Fatalf("build the agent: %v\n%s", err, output)
 	}
 	config := `{"graphs": {"agent": "./agent.go:agent"}, "start": ["./agent"]}`
-	check.Must(s.t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch", "main"}, {"add", "--all"}, {"commit", "--quiet", "--message", "An agent"}, {"tag", "next"}} {
-		s.git(dir, args...)
+		git(t, dir, args...)
 	}
 }
 
-func (s *stack) git(dir string, args ...string) {
-	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), "git", args...)
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@localhost")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("git %s: %v\n%s", args[0], err, output)
+		t.Fatalf("git %s: %v\n%s", args[0], err, output)
 	}
 }
 
-func (s *stack) repo() string { return filepath.Join(local.dir, "repository") }
+func repository() string { return filepath.Join(local.dir, "repository") }
 
 // until waits for a condition.
 func (s *stack) until(what string, holds func() bool) {
@@ -192,8 +189,8 @@ type body map[string]any
 // creation is the body that creates a deployment.
 func (s *stack) creation(name string) body {
 	return body{
-		"name": name, "source": "github", "secrets": []any{}, "source_config": body{"repo_url": "file://" + s.repo()},
-		"source_revision_config": body{"repo_ref": "main", "framework_config_path": "framework.json"},
+		"name": name, "source": "github", "secrets": []any{}, "source_config": body{"repo_url": "file://" + repository()},
+		"source_revision_config": body{"repo_ref": "main"},
 	}
 }
 

@@ -126,7 +126,7 @@ var tenancySteps = []step{
 	{operation: "CreateAPIKey", body: `{"name": "ci", "role": "editor"}`, keep: "key_id=id"},
 	{operation: "ListAPIKeys"},
 	{operation: "RevokeAPIKey"},
-	{operation: "ListAuditLog"},
+	{operation: "ListAuditLog", query: "?limit=5"},
 }
 
 // webhookSteps are about a webhook without a receiver.
