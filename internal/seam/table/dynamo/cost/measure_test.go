@@ -61,8 +61,8 @@ func (s *stack) split(t trace, what string) (operation, workflow trace) {
 	return t[:at+1], t[at+1:]
 }
 
-// stacks are the parts of the measurement. Each has a stack of its own, and they are measured at the
-// same time, because each waits most of the time.
+// stacks are the parts of the measurement. Each has a stack of its own, and they are measured at
+// the same time, because each waits most of the time.
 var stacks = []struct {
 	name    string
 	measure func(m *measured, s *stack)
