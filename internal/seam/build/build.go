@@ -3,7 +3,10 @@
 // build/local on one machine, and CodeBuild on AWS.
 package build
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Spec describes the build of a revision. It holds no secrets: the credentials of a private
 // repository are in Credentials, which is never logged.
@@ -74,14 +77,20 @@ const (
 	Absent State = "absent"
 )
 
-// NoCapacity is the error of Start if the platform's account has no room for the build, not
-// even in the queue. The condition passes by itself when other builds end.
+// NoCapacity is the error of Start if there is no room for the build now: the platform's account
+// has none, not even in the queue, or the workspace has its share of it. The condition passes by
+// itself when other builds end.
 type NoCapacity struct {
 	// Quota is the vendor's name for the quota that is used up.
 	Quota string
+	// Share is how many builds the workspace may have at once, if it has as many; otherwise 0.
+	Share int
 }
 
 func (e *NoCapacity) Error() string {
+	if e.Share > 0 {
+		return fmt.Sprintf("The build waits for other builds of the workspace: at most %d of them run or wait in the platform's account at once.", e.Share)
+	}
 	return "There is no room for the build: the quota " + e.Quota + " of the platform's account is used up."
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -24,10 +25,11 @@ import (
 
 // Names of the variables.
 const (
-	variableProject       = "SLIPWAY_CODEBUILD_PROJECT"
-	variableBuildTools    = "SLIPWAY_BUILD_TOOLS"
-	variableBuildLogGroup = "SLIPWAY_CODEBUILD_LOG_GROUP"
-	variableRepository    = "SLIPWAY_ECR_REPOSITORY"
+	variableProject         = "SLIPWAY_CODEBUILD_PROJECT"
+	variableWorkspaceBuilds = "SLIPWAY_WORKSPACE_BUILDS"
+	variableBuildTools      = "SLIPWAY_BUILD_TOOLS"
+	variableBuildLogGroup   = "SLIPWAY_CODEBUILD_LOG_GROUP"
+	variableRepository      = "SLIPWAY_ECR_REPOSITORY"
 )
 
 // Need names the needs of functions that build and release agents.
@@ -35,7 +37,7 @@ func Need(env stack.Environment) []string {
 	if env.Get(agents.VariableHost) != "" {
 		return nil
 	}
-	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedPlace(env))
+	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableWorkspaceBuilds, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedPlace(env))
 }
 
 // Rollouts makes the adapters. It is safe for concurrent use.
@@ -104,11 +106,16 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	if r.IsHosted() {
 		return buildremote.New(r.Get(agents.VariableHost), r.Get(agents.VariableHostToken), nil), nil
 	}
+	places, err := strconv.Atoi(r.Get(variableWorkspaceBuilds))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variableWorkspaceBuilds, err)
+	}
 	return codebuild.New(codebuild.Config{
 		AWS:           r.AWS,
 		Table:         r.Table(),
 		NamePrefix:    r.Get(agents.VariableNamePrefix),
 		Project:       r.Get(variableProject),
+		Places:        places,
 		LogGroup:      r.Get(variableBuildLogGroup),
 		ECRRepository: r.Get(variableRepository),
 		Tools:         r.Get(variableBuildTools),

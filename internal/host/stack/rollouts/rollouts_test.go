@@ -44,7 +44,7 @@ func account(t *testing.T) map[string]string {
 		"SLIPWAY_ECS_SECURITY_GROUPS": "sg-1", "SLIPWAY_ECS_EXECUTION_ROLE": "arn:aws:iam::1:role/execution", "SLIPWAY_ECS_LOG_GROUP": "/slipway",
 		"SLIPWAY_ECS_INFRASTRUCTURE_ROLE": "arn:aws:iam::1:role/infrastructure", "SLIPWAY_VPC": "vpc-1",
 		"SLIPWAY_ALB_LISTENER": "arn:aws:elasticloadbalancing:eu-north-1:1:listener/app/slipway/1/2", "SLIPWAY_ALB_URL": "http://alb.test",
-		"SLIPWAY_CODEBUILD_PROJECT": "slipway", "SLIPWAY_BUILD_TOOLS": "arn:aws:lambda:eu-north-1:1:layer:slipway-build-tools:1", "SLIPWAY_ECR_REPOSITORY": "1.dkr.ecr.eu-north-1.amazonaws.com/slipway",
+		"SLIPWAY_CODEBUILD_PROJECT": "slipway", "SLIPWAY_WORKSPACE_BUILDS": "5", "SLIPWAY_BUILD_TOOLS": "arn:aws:lambda:eu-north-1:1:layer:slipway-build-tools:1", "SLIPWAY_ECR_REPOSITORY": "1.dkr.ecr.eu-north-1.amazonaws.com/slipway",
 		"SLIPWAY_PUSH_ROLE": "arn:aws:iam::1:role/push", "SLIPWAY_UPLOAD_BUCKET": "slipway-uploads",
 	}
 }

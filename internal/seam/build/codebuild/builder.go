@@ -45,6 +45,9 @@ type Config struct {
 	// images in ECR's public gallery). BaseImage is the base image of all other agents (Amazon
 	// Linux 2023, like the images of CodeBuild).
 	Registry, BaseImage string
+	// Places is how many builds of one workspace run or wait in CodeBuild at once, at most
+	// maxPlaces; 0 for any number. A build without a place is a *build.NoCapacity.
+	Places int
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
 	// After makes the timer for the time between two polls (time.After).
@@ -93,6 +96,9 @@ func New(cfg Config) (*Builder, error) {
 			return nil, fmt.Errorf("open codebuild builder: there is no %s", name)
 		}
 	}
+	if cfg.Places < 0 || cfg.Places > maxPlaces {
+		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Places, maxPlaces)
+	}
 	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
 	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
@@ -140,6 +146,9 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 		return err
 	}
 	if note, err = b.begin(ctx, spec.Revision, note, repo.Given(), failure); err != nil || failure != "" {
+		return err
+	}
+	if err := b.takePlace(ctx, spec.Workspace, spec.Revision); err != nil {
 		return err
 	}
 	if repo.Given() {

@@ -1,0 +1,102 @@
+package codebuild
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/codebuild"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// maxPlaces is how many builds BatchGetBuilds looks at.
+const maxPlaces = 100
+
+// attrHolder is the revision whose build has a place.
+const attrHolder = "holder"
+
+// takePlace gives the build of a revision one of its workspace's places. It returns a
+// *build.NoCapacity if builds of the workspace's other revisions have all places. Nobody gives a
+// place back: it is free when the build of its holder has ended or was removed. So the revision
+// must have a note before it takes a place.
+func (b *Builder) takePlace(ctx context.Context, workspace, revision string) error {
+	if b.cfg.Places == 0 {
+		return nil
+	}
+	places := keys.BuildPlaces(workspace, b.cfg.Places)
+	items, err := b.cfg.Table.GetBatch(ctx, places...)
+	if err != nil {
+		return err
+	}
+	holders := make([]string, len(items))
+	for i, item := range items {
+		if item != nil {
+			holders[i] = item.Text(attrHolder)
+		}
+	}
+	if slices.Contains(holders, revision) {
+		return nil
+	}
+	building, err := b.building(ctx, holders)
+	if err != nil {
+		return err
+	}
+	for i, holder := range holders {
+		if building[holder] {
+			continue
+		}
+		if taken, err := b.takeFrom(ctx, places[i], holder, revision); err != nil || taken {
+			return err
+		}
+	}
+	return &build.NoCapacity{Share: b.cfg.Places}
+}
+
+// takeFrom gives a place that a holder had, or that is new if there is no holder, to a revision.
+// taken is false if another revision has got it meanwhile.
+func (b *Builder) takeFrom(ctx context.Context, place table.Key, holder, revision string) (taken bool, err error) {
+	condition := table.Absent()
+	if holder != "" {
+		condition = table.Equals(attrHolder, holder)
+	}
+	err = b.cfg.Table.Transact(ctx, table.Put{Item: table.Item{Key: place, Attrs: table.Attrs{attrHolder: revision}}, If: condition})
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return failed.Item != nil && failed.Item.Text(attrHolder) == revision, nil
+	}
+	return err == nil, err
+}
+
+// building returns those of the revisions whose build runs, waits or is being started. Names of
+// revisions may be empty.
+func (b *Builder) building(ctx context.Context, revisions []string) (map[string]bool, error) {
+	building, revisionOf := map[string]bool{}, map[string]string{}
+	for _, revision := range revisions {
+		if revision == "" {
+			continue
+		}
+		note, err := b.read(ctx, revision)
+		if err != nil {
+			return nil, err
+		}
+		if note.build != "" {
+			revisionOf[note.build] = revision
+		}
+		building[revision] = note.attempt > 0 && note.build == "" && note.failure == ""
+	}
+	if len(revisionOf) == 0 {
+		return building, nil
+	}
+	found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: slices.Sorted(maps.Keys(revisionOf))})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found.Builds {
+		building[revisionOf[aws.ToString(found.Builds[i].Id)]] = inProgress(&found.Builds[i])
+	}
+	return building, nil
+}
