@@ -22,6 +22,7 @@ NETWORK = {
 # What a person with an account may have: everything that a condition of the template can add.
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
+    "AlarmTopic": "topic", "MonthlyBudget": "100",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
@@ -31,6 +32,7 @@ IN_REGION = {"aws:RequestedRegion": REGION}
 # without a published list (alarms, rules, policies, projects, clusters, web ACLs, permissions) have them in their API references.
 # An action stands for a call about the resource itself, or, with "*", for one that IAM knows no resource for.
 ACTIONS = {
+    "AWS::Budgets::Budget": "ModifyBudget ViewBudget",
     "AWS::CloudWatch::Alarm": "PutMetricAlarm DescribeAlarms DeleteAlarms ListTagsForResource TagResource UntagResource",
     "AWS::CloudWatch::Dashboard": "PutDashboard GetDashboard DeleteDashboards",
     "AWS::CodeBuild::Project": "CreateProject UpdateProject DeleteProject BatchGetProjects",
@@ -111,6 +113,8 @@ class Deployment:
             return f"arn:aws:s3:::{self.name(logical)}"
         if kind == "AWS::CloudWatch::Dashboard":
             return f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{PREFIX}-{REGION}"
+        if kind == "AWS::Budgets::Budget":
+            return f"arn:aws:budgets::{ACCOUNT}:budget/{PREFIX}-{REGION}"
         region = "" if "::IAM::" in kind else REGION
         return f"arn:aws:{service(kind)}:{region}:{ACCOUNT}:{PLACES[kind].replace('NAME', self.name(logical))}"
 

@@ -58,7 +58,7 @@ func browse(t *testing.T, saw any, script string, args ...string) {
 	}
 }
 
-// perform runs a script of testdata/browser, and returns what it prints and what it complains about.
+// perform runs a script of testdata/browser, and returns what it prints and its complaints.
 func perform(t *testing.T, script string, args ...string) (output []byte, complaints string, err error) {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))

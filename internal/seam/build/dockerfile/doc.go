@@ -12,7 +12,7 @@
 //
 // The repository's own code runs as the agent's user. The same is true for the code that its
 // packages run when they are installed. Only the instructions of dockerfile_lines run as root of
-// the build's container, before anything of the repository is there. An image contains no secrets: neither
-// the secrets of the deployment, which the agent gets when it starts, nor the secrets in the
-// repository's address.
+// the build's container, before anything of the repository is there. An image contains no secrets:
+// neither the secrets of the deployment, which the agent gets when it starts, nor the secrets in
+// the repository's address.
 package dockerfile
