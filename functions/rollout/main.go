@@ -27,6 +27,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		if err != nil {
 			return nil, err
 		}
+		ctx, sent := s.Sending(ctx)
+		defer sent()
 		return work.Task(ctx, input)
 	}, log), nil
 }

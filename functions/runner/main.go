@@ -38,6 +38,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		if err != nil {
 			return nil, err
 		}
+		ctx, sent := s.Sending(ctx)
+		defer sent()
 		work := runner.New(runner.Config{
 			ServerURL: serverURL(s.BaseURL),
 			Runs:      s.Runs(), Deployments: s.Deployments(), Target: target, Graph: client, Log: log, Limits: s.Deployments().RunLimits,

@@ -220,6 +220,15 @@ func (s *Stack) Webhooks() *webhook.Store {
 	})
 }
 
+// Sending is webhook.Sending for a function that no client waits for. Where private addresses are
+// permitted on AWS, only the function webhook sends: others may be in the network of the agents.
+func (s *Stack) Sending(ctx context.Context) (_ context.Context, sent func()) {
+	if len(s.PrivateAddresses) > 0 && s.Get(variableLoopback) != "true" {
+		return ctx, func() {}
+	}
+	return webhook.Sending(ctx)
+}
+
 // Threads is the store of threads.
 func (s *Stack) Threads() *thread.Store {
 	return s.threads.get(func() *thread.Store { return thread.NewLimited(s.Table(), clock.System, s.Quotas, s.Log) })

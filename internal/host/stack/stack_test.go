@@ -84,6 +84,28 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestOnlyTheWebhookFunctionSendsToPrivateAddresses: where private addresses are permitted on AWS,
+// the context of other functions stays as it is, so that they start workflows.
+func TestOnlyTheWebhookFunctionSendsToPrivateAddresses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		private, loopback string
+		sends             bool
+	}{{"", "", true}, {"false", "", true}, {"true", "", false}, {"10.1.0.0/16", "", false}, {"true", "true", true}} {
+		v := complete()
+		v["SLIPWAY_PRIVATE_ADDRESSES"], v["SLIPWAY_LOOPBACK_ADDRESSES"] = c.private, c.loopback
+		s, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, sent := s.Sending(t.Context())
+		sent()
+		if sends := ctx != t.Context(); sends != c.sends {
+			t.Errorf("with private addresses %q, and %q on one machine, it sends: %t", c.private, c.loopback, sends)
+		}
+	}
+}
+
 // service is the other end of the SDK's clients: it gives the answers of a test and records the
 // requests.
 type service struct {

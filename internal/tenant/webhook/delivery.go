@@ -235,15 +235,3 @@ func (s *Store) start(ctx context.Context, d Delivery) error {
 	}
 	return nil
 }
-
-// carry starts the workflow of stored deliveries. A failure is only logged: Rescue starts them
-// later.
-func (s *Store) carry(deliveries ...Delivery) func(context.Context) {
-	return func(ctx context.Context) {
-		for _, d := range deliveries {
-			if err := s.start(ctx, d); err != nil {
-				s.log.ErrorContext(ctx, "delivery was not started, reconcile will", "delivery", d.Delivery, "error", err)
-			}
-		}
-	}
-}

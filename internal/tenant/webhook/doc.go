@@ -10,7 +10,9 @@
 // The life of a delivery:
 //
 //  1. Notify or Send adds the delivery to the transaction that stores the reported change: both are
-//     stored or neither is. The commit then starts the delivery's workflow.
+//     stored or neither is. The commit then starts the delivery's workflow. In a process for which
+//     no client waits (Sending), it makes the first attempt itself, and starts the workflow only
+//     if this attempt fails.
 //  2. webhook.asl.json calls Task with ids. Task reads the delivery and its webhook, sends the
 //     message and stores the outcome. A 2xx answer is success. After any other answer, or no
 //     answer, the machine waits for the next attempt: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h

@@ -5,8 +5,11 @@ package cost_test
 import (
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,7 +280,10 @@ func (m *measured) interrupt(s *stack) {
 	s.await(thread, s.start(thread, ask(fast)))
 	s.settle()
 	s.await(thread, s.start(thread, ask(fast)))
-	m.about("a run that answers at once", s.settle().only(isWork), 1)
+	plain := s.settle().only(isWork)
+	m.about("a run that answers at once", plain, 1)
+	told := m.told(s, thread).units().plus(plain.units().times(-1))
+	m.about("what its message to a webhook adds, if it arrives at once", trace{{units: told}}, 1)
 	thread = s.thread()
 	slow := s.start(thread, ask(body{"token_delay_ms": 8000, "answer_words": 10, "node_delay_ms": 0}))
 	s.until("the first token is shown", func() bool {
@@ -287,6 +293,21 @@ func (m *measured) interrupt(s *stack) {
 	s.meter.take()
 	s.await(thread, s.start(thread, ask(fast).interrupting()))
 	m.about("the same, when it interrupts another", s.settle().only(isWork), 1)
+}
+
+// told measures a run on a thread that tells a webhook of its end.
+func (m *measured) told(s *stack, thread string) trace {
+	var messages atomic.Int64
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { messages.Add(1) }))
+	defer receiver.Close()
+	request := ask(fast)
+	request["webhook"] = receiver.URL
+	s.await(thread, s.start(thread, request))
+	consumed := s.settle().only(isWork)
+	if messages.Load() != 1 {
+		s.t.Errorf("%d messages came", messages.Load())
+	}
+	return consumed
 }
 
 func (m *measured) patch(s *stack) {
