@@ -156,6 +156,11 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 			return err
 		}
 	}
+	return b.request(ctx, spec, from, note)
+}
+
+// request asks CodeBuild for the build of a note.
+func (b *Builder) request(ctx context.Context, spec build.Spec, from sources, note note) error {
 	input, err := b.input(spec, from, note)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ const (
 
 func (u units) dollars() float64 { return u.read*priceRead + (u.write+u.index)*priceWrite }
 
-func TestCost(t *testing.T) {
+func TestCost(t *testing.T) { //nolint:tparallel // the stacks are measured at once, and the report is about all of them
 	t.Parallel()
 	m := measure(t)
 	for _, problem := range unaccounted(m.byDocument()) {
