@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -19,11 +20,12 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 const doctorLong = `Say, a line each, what a server on this machine would miss, and what to do about it: programs that builds need, the
-address, the data directory. Then say what this machine cannot keep agents and builds from that are processes; the
-answer is that for the user who asks: ask as the user who runs the server.
+clock, the address, the data directory and its keys. Then say what this machine cannot keep agents and builds from
+that are processes; the answer is that for the user who asks: ask as the user who runs the server.
 
 The exit code is 1 when a server could not start here, or could not clone repositories.`
 
@@ -94,8 +96,10 @@ func examine(ctx context.Context, data, listen string) []finding {
 		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python", false),
 		program(ctx, "node", "20.0", "install Node 20 or newer, if agents are written in JavaScript", false),
 		program(ctx, "docker", "0.0", "install Docker, if agents come as images", false),
+		machineClock(data),
 		address(listen, data),
 		directory(data),
+		sealingKeys(data),
 	}
 }
 
@@ -138,6 +142,18 @@ func older(found, least []string) bool {
 	return false
 }
 
+// machineClock compares the clock with the time at which the records were written last. A clock that
+// was set back lets expired keys in again.
+func machineClock(data string) finding {
+	now, file := time.Now().UTC(), filepath.Join(data, standalone.DatabaseFile)
+	f := finding{What: "clock", OK: true, Found: now.Format(time.RFC3339)}
+	if info, err := os.Stat(file); err == nil && info.ModTime().After(now) {
+		f.OK, f.Remedy = false, "set the clock of this machine"
+		f.Found += ", but " + file + " was written at " + info.ModTime().UTC().Format(time.RFC3339)
+	}
+	return f
+}
+
 // address tries to listen. An address that the server of the data directory uses is fine.
 func address(listen, data string) finding {
 	f := finding{What: "address " + listen, OK: true, Needed: true, Found: "free"}
@@ -172,6 +188,28 @@ func directory(data string) finding {
 	}
 	if err != nil {
 		f.OK, f.Found, f.Remedy = false, err.Error(), "choose another with slipway serve --data"
+	}
+	return f
+}
+
+// sealingKeys reads the keys that have sealed the secrets of the data directory.
+func sealingKeys(data string) finding {
+	f := finding{What: "keys of " + data, OK: true, Needed: true, Found: "can be read"}
+	path := filepath.Join(data, standalone.KeyFile)
+	_, missing := os.Stat(path)
+	_, unused := os.Stat(filepath.Join(data, standalone.DatabaseFile))
+	switch {
+	case missing == nil:
+		if _, err := keyfile.Load(path); err != nil {
+			f.OK, f.Found = false, err.Error()
+		}
+	case errors.Is(missing, fs.ErrNotExist) && errors.Is(unused, fs.ErrNotExist):
+		f.Found = "a server makes them when it starts"
+	default:
+		f.OK, f.Found = false, missing.Error()
+	}
+	if !f.OK {
+		f.Remedy = "give the file to the user who runs the server, with the mode 0600, or restore a backup with slipway restore"
 	}
 	return f
 }
