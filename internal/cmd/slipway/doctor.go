@@ -142,8 +142,8 @@ func older(found, least []string) bool {
 	return false
 }
 
-// machineClock compares the clock with the time at which the records were written last. A clock that
-// was set back lets expired keys in again.
+// machineClock compares the clock with the time at which the records were written last. A clock
+// that was set back lets expired keys in again.
 func machineClock(data string) finding {
 	now, file := time.Now().UTC(), filepath.Join(data, standalone.DatabaseFile)
 	f := finding{What: "clock", OK: true, Found: now.Format(time.RFC3339)}
