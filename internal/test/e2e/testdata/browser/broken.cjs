@@ -3,6 +3,11 @@ const { tell } = require("./story.cjs");
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  await page.setContent("<script>setTimeout(() => { setTimeout(() => { for (;;); }); throw new Error('planted fault'); })</script>");
+  await page.evaluate(() => {
+    setTimeout(() => {
+      setTimeout(() => { for (;;); });
+      throw new Error("planted fault");
+    });
+  });
   await page.getByText("never shown").waitFor({ timeout: 2000 });
 });

@@ -55,7 +55,7 @@ async function views() {
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  page.setDefaultTimeout(30000);
+  page.setDefaultTimeout(60000);
   const seen = { findings: [], complaints: [], overflow: [], unreached: [], copied: [] };
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const main = page.locator("main");
