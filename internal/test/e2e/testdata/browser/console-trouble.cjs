@@ -121,9 +121,10 @@ tell(async (browser) => {
     await tab.evaluate(() => window.hide(true));
     tabs.push(tab);
   }
-  const { name } = await call("POST", "/v2/deployments", {
-    name: "made-behind-eight-tabs", source: "github", source_config: { repo_url: "file:///nowhere/at/all" }, source_revision_config: { repo_ref: "main" }, secrets: [],
+  const make = (name) => call("POST", "/v2/deployments", {
+    name, source: "github", source_config: { repo_url: "file:///nowhere/at/all" }, source_revision_config: { repo_ref: "main" }, secrets: [],
   });
+  const { name } = await make("made-behind-eight-tabs");
   seen.tabs = 0;
   for (const tab of tabs) {
     await tab.evaluate(() => window.hide(false));
@@ -131,6 +132,12 @@ tell(async (browser) => {
     await tab.evaluate(() => window.hide(true));
     seen.tabs++;
   }
+  // When the page that follows the events for all is hidden, the one that is seen follows them.
+  await tabs[0].evaluate(() => window.hide(false));
+  await page.evaluate(() => window.hide(true));
+  await make("made-behind-the-hidden-page");
+  await tabs[0].getByRole("link", { name: "made-behind-the-hidden-page" }).waitFor();
+  await page.evaluate(() => window.hide(false));
   for (const tab of tabs) await tab.close();
 
   // What fails on a deployment's page stays in sight after the page was read anew.
