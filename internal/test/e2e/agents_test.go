@@ -34,6 +34,10 @@ var agentStories = map[string][]string{
 // protocol.
 var protocolStories = []string{"react", "subgraph", "custom"}
 
+// adapterStories are the examples that testdata/sdk/adapter.cjs uses through another protocol, for
+// clients that do not use the framework's own packages.
+var adapterStories = []string{"react", "approval"}
+
 // exampleRepository returns an example as a separate repository.
 func exampleRepository(t *testing.T, name string) *repository {
 	t.Helper()
@@ -147,6 +151,9 @@ func (s *server) example(t *testing.T, language, example string) {
 	}
 	if slices.Contains(protocolStories, example) {
 		t.Run("in the thread-centric protocol", func(t *testing.T) { d.lives(t, "JavaScript streaming", "frameworks", "sse", language, example) })
+	}
+	if slices.Contains(adapterStories, example) {
+		t.Run("through the adapter", func(t *testing.T) { d.lives(t, "JavaScript adapter", "adapter", language, example) })
 	}
 	if example == "approval" {
 		t.Run("React", func(t *testing.T) {

@@ -29,6 +29,7 @@ var releases = map[string]sdk{
 	"JavaScript":           {modules: "js"},
 	"JavaScript streaming": {modules: "js-threads"},
 	"JavaScript hooks":     {modules: "js-hooks"},
+	"JavaScript adapter":   {modules: "js-adapter"},
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric
