@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
@@ -32,21 +33,43 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		return nil, err
 	}
 	s.Patient = true
-	invoked, client := agents.Of(s), graph.NewClient(nil)
+	of := &worker{Agents: agents.Of(s)}
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-		target, err := invoked.Target(ctx)
+		work, err := of.runner(ctx)
 		if err != nil {
 			return nil, err
 		}
 		ctx, sent := s.Sending(ctx)
 		defer sent()
-		work := runner.New(runner.Config{
-			ServerURL: serverURL(s.BaseURL),
-			Runs:      s.Runs(), Deployments: s.Deployments(), Target: target, Graph: client, Log: log, Limits: s.Deployments().RunLimits,
-			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
-		})
 		return work.Task(ctx, input)
 	}, log), nil
+}
+
+// worker makes the runner of the process with its first task, because the data key may not be
+// readable before. The runner remembers the limits of releases, and its bounds are those of all
+// tasks of the process together.
+type worker struct {
+	*agents.Agents
+
+	mu   sync.Mutex
+	made *runner.Runner
+}
+
+func (w *worker) runner(ctx context.Context) (*runner.Runner, error) {
+	target, err := w.Target(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.made == nil {
+		w.made = runner.New(runner.Config{
+			ServerURL: serverURL(w.BaseURL),
+			Runs:      w.Runs(), Deployments: w.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: w.Log, Limits: w.Deployments().RunLimits,
+			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
+		})
+	}
+	return w.made, nil
 }
 
 // serverURL returns the address of agent servers, if the API has an address of its own: a

@@ -221,7 +221,8 @@ func (s *stack) await(thread, run string) {
 
 // warmUp makes every part of the workspace's counts, as a workspace has them after its first
 // threads. The part of a thread depends on its random id, and the first thread of a part costs a
-// second transaction, which the lines of operations would otherwise contain by chance.
+// second transaction, which the lines of operations would otherwise contain by chance. A first run
+// lets the process of the runner read what it remembers of the release.
 func (s *stack) warmUp() {
 	s.t.Helper()
 	for part := 1; part <= keys.UseParts; {
@@ -232,6 +233,8 @@ func (s *stack) warmUp() {
 			part++
 		}
 	}
+	thread := s.thread()
+	s.await(thread, s.start(thread, ask(fast)))
 }
 
 func (m *measured) runs(s *stack) {
@@ -282,6 +285,9 @@ func (m *measured) interrupt(s *stack) {
 	s.await(thread, s.start(thread, ask(fast)))
 	plain := s.settle().only(isWork)
 	m.about("a run that answers at once", plain, 1)
+	m.other("of these, reads of the deployment and its revision", plain.only(func(c charge) bool {
+		return c.what == "GetItem deployment" || c.what == "GetItem revision"
+	}))
 	told := m.told(s, thread).units().plus(plain.units().times(-1))
 	m.about("what its message to a webhook adds, if it arrives at once", trace{{units: told}}, 1)
 	thread = s.thread()
