@@ -70,7 +70,9 @@ type fixture struct {
 	threads     *thread.Store
 	runs        *run.Store
 	table       table.Table
-	hasher      secret.Hasher
+	// file is the table's file.
+	file   string
+	hasher secret.Hasher
 	// key is the key of all calls unless a test uses another; stranger is the key of another
 	// workspace.
 	key, stranger string
@@ -136,8 +138,9 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	check.Must(t, err)
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
-	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
+	file := filepath.Join(dir, "table.db")
+	tb := fixtures.TableAt(t, file)
+	f := &fixture{file: file, served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	threads := thread.NewLimited(tb, f.now, limits, slog.Default())
