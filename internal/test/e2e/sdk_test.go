@@ -33,9 +33,10 @@ var releases = map[string]sdk{
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric
-// protocol.
+// protocol, hooks are the releases with the React hook that uses the endpoints of runs.
 var (
 	sdks      = []string{"Python", "JavaScript"}
+	hooks     = []string{"JavaScript", "JavaScript streaming"}
 	streaming = []string{"Python", "Python older", "JavaScript streaming", "JavaScript hooks"}
 )
 
@@ -210,11 +211,12 @@ func TestSDKAgentToAgent(t *testing.T) {
 // TestAgents, such pages ask a person.
 func TestSDKHook(t *testing.T) {
 	t.Parallel()
-	agent := shared(t)
-	for _, sdk := range []string{"JavaScript", "JavaScript streaming"} {
+	agent, follower := shared(t), scripted(t)
+	for _, sdk := range hooks {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
 			agent.lives(t, sdk, "hook")
+			follower.lives(t, sdk, "hook", "parallel,nested")
 		})
 	}
 }
@@ -290,9 +292,20 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	agent := s.deploy(t, agentRepository(t), "main")
+	type client struct {
+		sdk  string
+		args []string
+	}
+	stories := map[string]client{}
 	for _, sdk := range sdks {
-		t.Run(sdk, func(t *testing.T) {
-			cmd := agent.client(t, sdk, "reconnect")
+		stories[sdk] = client{sdk, []string{"reconnect"}}
+	}
+	for _, sdk := range hooks {
+		stories[sdk+" hook"] = client{sdk, []string{"hook", "killed"}}
+	}
+	for name, client := range stories {
+		t.Run(name, func(t *testing.T) {
+			cmd := agent.client(t, client.sdk, client.args[0], client.args[1:]...)
 			var complaints bytes.Buffer
 			cmd.Stderr = &complaints
 			output, err := cmd.StdoutPipe()

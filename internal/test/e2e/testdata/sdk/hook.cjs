@@ -1,5 +1,6 @@
 // Opens pages that show a thread with the SDK's React hook, and has people use them. Arguments: the agent's URL, the key, the stories, with commas between
-// them; "asked" is that of the approval examples, whose language follows.
+// them; "asked" is that of the approval examples, whose language follows. For "parallel" and "nested" the agent follows scripts. "killed" says "shown" when the
+// server may be killed.
 const assert = require("node:assert/strict");
 process.env.NODE_ENV = "production"; // the pages are built as they are served
 const modules = require("node:module").createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names
@@ -19,6 +20,7 @@ const at = (configurable) => ({ config: { configurable } });
 const fast = at({ token_delay_ms: 1, node_delay_ms: 1 });
 const brisk = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 100 });
 const endless = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000 });
+const following = (script) => at({ script });
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
 
 /** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
@@ -236,7 +238,54 @@ const stories = {
     await later.until(({ values, isLoading }) => !isLoading && (values.status ?? values.sent));
     assert.deepEqual([later.hook.interrupt, later.hook.values.draft], [undefined, facts.draft]);
   },
+
+  /** parallel has two tools wait for a person at once, who opens the page anew and answers for both there. */
+  async parallel() {
+    const questions = ["delete", "send"].map((tool) => ({ id: `q-${tool}`, value: { tool } }));
+    const page = await opened();
+    page.hook.submit(ask("sf"), following([{ event: "interrupt", data: questions }]));
+    await page.until(({ interrupts, isLoading }) => interrupts.length === 2 && !isLoading);
+    assert.equal((await client.threads.get(page.thread)).status, "interrupted");
+    page.close();
+    const later = await opened({ threadId: page.thread });
+    assert.deepEqual(later.hook.interrupts.map(({ id, value }) => ({ id, value })), questions);
+    const resume = { "q-delete": { approved: false }, "q-send": { approved: true } };
+    const done = { event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } };
+    later.hook.submit(undefined, { command: { resume }, ...following([done]) });
+    await later.until(({ interrupts, isLoading, messages }) => interrupts.length === 0 && !isLoading && messages.at(-1).content === "Done");
+    const [{ kwargs }] = await client.runs.list(page.thread);
+    assert.deepEqual([kwargs.command.resume, page.errors, later.errors], [resume, [], []]);
+  },
+
+  /** nested is told what a subgraph says and does, with the place of the subgraph. */
+  async nested() {
+    const told = [];
+    const page = await opened({ onUpdateEvent: (data, { namespace }) => { told.push([namespace, data]); } });
+    const part = (content) => ({ event: "messages|inner:1", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
+    const whole = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
+    const script = [part("It is "), part("blue."), { event: "updates|inner:1", data: { model: { n: 1 } } }, { event: "updates", data: { inner: whole } }];
+    page.hook.submit(ask("sf"), { ...following(script), streamMode: ["messages-tuple"], streamSubgraphs: true });
+    await page.until(({ messages, isLoading }) => !isLoading && messages.at(-1)?.content === "It is blue.");
+    assert.ok(page.drawn.includes("It is "), "the words of the subgraph are there as they come");
+    assert.deepEqual(told, [[["inner:1"], { model: { n: 1 } }], [undefined, { inner: whole }]]);
+    assert.deepEqual(page.errors, []);
+  },
+
+  /** killed is a page that is open while the server is killed and started again. The agent gives the next attempt at the answer a new id. */
+  async killed() {
+    const page = await opened({ reconnectOnMount: true });
+    page.hook.submit(ask("sf"), at({ token_delay_ms: 30, node_delay_ms: 20, answer_words: 200 }));
+    await page.writing();
+    const cut = page.hook.messages.at(-1).id;
+    console.log("shown");
+    await page.shows(answered);
+    assert.ok(page.hook.messages.every(({ id }) => id !== cut), "the page drops what the first attempt has shown");
+    assert.deepEqual([page.hook.messages, page.errors], [await stateOf(page.thread), []]);
+    const runs = await client.runs.list(page.thread);
+    assert.deepEqual(runs.map(({ status }) => status), ["success"]);
+  },
 };
 
-const names = told ? told.split(",") : Object.keys(stories).filter((name) => name !== "asked");
+const apart = ["asked", "parallel", "nested", "killed"]; // they need another agent, or a server of their own
+const names = told ? told.split(",") : Object.keys(stories).filter((name) => !apart.includes(name));
 tell(...names.map((name) => stories[name]));
