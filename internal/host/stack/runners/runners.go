@@ -1,0 +1,60 @@
+package runners
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/agents"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// flushInterval and unwatchedInterval bound the cost of a run's events: each write is a
+// transaction, whatever its size. A reader that comes later waits for the next write first.
+const (
+	flushInterval     = 250 * time.Millisecond
+	unwatchedInterval = time.Second
+)
+
+// Runners makes the runner. It is safe for concurrent use.
+type Runners struct {
+	*agents.Agents
+
+	mu   sync.Mutex
+	made *runner.Runner
+}
+
+// Of returns the runners of a stack.
+func Of(s *stack.Stack) *Runners { return &Runners{Agents: agents.Of(s)} }
+
+// Runner returns the runner of the process, which remembers the limits of releases, and whose
+// bounds are those of all tasks of the process together. The first task makes it, because the data
+// key may not be readable before.
+func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
+	target, err := r.Target(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made == nil {
+		r.made = runner.New(runner.Config{
+			ServerURL: serverURL(r.BaseURL),
+			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, Limits: r.Deployments().RunLimits,
+			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
+		})
+	}
+	return r.made, nil
+}
+
+// serverURL returns the address of agent servers, if the API has an address of its own: a
+// function cannot find out this address.
+func serverURL(base string) func(string) string {
+	if base == "" {
+		return nil
+	}
+	return func(deployment string) string { return strings.TrimSuffix(base, "/") + "/d/" + deployment }
+}
