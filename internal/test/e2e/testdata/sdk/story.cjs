@@ -32,9 +32,12 @@ module.exports = {
     }
   },
 
-  /** tell tells stories beside each other. */
+  /** tell tells stories beside each other. A story that waits for ever fails: Node ends when nothing is left that could happen. */
   async tell(...stories) {
-    const results = await Promise.allSettled(stories.map((story) => story()));
+    const told = new Set();
+    process.exitCode = 1;
+    process.once("beforeExit", () => { console.log(`waiting for ever: ${stories.map(({ name }) => name).filter((name) => !told.has(name)).join()}`); });
+    const results = await Promise.allSettled(stories.map((story) => story().finally(() => told.add(story.name))));
     results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
     process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);
   },
