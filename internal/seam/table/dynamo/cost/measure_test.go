@@ -155,7 +155,9 @@ func (m *measured) deploy(s *stack) {
 	first := s.settle()
 	m.other("an authorizer call, for a key that was used within the minute", first.only(func(c charge) bool { return c.what == "GetItem API key" }))
 	m.other("an authorizer call, for one that was not: its use is noted", first.only(isCaller))
-	m.other("the first call of a function's process, if it needs the data key", first.only(isStart))
+	m.others = append(m.others, row{ // the authorizer and the function deployments were started
+		name: "the start of a function's process, if it needs the data key", trace: first.only(isStart), per: 2,
+	})
 	deployment, revision := s.create(s.creation("cost"))
 	s.deployment = deployment
 	s.kept["deployment_id"], s.kept["revision_id"] = s.deployment, revision
