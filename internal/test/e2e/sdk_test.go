@@ -319,13 +319,15 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			line, err := bufio.NewReader(output).ReadString('\n')
+			said := bufio.NewReader(output)
+			line, err := said.ReadString('\n')
 			if err == nil && strings.TrimSpace(line) == "shown" {
 				s.kill9(t)
 				s.restart(t)
 			}
-			if err := cmd.Wait(); err != nil {
-				t.Fatalf("%v\n%s%s", err, line, complaints.String())
+			rest, err := io.ReadAll(said)
+			if err := errors.Join(err, cmd.Wait()); err != nil {
+				t.Fatalf("%v\n%s%s%s", err, line, rest, complaints.String())
 			}
 		})
 	}

@@ -2,11 +2,9 @@
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
 const path = require("node:path");
-const { Client } = require("@langchain/langgraph-sdk");
+const { apiKey, apiUrl, client, tell } = require("./story.cjs");
 const threads = createRequire(path.join(process.env.NODE_PATH, "..", "..", "js-threads", "package.json"))("@langchain/langgraph-sdk");
 
-const [apiUrl, apiKey] = process.argv.slice(2);
-const client = new Client({ apiUrl, apiKey });
 const config = { configurable: { token_delay_ms: 40, node_delay_ms: 20 } };
 const input = { messages: [{ role: "user", content: "what's the weather in sf?" }] };
 
@@ -47,7 +45,4 @@ async function runStream() {
   assert.equal(seen.filter((part) => part.event === "metadata").length, 2, "the server was not killed in the middle of the run");
 }
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+tell(runStream, threadStream);
