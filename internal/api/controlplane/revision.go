@@ -87,18 +87,18 @@ func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequ
 
 // CompareRevisions states what changed from one revision to another.
 func (s server) CompareRevisions(ctx context.Context, request CompareRevisionsRequestObject) (CompareRevisionsResponseObject, error) {
-	found, err := s.Deployments.Compare(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), request.Params.From)
+	difference, err := s.Deployments.Compare(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), request.Params.From)
 	if err != nil {
 		return nil, err
 	}
 	shown := CompareRevisions200JSONResponse{
 		From: request.Params.From, To: request.RevisionID,
-		Settings: make([]SettingDifference, len(found.Settings)), Secrets: make([]SecretDifference, len(found.Secrets)),
+		Settings: make([]SettingDifference, len(difference.Settings)), Secrets: make([]SecretDifference, len(difference.Secrets)),
 	}
-	for i, setting := range found.Settings {
+	for i, setting := range difference.Settings {
 		shown.Settings[i] = SettingDifference{Name: setting.Name, From: setting.From, To: setting.To}
 	}
-	for i, secret := range found.Secrets {
+	for i, secret := range difference.Secrets {
 		shown.Secrets[i] = SecretDifference{Name: secret.Name, Change: SecretDifferenceChange(secret.Change)}
 	}
 	return shown, nil

@@ -21,7 +21,8 @@ const chatLong = `Talk to the agent of a deployment. The answer is shown while i
 interrupts it: what was shown of it stays in the thread, and the new answer follows. Ctrl-C ends the answer, and
 a second Ctrl-C, or Ctrl-D, ends the chat.
 
-Without a terminal, or if $TERM is dumb, each line of stdin is a question, asked when the one before is answered.`
+Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
+when the answer is complete.`
 
 func newChat() *cobra.Command {
 	var where Where

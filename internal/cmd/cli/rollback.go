@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const rollbackLong = `Deploy an earlier revision again, as a new revision with its sources, settings and secrets: the one that is named, or
-else the newest that served before the one that serves now. Threads stay. Before it asks, it names the settings and
-secrets that change.`
+const rollbackLong = `Deploy an earlier revision again, as a new revision with its sources, settings and secrets: the
+revision that you name, or else the newest revision that served before the active revision. Threads
+stay. Before the command asks, it names the settings and secrets that change.`
 
 // statusDeployed is the status of a revision that serves or has served.
 const statusDeployed = "DEPLOYED"

@@ -23,9 +23,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-const doctorLong = `Say, a line each, what a server on this machine would miss, and what to do about it: programs that builds need, the
-clock, the address, the data directory and its keys. Then say what this machine cannot keep agents and builds from
-that are processes; the answer is that for the user who asks: ask as the user who runs the server.
+const doctorLong = `Say in a line for each what a server on this machine would miss, and what to do about it: programs
+that builds need, the clock, the address, the data directory and its keys. Then say what agents and
+builds that are processes can still reach on this machine. The answer holds for the user who runs
+this command: run it as the user who runs the server.
 
 The exit code is 1 when a server could not start here, or could not clone repositories.`
 

@@ -9,11 +9,11 @@ import {View, copyAsCurl, table} from './view.js';
 const shown = value => value === null ? html`<span class="hint">not set</span>` : html`<code>${typeof value === 'string' ? value : JSON.stringify(value)}</code>`;
 
 // named is a revision as text, for a list to choose from.
-const named = ({created_at: at, status, source_revision_config: config}) =>
+const titled = ({created_at: at, status, source_revision_config: config}) =>
   [new Date(at).toLocaleString(), status.replaceAll('_', ' ').toLowerCase(), (config.repo_commit_sha ?? '').slice(0, 9), config.repo_ref ?? config.image_uri ?? ''].filter(part => part).join(' · ');
 
 class Difference extends View {
-  static properties = {deployment: {}, revision: {}, from: {state: true}, revisions: {state: true}, found: {state: true}};
+  static properties = {deployment: {}, revision: {}, from: {state: true}, revisions: {state: true}, difference: {state: true}};
 
   get base() { return `/v2/deployments/${this.deployment}/revisions`; }
 
@@ -32,13 +32,13 @@ class Difference extends View {
   // read shows the newest choice, also if an earlier one is answered later.
   async read() {
     if (!this.from) return;
-    const path = this.path, found = await get(path, this.ending.signal);
-    if (path === this.path) this.found = found;
+    const path = this.path, difference = await get(path, this.ending.signal);
+    if (path === this.path) this.difference = difference;
   }
 
   choose(from) {
     this.from = from;
-    this.found = undefined;
+    this.difference = undefined;
     this.attempt(() => this.read());
   }
 
@@ -49,14 +49,14 @@ class Difference extends View {
       ${this.problem()}
       ${this.from ? html`<dl class="facts">
         <dt><label for="from">From</label></dt><dd><select id="from" @change=${event => this.choose(event.target.value)}>${others.map(r => html`<option
-          value=${r.id} ?selected=${r.id === this.from}>${named(r)}</option>`)}</select></dd>
-        <dt>To</dt><dd>${own ? named(own) : html`<code>${this.revision}</code>`}</dd></dl>` : nothing}
+          value=${r.id} ?selected=${r.id === this.from}>${titled(r)}</option>`)}</select></dd>
+        <dt>To</dt><dd>${own ? titled(own) : html`<code>${this.revision}</code>`}</dd></dl>` : nothing}
       ${this.revisions && !this.from ? html`<p class="hint">The deployment has no other revision.</p>` : this.trouble ? nothing : html`
         <h2>Settings</h2>
         ${table('Settings that changed', [['Setting', s => html`<code>${s.name}</code>`], ['Before', s => shown(s.from)], ['After', s => shown(s.to)]],
-          this.found?.settings, 'No setting changed.')}
+          this.difference?.settings, 'No setting changed.')}
         <h2>Secrets</h2>
-        ${table('Secrets that changed', [['Name', s => html`<code>${s.name}</code>`], ['Change', s => s.change]], this.found?.secrets, 'No secret changed.')}`}`;
+        ${table('Secrets that changed', [['Name', s => html`<code>${s.name}</code>`], ['Change', s => s.change]], this.difference?.secrets, 'No secret changed.')}`}`;
   }
 }
 customElements.define('slipway-difference', Difference);

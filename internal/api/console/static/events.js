@@ -11,21 +11,21 @@ import {follow, shown} from './api.js';
 // other page follows the events for itself.
 export async function watch(workspace, {signal, take, state}) {
   const name = `slipway-events-${workspace}`, own = Math.random(), channel = navigator.locks && new BroadcastChannel(name);
-  let last, told; // told is the state that this page has passed on, while it holds the lock
+  let last, passed; // passed is the state that this page has passed on, while it holds the lock
   const hear = ({event, change}) => {
     if (change) return state(change);
     last = event.id ?? last;
     take(event.data);
   };
   const tell = message => {
-    told = message.change ?? told;
+    passed = message.change ?? passed;
     channel?.postMessage(message);
     hear(message);
   };
   if (channel) {
     signal.addEventListener('abort', () => channel.close());
     channel.onmessage = ({data: {asks, to, ...message}}) => {
-      if (asks && told) channel.postMessage({change: told, to: asks});
+      if (asks && passed) channel.postMessage({change: passed, to: asks});
       else if (!asks && !document.hidden && (!to || to === own)) hear(message);
     };
   }
@@ -43,7 +43,7 @@ export async function watch(workspace, {signal, take, state}) {
     } catch (error) {
       if (!visible.aborted) throw error;
     } finally {
-      told = undefined;
+      passed = undefined;
     }
   }
 }

@@ -23,8 +23,8 @@ const (
 type Runners struct {
 	*agents.Agents
 
-	mu   sync.Mutex
-	made *runner.Runner
+	mu     sync.Mutex
+	shared *runner.Runner
 }
 
 // Of returns the runners of a stack.
@@ -40,14 +40,14 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.made == nil {
-		r.made = runner.New(runner.Config{
+	if r.shared == nil {
+		r.shared = runner.New(runner.Config{
 			ServerURL: serverURL(r.BaseURL),
 			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, Limits: r.Deployments().RunLimits,
 			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
 		})
 	}
-	return r.made, nil
+	return r.shared, nil
 }
 
 // serverURL returns the address of agent servers, if the API has an address of its own: a

@@ -110,10 +110,10 @@ func wrongCommand(command string) string {
 }
 
 // wrongVariables says why variables cannot be set. ARG may leave out the values.
-func wrongVariables(word string, words []string) string {
-	for _, one := range words {
-		name, _, given := strings.Cut(one, "=")
-		if !given && word == "ENV" {
+func wrongVariables(instruction string, words []string) string {
+	for _, word := range words {
+		name, _, given := strings.Cut(word, "=")
+		if !given && instruction == "ENV" {
 			return "must be NAME=value"
 		}
 		if wrong := wrongVariable(name); wrong != "" {

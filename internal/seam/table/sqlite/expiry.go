@@ -30,27 +30,13 @@ func (w *writer) eraseExpired() {
 	}
 }
 
+// erase erases a batch of expired items, and the bodies that processes that have ended left
+// behind. It returns how many items it has erased.
 func (w *writer) erase(now int64) (int, error) {
-	stmt, err := w.conn.Prepare(eraseSQL)
+	erased, err := w.change(eraseSQL, now, eraseBatch)
 	if err != nil {
 		return 0, err
 	}
-	stmt.BindInt64(1, now)
-	stmt.BindInt64(2, eraseBatch)
-	if _, err := stmt.Step(); err != nil {
-		return 0, err
-	}
-	erased := w.conn.Changes()
-	return erased, w.eraseStaged(now)
-}
-
-// eraseStaged removes what processes that have ended have left behind.
-func (w *writer) eraseStaged(now int64) error {
-	stmt, err := w.conn.Prepare(eraseStagedSQL)
-	if err != nil {
-		return err
-	}
-	stmt.BindInt64(1, time.Unix(now, 0).Add(-stagedFor).UnixNano())
-	_, err = stmt.Step()
-	return err
+	_, err = w.change(eraseStagedSQL, time.Unix(now, 0).Add(-stagedFor).UnixNano())
+	return erased, err
 }

@@ -132,17 +132,3 @@ func (w *writer) keepStaged(body staged) error {
 	}
 	return nil
 }
-
-// change runs a statement with two numbers, and returns how many rows it has changed.
-func (w *writer) change(sql string, one, two int64) (int, error) {
-	stmt, err := w.conn.Prepare(sql)
-	if err != nil {
-		return 0, err
-	}
-	stmt.BindInt64(1, one)
-	stmt.BindInt64(2, two)
-	if _, err := stmt.Step(); err != nil {
-		return 0, err
-	}
-	return w.conn.Changes(), nil
-}

@@ -125,12 +125,7 @@ func (w *writer) undoBody(wr *write, id int64) error {
 	if id == 0 {
 		return nil
 	}
-	stmt, err := w.conn.Prepare(deleteBodySQL)
-	if err != nil {
-		return fmt.Errorf("delete body: %w", err)
-	}
-	stmt.BindInt64(1, id)
-	if _, err := stmt.Step(); err != nil {
+	if _, err := w.change(deleteBodySQL, id); err != nil {
 		return fmt.Errorf("delete body: %w", err)
 	}
 	return nil
@@ -155,6 +150,21 @@ func (w *writer) delete(key table.Key) error {
 		return fmt.Errorf("delete item: %w", err)
 	}
 	return nil
+}
+
+// change runs a statement whose parameters are numbers, and returns how many rows it has changed.
+func (w *writer) change(sql string, parameters ...int64) (int, error) {
+	stmt, err := w.conn.Prepare(sql)
+	if err != nil {
+		return 0, err
+	}
+	for i, parameter := range parameters {
+		stmt.BindInt64(i+1, parameter)
+	}
+	if _, err := stmt.Step(); err != nil {
+		return 0, err
+	}
+	return w.conn.Changes(), nil
 }
 
 func (w *writer) bindKey(sql string, key table.Key) (*sqlite.Stmt, error) {
