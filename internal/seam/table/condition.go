@@ -18,6 +18,8 @@ const (
 	// OpBelow holds when there is an item and its attribute is an integer below the value. An
 	// absent attribute counts as 0.
 	OpBelow
+	// OpAbsentOrBelow holds when there is no item under the key, or when OpBelow holds.
+	OpAbsentOrBelow
 )
 
 // Term is one part of a condition.
@@ -45,6 +47,11 @@ func In(attr string, values ...any) Cond {
 // limit; an absent attribute counts as 0, as it does in Update.Add.
 func Below(attr string, limit int64) Cond {
 	return Cond{[]Term{{Op: OpBelow, Attr: attr, Values: []any{limit}}}}
+}
+
+// AbsentOrBelow holds when there is no item under the key, or when the item fulfils Below.
+func AbsentOrBelow(attr string, limit int64) Cond {
+	return Cond{[]Term{{Op: OpAbsentOrBelow, Attr: attr, Values: []any{limit}}}}
 }
 
 // All holds when all of the conditions hold.
@@ -78,6 +85,10 @@ func (c Cond) Holds(item *Item) bool {
 			}
 		case OpBelow:
 			if item == nil || !below(item.Attrs[term.Attr], term.Values[0]) {
+				return false
+			}
+		case OpAbsentOrBelow:
+			if item != nil && !below(item.Attrs[term.Attr], term.Values[0]) {
 				return false
 			}
 		}

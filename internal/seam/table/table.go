@@ -3,7 +3,8 @@
 //
 // The operations are those that DynamoDB can serve with one request each and SQLite with one
 // statement: Get, Query of one partition or one index partition in key order, and Transact of
-// up to MaxWrites writes. There is no scan, no join and no filter.
+// up to MaxWrites writes. InOrder applies writes without a transaction. There is no scan, no join
+// and no filter.
 //
 // An Item has scalar attributes and an opaque body. Conditions and partial updates can use the
 // attributes. The body is only read and replaced as a whole. An item may appear in sparse
@@ -150,8 +151,7 @@ func (w Update) Condition() Cond { return All(Present(), w.If) }
 func (w Delete) Condition() Cond { return w.If }
 func (w Check) Condition() Cond  { return w.If }
 
-// ConditionFailed is returned by Transact when a condition did not hold. Nothing was written
-// then.
+// ConditionFailed is returned when a condition did not hold. Transact has written nothing then.
 type ConditionFailed struct {
 	// Write is the index of the first write whose condition failed.
 	Write int
@@ -210,6 +210,13 @@ type Table interface {
 	// whether the writes were applied, because the answer itself may have been lost on the
 	// way.
 	Transact(ctx context.Context, writes ...Write) error
+	// InOrder applies writes one after the other, and ends with the first write whose condition
+	// does not hold. It costs half of Transact where each write costs money. After any error,
+	// some of the first writes may be applied and the later ones not; an adapter may also apply
+	// all or none. A write may be applied twice, when the answer of its first application was
+	// lost. If a write makes its own condition fail, *ConditionFailed can mean that it was
+	// applied, and its Item is the item as the write, or a later writer, has left it.
+	InOrder(ctx context.Context, writes ...Write) error
 	// Watch returns a watcher that is woken after each transaction that wrote to the key. A
 	// wake-up is a hint: it may come without a change, and several changes may be one wake-up,
 	// but every change after Watch returned has a later wake-up.

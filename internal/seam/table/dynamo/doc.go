@@ -11,7 +11,9 @@
 // Every transaction is one TransactWriteItems with a token (transact.go), even a single write.
 // PutItem would cost half, but it has no token: when its answer is lost, the caller cannot
 // know whether it was applied. Sending it again would report that a condition failed although
-// it had held, add to a number twice, or undo another writer's later change. Within ten
+// it had held, add to a number twice, or undo another writer's later change. InOrder is for
+// callers that can live with all of this (inorder.go): each of its writes is a PutItem or an
+// UpdateItem, at half the price. Within ten
 // minutes, a transaction that is sent again with its token is applied only once. Conflicts
 // with other transactions, throttling, faults of the service and lost answers are retried with
 // the same token, for as long as the client's patience or the caller's deadline allows

@@ -103,6 +103,8 @@ func (e *expression) condition(cond table.Cond) []string {
 			terms = append(terms, e.alive(), e.in(e.attr(term.Attr), term.Values))
 		case table.OpBelow:
 			terms = append(terms, e.alive(), e.below(e.attr(term.Attr), term.Values[0]))
+		case table.OpAbsentOrBelow:
+			terms = append(terms, "(NOT "+e.alive()+" OR "+e.below(e.attr(term.Attr), term.Values[0])+")")
 		}
 	}
 	return terms

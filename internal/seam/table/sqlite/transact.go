@@ -32,6 +32,11 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
+// InOrder applies the writes in one transaction, which costs no more here.
+func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
+	return t.Transact(ctx, writes...)
+}
+
 // commit hands a transaction to the writer and waits for its outcome.
 func (t *Table) commit(tx *transaction) error {
 	if err := t.queue.add(tx); err != nil {

@@ -37,6 +37,7 @@ func Run(t *testing.T, open Factory) {
 		{"delete", deleteCases},
 		{"condition", conditionCases},
 		{"transact", transactCases},
+		{"in order", inOrderCases},
 		{"validate", validateCases},
 		{"query", queryCases},
 		{"page", pageCases},
@@ -150,10 +151,16 @@ func (f *fixture) wantAbsent(keys ...table.Key) {
 // wantFailed checks that a transaction fails at a write, under whose key item stands.
 func (f *fixture) wantFailed(write int, item *table.Item, writes ...table.Write) {
 	f.Helper()
-	err := f.Transact(f.Context(), writes...)
+	f.wantConditionFailed(f.Transact(f.Context(), writes...), write, item)
+}
+
+// wantConditionFailed checks the error of writes that failed at a write, under whose key item
+// stands.
+func (f *fixture) wantConditionFailed(err error, write int, item *table.Item) {
+	f.Helper()
 	var failed *table.ConditionFailed
 	if !errors.As(err, &failed) {
-		f.Errorf("transact: got error %v, want a *table.ConditionFailed", err)
+		f.Errorf("got error %v, want a *table.ConditionFailed", err)
 		return
 	}
 	f.wantEqual(failed, &table.ConditionFailed{Write: write, Item: item})
