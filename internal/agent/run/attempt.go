@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -200,6 +201,9 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	a := &Attempt{draft: draft{store: s, Run: run, Log: log}, thread: t, fence: fence(run)}
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
+	}
+	if a.claim = a.Run.Position + 1; run.Attempt > max(run.Handed, 0) {
+		a.Run.Takeovers = append(slices.Clip(a.Run.Takeovers), a.claim)
 	}
 	// If earlier attempts emitted only their start event, readers have not seen the run's input
 	// yet.

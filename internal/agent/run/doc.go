@@ -2,8 +2,8 @@
 // and read.
 //
 // Read these files in this order: create.go (how a new run changes the active run), attempt.go,
-// draft.go and flush.go (a worker's events, changes and commits, and the fence), seal.go (the
-// leftovers of an interrupted run in the thread). Package thread has the lock and the log of
+// draft.go, flush.go and void.go (a worker's events, changes and commits, and the fence), seal.go
+// (the leftovers of an interrupted run in the thread). Package thread has the lock and the log of
 // checkpoints.
 //
 // # One active run
@@ -33,17 +33,21 @@
 //
 // A worker owns one attempt at a run. Claim gives the worker the next attempt number. The fence is
 // a condition on the run's item: its status, attempt, position and last handover are those that the
-// worker wrote or read last. Claim, Flush, HandOver and Finish each commit one transaction of
-// events, checkpoints and the run's new position under the fence. A Claim first seals the thread,
-// in transactions of their own that have the condition of the lock's epoch.
+// worker wrote or read last. Claim, HandOver, Finish, and a Flush with a checkpoint each commit one
+// transaction of events, checkpoints and the run's new position under the fence. A Claim first
+// seals the thread, in transactions of their own that have the condition of the lock's epoch.
 //
 // An interrupt changes the status. Another worker's Claim changes the attempt. The worker's own
 // HandOver changes the last handover. After each of these, every later write of the old worker
 // fails with ErrFenced, and the worker ends the agent's call and writes nothing more. While the
 // agent works, the worker also watches the thread (WatchLoss): an interrupt wakes it, and
-// CheckOwned tells it that it has lost the run. The transaction of an event also moves the run's
-// position, so an event that the fence refused is never stored. Readers read the run first, and
-// then only the events up to its position.
+// CheckOwned tells it that it has lost the run. Readers read the run first, and then only the
+// events up to its position, so an event that the fence refused is never seen.
+//
+// A Flush without a checkpoint is no transaction, which would cost twice as much in DynamoDB: it
+// stores the batch of events and then moves the position under the fence. If the fence refuses the
+// move, the batch is void, and the worker erases it. void.go says how readers and later workers
+// pass over a void batch whose worker died first.
 //
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
 // reader notes in the run that it waits (Run.Watched). Until the worker knows of a reader, each of

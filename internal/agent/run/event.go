@@ -1,10 +1,12 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -41,33 +43,63 @@ const MemberQuestions = "__interrupt__"
 
 const eventKind = "events"
 
-// attrEventAttempt is the attempt that wrote a batch of events.
-const attrEventAttempt = "attempt"
+// attrEventAttempt is the attempt that wrote a batch of events, attrEventClaim the position of
+// the first event of this attempt.
+const (
+	attrEventAttempt = "attempt"
+	attrEventClaim   = "claim"
+)
 
 // putEvents stores a batch, which is never empty. The key of the batch is the position of its
-// last event.
-func putEvents(ref thread.Ref, now time.Time, attempt int64, events []Event) table.Write {
-	last := events[len(events)-1].Position
+// last event. A void batch of an earlier worker may stand there, and is replaced.
+func (d *draft) putEvents(now time.Time) table.Put {
+	last := d.events[len(d.events)-1].Position
 	return table.Put{
 		Item: table.Item{
-			Key:   keys.Event(ref.Workspace, ref.Deployment, ref.Thread, last),
-			Attrs: record.Attrs(eventKind, now, table.Attrs{attrEventAttempt: attempt}),
-			Body:  record.Encode(events),
+			Key:   keys.Event(d.Run.Workspace, d.Run.Deployment, d.Run.Thread, last),
+			Attrs: record.Attrs(eventKind, now, table.Attrs{attrEventAttempt: d.Run.Attempt, attrEventClaim: d.claim}),
+			Body:  record.Encode(d.events),
 		},
-		If: table.Absent(),
+		If: table.AbsentOrBelow(attrEventClaim, d.claim+1),
 	}
 }
 
 // batch is a stored batch of events.
 type batch struct {
-	events  []Event
-	attempt int64
-	at      time.Time
+	events []Event
+	// attempt is the attempt that wrote it, claim the position of the attempt's first event, 0
+	// if a version wrote it that knew no void batches.
+	attempt, claim int64
+	at             time.Time
 }
+
+func (b batch) last() int64 { return b.events[len(b.events)-1].Position }
 
 func decodeEvents(item *table.Item) (batch, error) {
 	r := record.Read(item, eventKind)
-	b := batch{attempt: item.Int(attrEventAttempt), at: r.Created()}
+	b := batch{attempt: item.Int(attrEventAttempt), claim: item.Int(attrEventClaim), at: r.Created()}
 	r.Decode(&b.events)
 	return b, r.Err()
+}
+
+// batches reads the batches with the events after a position, up to the position that the run had
+// when it was read.
+func (s *Store) batches(ctx context.Context, run *Run, after int64) iter.Seq2[batch, error] {
+	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
+	query.Limit, query.Bytes = streamPage, streamBytes
+	return func(yield func(batch, error) bool) {
+		for item, err := range table.Items(ctx, s.table, query) {
+			if err != nil {
+				yield(batch{}, fmt.Errorf("query events of run %s: %w", run.Run, err))
+				return
+			}
+			b, err := decodeEvents(item)
+			if err == nil && run.isVoid(b.claim, b.last()) {
+				continue
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -15,12 +15,13 @@ func (d *draft) HasUnflushed() bool { return len(d.events) > 0 || len(d.writes) 
 
 // Bounds of the data that waits for a flush. One event can add maxNodes writes to fullWrites.
 // The end of a run needs five writes, and one for the message that it leaves unfinished. The
-// sum is at most table.MaxWrites.
+// sum is at most table.MaxWrites. One event can become an event for each node, and three more.
 const (
 	fullEvents = 256
 	fullWrites = 60
 	fullBytes  = 1 << 20
 	maxNodes   = 32
+	mostEvents = fullEvents + maxNodes + 3
 )
 
 // Full reports whether so much data waits that it must be flushed before more data is added.
@@ -49,7 +50,11 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	if !next.HasUnflushed() && lease == nil {
 		return nil
 	}
-	if err := a.write(ctx, next, now, table.Attrs{}, lease); err != nil {
+	write := a.write
+	if len(next.writes) == 0 {
+		write = a.writeInOrder
+	}
+	if err := write(ctx, next, now, table.Attrs{}, lease); err != nil {
 		return err
 	}
 	if lease != nil {
@@ -85,6 +90,9 @@ func (d *draft) move(now time.Time, set table.Attrs, index map[table.Index]table
 	if d.Run.Amended {
 		set[attrAmended] = true
 	}
+	if len(d.Run.Takeovers) > 0 {
+		set[attrTakeovers] = string(record.Encode(d.Run.Takeovers))
+	}
 	if d.unfinishedChanged {
 		set[attrUnfinished] = string(record.Encode(d.Run.Unfinished))
 	}
@@ -93,12 +101,12 @@ func (d *draft) move(now time.Time, set table.Attrs, index map[table.Index]table
 	return change
 }
 
-// takeUnflushed returns the writes of the next transaction, with the batch of events among them. It
+// takeUnflushed returns the writes of the next commit, with the batch of events among them. It
 // empties the buffers.
 func (d *draft) takeUnflushed(now time.Time) []table.Write {
 	writes := d.writes
 	if len(d.events) > 0 {
-		writes = append(writes, putEvents(d.Run.Ref.Ref, now, d.Run.Attempt, d.events))
+		writes = append(writes, d.putEvents(now))
 	}
 	d.events, d.writes, d.size = nil, nil, 0
 	return writes
@@ -106,6 +114,31 @@ func (d *draft) takeUnflushed(now time.Time) []table.Write {
 
 // write commits a draft, which becomes the attempt's draft if the commit succeeds.
 func (a *Attempt) write(ctx context.Context, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+	return a.writeBy(ctx, record.Commit, next, now, set, index)
+}
+
+// writeInOrder is write for a draft that has only events. The batch is written first, and the
+// move of the position, which has the fence, makes it visible. If the worker has lost the run, the
+// batch is void (void.go).
+func (a *Attempt) writeInOrder(ctx context.Context, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+	commit := func(ctx context.Context, t table.Table, o record.Outbox) error {
+		err := record.CommitInOrder(ctx, t, o)
+		if errors.Is(err, errMoved) {
+			return nil
+		}
+		return err
+	}
+	err := a.writeBy(ctx, commit, next, now, set, index)
+	if errors.Is(err, ErrFenced) {
+		a.eraseVoid(ctx, next.Run.Position)
+	}
+	return err
+}
+
+// writeBy is write with a commit of its own.
+func (a *Attempt) writeBy(
+	ctx context.Context, commit func(context.Context, table.Table, record.Outbox) error, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key,
+) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
@@ -115,12 +148,12 @@ func (a *Attempt) write(ctx context.Context, next draft, now time.Time, set tabl
 	if a.store.paced && !a.Run.Watched {
 		condition = table.All(condition, unwatched())
 	}
-	err := a.commit(ctx, next.move(now, set, index, condition), writes)
+	err := commit(ctx, a.store.table, a.flushed(next.move(now, set, index, condition), writes))
 	if errors.Is(err, errWatched) {
 		next.Run.Watched = true
-		err = a.commit(ctx, next.move(now, set, index, a.fence), writes)
+		err = commit(ctx, a.store.table, a.flushed(next.move(now, set, index, a.fence), writes))
 	}
-	if errors.Is(err, ErrFenced) {
+	if errors.Is(err, ErrFenced) || errors.Is(err, errMoved) || errors.Is(err, record.ErrLost) {
 		return ErrFenced
 	}
 	if err != nil {
@@ -140,19 +173,34 @@ var errWatched = errors.New("a reader waits for the run")
 // of a reader from its next write, and does not have to read the run.
 func unwatched() table.Cond { return table.Below(attrWatched, 1) }
 
-// commit applies the move of the run together with the other writes of a flush.
-func (a *Attempt) commit(ctx context.Context, move table.Update, writes []table.Write) error {
-	var o record.Outbox
+// errMoved says that the position stands where the write was to move it. A write in order was
+// applied then, and only its answer was lost: no other process moves the position while the run
+// is this attempt's.
+var errMoved = errors.New("the run's position has been moved")
+
+// flushed returns the writes of a flush. The move of the run's position is the last of them, so
+// that it makes the others visible also if they are applied in order.
+func (a *Attempt) flushed(move table.Update, writes []table.Write) (o record.Outbox) {
+	o.Add(writes...)
 	o.AddOr(move, func(stood *table.Item) error {
-		if stood != nil && a.fence.Holds(stood) {
+		switch {
+		case stood == nil:
+			return ErrFenced
+		case a.fence.Holds(stood):
 			return errWatched
+		case moved(move, a.Run.Attempt).Holds(stood):
+			return errMoved
 		}
 		return ErrFenced
 	})
-	o.Add(writes...)
-	err := record.Commit(ctx, a.store.table, o)
-	if errors.Is(err, record.ErrLost) {
-		return ErrFenced
-	}
-	return err
+	return o
+}
+
+// moved is the condition that the run's item is as the move of an attempt has left it.
+func moved(move table.Update, attempt int64) table.Cond {
+	return table.All(
+		table.Equals(attrStatus, string(Running)),
+		table.Equals(attrAttempt, attempt),
+		table.Equals(attrPosition, move.Set[attrPosition]),
+	)
 }

@@ -3,14 +3,11 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // leftover is the part of a run's shown output that is not in the state: updates of nodes
@@ -50,13 +47,7 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	if !found {
 		return l, nil
 	}
-	query := keys.Events(run.Workspace, run.Deployment, run.Thread, from, run.Position)
-	items, err := table.AllItems(ctx, s.table, query)
-	if err != nil {
-		return nil, fmt.Errorf("query events of run %s: %w", run.Run, err)
-	}
-	for _, item := range items {
-		b, err := decodeEvents(item)
+	for b, err := range s.batches(ctx, &run, from) {
 		if err != nil {
 			return nil, err
 		}

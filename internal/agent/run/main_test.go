@@ -183,6 +183,20 @@ func (h *hooked) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
+// InOrder applies the writes one after the other, so that hooks may act between them.
+func (h *hooked) InOrder(ctx context.Context, writes ...table.Write) error {
+	for i, write := range writes {
+		err := h.Transact(ctx, write)
+		if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			failed.Write = i
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (h *hooked) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	h.reads.Add(1)
 	if h.read != nil {

@@ -33,8 +33,8 @@ func TestAWorkerLearnsOfAReader(t *testing.T) {
 	second.until(run.EventMessages)
 	show(a, "m", "three")
 	f.flush(a)
-	if wrote := f.table.transactions.Load() - before; wrote != 1 {
-		t.Errorf("the second reader and the flush took %d transactions, want that of the flush", wrote)
+	if wrote := f.table.transactions.Load() - before; wrote != 2 {
+		t.Errorf("the second reader and the flush took %d writes, want the batch and the move of the flush", wrote)
 	}
 	f.finish(a)
 	if diff := cmp.Diff(first.wait(t), second.wait(t)); diff != "" {

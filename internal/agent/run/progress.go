@@ -28,6 +28,9 @@ type Progress struct {
 	// Start is the position before the run's first event, Position the position of its last
 	// event.
 	Start, Position int64
+	// Takeovers are the positions of the first events of the attempts before which a worker was
+	// lost, oldest first. That worker may have left a void batch of events.
+	Takeovers []int64
 	// Unfinished are the messages that all attempts of the run have shown and that are kept if
 	// the run ends now.
 	Unfinished []Unfinished
@@ -60,6 +63,7 @@ const (
 	attrPermit          = "seat"
 	attrStart           = "start"
 	attrPosition        = "position"
+	attrTakeovers       = "takeovers"
 	attrUnfinished      = "unfinished"
 	attrUnfolded        = "unfolded"
 	attrBefore          = "before"
@@ -93,5 +97,6 @@ func progressOf(r *record.Reader) Progress {
 		Amended:         r.Bool(attrAmended),
 	}
 	r.JSON(attrUnfinished, &p.Unfinished)
+	r.JSON(attrTakeovers, &p.Takeovers)
 	return p
 }

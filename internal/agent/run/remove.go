@@ -82,7 +82,7 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 		return nil, 0, err
 	}
 	if len(found) == 0 && run.Position > run.Start {
-		query := keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position)
+		query := run.eventItems()
 		query.Limit = eraseBatch
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
@@ -149,7 +149,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	}
 	size := int(run.Bulk)
 	if run.Position > run.Start {
-		err := table.Erase(ctx, s.table, keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position), quota.Sum(&size))
+		sum := quota.Sum(&size)
+		err := table.Erase(ctx, s.table, run.eventItems(), func(item *table.Item) bool { return run.wrote(item) && sum(item) })
 		if err != nil {
 			return fmt.Errorf("erase events: %w", err)
 		}

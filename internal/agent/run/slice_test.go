@@ -228,6 +228,10 @@ func (c *torn) Transact(ctx context.Context, writes ...table.Write) error {
 	return errTorn
 }
 
+func (c *torn) InOrder(ctx context.Context, writes ...table.Write) error {
+	return c.Transact(ctx, writes...)
+}
+
 // TestNothingFollowsAWriteWhoseAnswerWasLost checks that the attempt writes no more, because
 // its events may be stored or not: the next attempt reads the stored state.
 func TestNothingFollowsAWriteWhoseAnswerWasLost(t *testing.T) {

@@ -2,11 +2,9 @@ package run
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -82,24 +80,18 @@ func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Ev
 	if err != nil || after >= run.Position {
 		return after, err
 	}
-	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
-	query.Limit, query.Bytes = streamPage, streamBytes
-	for item, err := range table.Items(ctx, s.table, query) {
+	for b, err := range s.batches(ctx, &run, after) {
 		if err != nil {
-			return after, fmt.Errorf("query events: %w", err)
+			return after, err
 		}
-		if after, err = emitBatch(item, after, emit); err != nil {
+		if after, err = emitBatch(b, after, emit); err != nil {
 			return after, err
 		}
 	}
 	return after, nil
 }
 
-func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, error) {
-	b, err := decodeEvents(item)
-	if err != nil {
-		return after, err
-	}
+func emitBatch(b batch, after int64, emit func([]Event) error) (int64, error) {
 	events := b.events[:0]
 	for _, event := range b.events {
 		if event.Position > after {

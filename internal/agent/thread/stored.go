@@ -27,6 +27,21 @@ func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := c.Table.Transact(ctx, writes...); err != nil {
 		return err //nolint:wrapcheck // the table's own
 	}
+	c.note(ctx, writes)
+	return nil
+}
+
+// InOrder implements table.Table, and counts as Transact does.
+func (c counting) InOrder(ctx context.Context, writes ...table.Write) error {
+	if err := c.Table.InOrder(ctx, writes...); err != nil {
+		return err //nolint:wrapcheck // the table's own
+	}
+	c.note(ctx, writes)
+	return nil
+}
+
+// note counts the items that were written.
+func (c counting) note(ctx context.Context, writes []table.Write) {
 	sizes := map[Ref]int{}
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
@@ -38,7 +53,6 @@ func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 	for ref, size := range sizes {
 		count(ctx, c.pool, ref, c.pool.Draw(size))
 	}
-	return nil
 }
 
 // count notes bytes in a thread and counts them.

@@ -55,6 +55,10 @@ func (c *counted) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
+func (c *counted) InOrder(ctx context.Context, writes ...table.Write) error {
+	return c.Transact(ctx, writes...)
+}
+
 // countsStoredBytes reports whether a write notes bytes for the quota of stored bytes.
 func countsStoredBytes(write table.Write) bool {
 	update, ok := write.(table.Update)

@@ -64,8 +64,18 @@ var ErrLost = errors.New("an item was changed meanwhile")
 // It returns ErrLost when a condition failed and the outbox has no refusal for it. In that
 // case nothing is written and no work is done.
 func Commit(ctx context.Context, t table.Table, o Outbox) error {
+	return o.apply(ctx, t, table.Table.Transact)
+}
+
+// CommitInOrder is Commit for writes that need no transaction: the table's InOrder says what an
+// error leaves.
+func CommitInOrder(ctx context.Context, t table.Table, o Outbox) error {
+	return o.apply(ctx, t, table.Table.InOrder)
+}
+
+func (o Outbox) apply(ctx context.Context, t table.Table, write func(table.Table, context.Context, ...table.Write) error) error {
 	if len(o.Writes) > 0 {
-		err := t.Transact(ctx, o.Writes...)
+		err := write(t, ctx, o.Writes...)
 		if failed, lost := errors.AsType[*table.ConditionFailed](err); lost {
 			return o.lost(failed)
 		}
