@@ -343,7 +343,7 @@ func (m *measured) idle(s *stack) {
 	pass(5 * time.Second)
 	s.meter.take()
 	renewed := func() trace {
-		s.until("the lease is renewed", func() bool { return s.meter.has("Transact: update run") })
+		s.until("the lease is renewed", func() bool { return s.meter.has("UpdateItem run") })
 		return s.meter.take().only(isWork)
 	}
 	renewed()

@@ -91,7 +91,7 @@ func newMeter(t *testing.T, endpoint string) *meter {
 
 // wire is the part of a request that the meter reads.
 type wire struct {
-	Key                       map[string]text
+	Key, Item                 map[string]text
 	ConsistentRead            bool
 	IndexName                 string
 	ExpressionAttributeValues map[string]text
@@ -222,7 +222,8 @@ func (w wire) about(operation string) string {
 		}
 		return "BatchGetItem " + strings.Join(compact(read), ", ")
 	case "PutItem", "UpdateItem", "DeleteItem":
-		return operation + " " + kindOf(w.Key["pk"].S, w.Key["sk"].S)
+		key := target{Key: w.Key, Item: w.Item}.key()
+		return operation + " " + kindOf(key["pk"].S, key["sk"].S)
 	}
 	return operation
 }

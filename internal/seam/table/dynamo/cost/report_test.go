@@ -173,7 +173,9 @@ var parts = []struct {
 	is   func(what string) bool
 }{
 	{"creating it", func(what string) bool { return strings.Contains(what, "put run") }},
-	{"batches of events, with checkpoints and the run's position", func(what string) bool { return strings.Contains(what, "put events") }},
+	{"batches of events, with checkpoints and the run's position", func(what string) bool {
+		return strings.Contains(what, "put events") || what == "PutItem events" || what == "UpdateItem run"
+	}},
 	{"reading the run", func(what string) bool { return what == "GetItem run" }},
 	{"polling the run and the thread", func(what string) bool { return strings.HasPrefix(what, "poll") }},
 	{"reading events", func(what string) bool { return what == "Query events" }},
