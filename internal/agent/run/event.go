@@ -83,9 +83,10 @@ func decodeEvents(item *table.Item) (batch, error) {
 }
 
 // batches reads the batches with the events after a position, up to the position that the run had
-// when it was read.
-func (s *Store) batches(ctx context.Context, run *Run, after int64) iter.Seq2[batch, error] {
+// when it was read. An eventual read costs half, and may lack batches.
+func (s *Store) batches(ctx context.Context, run *Run, after int64, eventual bool) iter.Seq2[batch, error] {
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
+	query.Eventual = eventual
 	query.Limit, query.Bytes = streamPage, streamBytes
 	return func(yield func(batch, error) bool) {
 		for item, err := range table.Items(ctx, s.table, query) {

@@ -47,7 +47,7 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	if !found {
 		return l, nil
 	}
-	for b, err := range s.batches(ctx, &run, from) {
+	for b, err := range s.batches(ctx, &run, from, false) {
 		if err != nil {
 			return nil, err
 		}

@@ -153,7 +153,7 @@ func (w *EndWatch) End(ctx context.Context) (Run, error) {
 		if err := w.watch.wait(ctx, w.run); err != nil {
 			return w.run, err
 		}
-		next, err := w.store.getWithoutBulk(ctx, w.run.Ref)
+		next, err := w.watch.get(ctx, w.store, w.run.Ref)
 		if fault.Is(err, fault.NotFound) {
 			next, err = Run{Ref: w.run.Ref, Status: Removed}, nil
 		}
@@ -186,6 +186,18 @@ func (w *watch) wait(ctx context.Context, found Run) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// get returns the run as the last wake-up has found it, and reads it if that is not known. The lock
+// of the thread may have changed a pending run.
+func (w *watch) get(ctx context.Context, s *Store, ref Ref) (Run, error) {
+	if item := w.run.Item(); item != nil {
+		run, err := decode(ref, item, thread.Lock{})
+		if err != nil || run.Status != Pending {
+			return run, err
+		}
+	}
+	return s.getWithoutBulk(ctx, ref)
 }
 
 func (w *watch) Stop() {

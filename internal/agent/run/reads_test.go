@@ -1,10 +1,16 @@
 package run_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // wantReads checks how often a function reads the table.
@@ -131,5 +137,40 @@ func TestAReaderOfARunThatWasTakenUp(t *testing.T) {
 	live.wait(t)
 	if got := <-ended; got != run.Success {
 		t.Errorf("got status %s", got)
+	}
+}
+
+// lagging is a table whose queries that may lag behind lack one of the items that they find.
+type lagging struct {
+	table.Table
+	without int
+}
+
+func (l lagging) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := l.Table.Query(ctx, query)
+	if query.Eventual && l.without < len(page.Items) {
+		page.Items = slices.Delete(page.Items, l.without, l.without+1)
+	}
+	return page, err
+}
+
+// TestAReadThatLagsBehindLosesNoEvent replays a run while each of its batches is not yet where an
+// eventual read looks.
+func TestAReadThatLagsBehindLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("hi")
+	for i := range 3 {
+		show(a, "m", fmt.Sprint(i))
+		show(a, "m", ".")
+		f.flush(a)
+	}
+	f.finish(a)
+	want := f.replay(r, 0)
+	for without := range 5 {
+		runs := run.NewStore(run.Config{Table: lagging{f.table, without}, Threads: f.threads, Workflow: f.engine, Paced: true, Now: f.hand.now})
+		if diff := cmp.Diff(want, f.replayIn(runs, r, 0)); diff != "" {
+			t.Errorf("without batch %d (-want +got):\n%s", without, diff)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	defer w.Stop()
 	defer s.tail.follow(ref)()
 	for read := false; ; {
-		run, err := s.getWithoutBulk(ctx, ref)
+		run, err := w.get(ctx, s, ref)
 		if read && fault.Is(err, fault.NotFound) {
 			return nil // it was removed meanwhile
 		}
@@ -80,9 +80,21 @@ func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Ev
 	if err != nil || after >= run.Position {
 		return after, err
 	}
-	for b, err := range s.batches(ctx, &run, after) {
+	if after, err = s.replayStored(ctx, run, after, true, emit); err != nil || after >= run.Position {
+		return after, err
+	}
+	return s.replayStored(ctx, run, after, false, emit)
+}
+
+// replayStored is replay for the stored batches. An eventual read ends before the first batch
+// that it lacks.
+func (s *Store) replayStored(ctx context.Context, run Run, after int64, eventual bool, emit func([]Event) error) (int64, error) {
+	for b, err := range s.batches(ctx, &run, after, eventual) {
 		if err != nil {
 			return after, err
+		}
+		if eventual && b.events[0].Position > after+1 {
+			return after, nil
 		}
 		if after, err = emitBatch(b, after, emit); err != nil {
 			return after, err

@@ -14,7 +14,7 @@
 // applied wholly or not at all. When it returns without error, it survives the death of the
 // process and of the machine. Conditions are decided on the state that the writes are applied
 // to. Get, GetBatch and Query on a primary partition see every transaction that has returned.
-// A query on an index may lag behind (DynamoDB's indexes are eventually consistent).
+// A query on an index, and one that allows it, may lag behind (DynamoDB's eventual consistency).
 package table
 
 import (
@@ -172,13 +172,16 @@ type Query struct {
 	From, To, Prefix string
 	// Reverse returns the last items first.
 	Reverse bool
+	// Eventual allows that the answer lags behind, as it does on an index. It halves the price
+	// of the query where reads cost money.
+	Eventual bool
 	// Limit is the page's size, 1 to MaxLimit. 0 means MaxLimit.
 	Limit int
 	// Bytes ends a page before its limit: the page ends with the item with which its bodies
 	// hold this many bytes. 0 is no bound.
 	Bytes int
 	// Cursor continues after the page that returned it. The other fields must be equal; only
-	// Limit and Bytes may change.
+	// Limit, Bytes and Eventual may change.
 	Cursor string
 }
 
@@ -227,6 +230,10 @@ type Table interface {
 type Watcher interface {
 	// C delivers wake-ups.
 	C() <-chan struct{}
+	// Item returns the item as it was found when the watchers were last woken, so that a reader
+	// that was woken need not read it again. It is nil if the table does not know the item. The
+	// item may be older than one that the reader has read itself; a later wake-up follows then.
+	Item() *Item
 	// Stop ends the watch. C delivers nothing afterwards.
 	Stop()
 }

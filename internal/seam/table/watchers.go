@@ -21,6 +21,8 @@ type Watchers struct {
 type audience struct {
 	watchers map[*watcher]struct{}
 	end      func()
+	// item is the item with which they were last woken, nil if it is not known.
+	item *Item
 }
 
 // NewWatchers makes an empty register. begin may be nil. Neither begin nor the function that
@@ -59,7 +61,10 @@ func (all *Watchers) gather(key Key) *audience {
 }
 
 // Wake wakes the key's watchers.
-func (all *Watchers) Wake(key Key) {
+func (all *Watchers) Wake(key Key) { all.WakeWith(key, nil) }
+
+// WakeWith wakes the key's watchers with the item that was found.
+func (all *Watchers) WakeWith(key Key, item *Item) {
 	if all.count.Load() == 0 {
 		return
 	}
@@ -68,6 +73,7 @@ func (all *Watchers) Wake(key Key) {
 	if all.byKey[key] == nil {
 		return
 	}
+	all.byKey[key].item = item
 	for w := range all.byKey[key].watchers {
 		select {
 		case w.c <- struct{}{}:
@@ -78,6 +84,16 @@ func (all *Watchers) Wake(key Key) {
 
 // C delivers wake-ups.
 func (w *watcher) C() <-chan struct{} { return w.c }
+
+// Item returns the item with which the watchers were last woken.
+func (w *watcher) Item() *Item {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	if a := w.all.byKey[w.key]; a != nil {
+		return a.item
+	}
+	return nil
+}
 
 // Stop ends the watch and takes back a wake-up that was not received.
 func (w *watcher) Stop() {

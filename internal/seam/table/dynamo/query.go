@@ -123,7 +123,7 @@ func (t *Table) queryInput(query table.Query) *dynamodb.QueryInput {
 		ScanIndexForward:       aws.Bool(!query.Reverse),
 	}
 	if query.Index == "" {
-		input.ConsistentRead = aws.Bool(true)
+		input.ConsistentRead = aws.Bool(!query.Eventual)
 	} else {
 		input.IndexName = aws.String(string(query.Index))
 	}

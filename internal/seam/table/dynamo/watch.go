@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -44,7 +43,7 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			return
 		case <-timer.C:
 		}
-		tx, err := t.lastTx(ctx, key)
+		tx, item, err := t.look(ctx, key)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -56,7 +55,7 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			t.watchers.Wake(key)
 		case !known || tx != last:
 			last, known, interval = tx, true, minPoll
-			t.watchers.Wake(key)
+			t.watchers.WakeWith(key, item)
 		default:
 			interval = min(2*interval, maxPoll)
 		}
@@ -64,18 +63,17 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 	}
 }
 
-// lastTx returns the token of the transaction that wrote the item last, "" when there is no
-// item. An eventually consistent read is half the price, and the next read corrects a read
-// that was behind.
-func (t *Table) lastTx(ctx context.Context, key table.Key) (string, error) {
-	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:                &t.name,
-		Key:                      storedKey(key),
-		ProjectionExpression:     aws.String("#tx"),
-		ExpressionAttributeNames: map[string]string{"#tx": nameTx},
-	})
+// look returns the token of the write that changed the item last, "" when there is no item, and
+// the item if it is whole. An eventually consistent read is half the price, and the next read
+// corrects a read that was behind.
+func (t *Table) look(ctx context.Context, key table.Key) (tx string, item *table.Item, err error) {
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: storedKey(key)})
 	if err != nil {
-		return "", fmt.Errorf("watch item %q: %w", key, err)
+		return "", nil, fmt.Errorf("watch item %q: %w", key, err)
 	}
-	return textOf(out.Item, nameTx), nil
+	h, err := decodeItem(out.Item)
+	if err != nil || !h.alive(t.seconds()) || h.wantsBody() {
+		return textOf(out.Item, nameTx), nil, nil //nolint:nilerr // the reader meets the error when it reads the item itself
+	}
+	return textOf(out.Item, nameTx), h.Item, nil
 }

@@ -87,6 +87,27 @@ func TestOwnWritesWakeAtOnce(t *testing.T) {
 	})
 }
 
+// TestAWakeUpBringsItsItem checks that a reader gets the item that the look has found, but not
+// after a write of this process, which the look did not see.
+func TestAWakeUpBringsItsItem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, reply(http.StatusOK, `{"Item":{"pk":{"S":"p"},"sk":{"S":"a"},"tx":{"S":"A"},"attrs":{"M":{"n":{"N":"7"}}}}}`), done)
+		tb := w.open()
+		watcher := tb.Watch(key("p", "a"))
+		defer watcher.Stop()
+		<-watcher.C()
+		if item := watcher.Item(); item == nil || item.Int("n") != 7 {
+			t.Errorf("got %v, want the item", item)
+		}
+		wantError(t, tb.Transact(t.Context(), increment), nil)
+		<-watcher.C()
+		if item := watcher.Item(); item != nil {
+			t.Errorf("got %v after a write, want no item", item)
+		}
+	})
+}
+
 // TestKeyThatCannotBeReadWakes: the reader learns from its own read what is wrong.
 func TestKeyThatCannotBeReadWakes(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,17 @@ var sortKeys = []string{
 }
 
 var queryCases = []testCase{
+	{"a query that may lag behind finds each item in the end", func(f *fixture) {
+		f.put(sample(key("p", "a")), sample(key("p", "b")))
+		f.eventually(func() string {
+			page, err := f.Query(f.Context(), table.Query{PK: "p", Eventual: true})
+			if err != nil {
+				f.Fatal(err)
+			}
+			a, b := sample(key("p", "a")), sample(key("p", "b"))
+			return diff(page.Items, []*table.Item{&a, &b})
+		})
+	}},
 	{"a partition comes in byte order of the sort key", func(f *fixture) {
 		f.putSortKeys("p")
 		f.putSortKeys("pp")

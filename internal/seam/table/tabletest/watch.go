@@ -64,6 +64,23 @@ var watchCases = []testCase{
 		f.put(sample(key("p", "a")))
 		f.wantWoken(w)
 	}},
+	{"an item that comes with a wake-up is the item that was written", func(f *fixture) {
+		for _, size := range []int{10, 1 << 20} {
+			item := sample(key("p", "a"))
+			item.Body = make([]byte, size)
+			w := f.Watch(item.Key)
+			f.put(item)
+			for f.wantWoken(w); w.Item() != nil; f.wantWoken(w) {
+				if diff(w.Item(), &item) == "" {
+					break
+				}
+			}
+			w.Stop()
+			if got := w.Item(); got != nil {
+				f.Errorf("a stopped watcher has the item %v", got)
+			}
+		}
+	}},
 	{"a stopped watcher delivers nothing, not even what was waiting", func(f *fixture) {
 		w, other := f.Watch(key("p", "a")), f.Watch(key("p", "a"))
 		defer other.Stop()
