@@ -30,6 +30,7 @@ var releases = map[string]sdk{
 	"JavaScript streaming": {modules: "js-threads"},
 	"JavaScript hooks":     {modules: "js-hooks"},
 	"JavaScript adapter":   {modules: "js-adapter"},
+	"JavaScript assistant": {modules: "js-assistant"},
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric
@@ -223,6 +224,15 @@ func TestSDKHook(t *testing.T) {
 			follower.lives(t, sdk, "hook", "parallel,nested")
 		})
 	}
+}
+
+// TestSDKAssistantUI opens pages with the components of assistant-ui, whose runtime streams from
+// the client of the SDK.
+func TestSDKAssistantUI(t *testing.T) {
+	t.Parallel()
+	follower := scripted(t)
+	shared(t).lives(t, "JavaScript assistant", "assistant-ui", "streamed,stopped,overtaken,edited")
+	follower.lives(t, "JavaScript assistant", "assistant-ui", "approved")
 }
 
 // TestSDKExamples runs the programs to which the README points. They interrupt an answer.

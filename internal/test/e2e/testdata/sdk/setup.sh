@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-adapter
+mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-adapter .tools/sdk/js-assistant
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
@@ -23,4 +23,9 @@ npm install --prefix .tools/sdk/js-hooks --silent --no-audit --no-fund --save-ex
 # The adapter takes any newer release of these packages, so they are named.
 npm install --prefix .tools/sdk/js-adapter --silent --no-audit --no-fund --save-exact \
   '@ag-ui/langgraph@0.0.43' '@ag-ui/client@1.0.0' '@ag-ui/core@1.0.0' '@langchain/langgraph-sdk@1.15.0' '@langchain/core@1.4.0'
+# So do these components.
+npm install --prefix .tools/sdk/js-assistant --silent --no-audit --no-fund --save-exact \
+  '@assistant-ui/react@0.15.22' '@assistant-ui/react-langgraph@0.14.25' '@assistant-ui/react-langchain@0.0.28' '@assistant-ui/core@0.3.35' '@assistant-ui/store@0.3.23' \
+  '@assistant-ui/tap@0.9.25' 'assistant-stream@0.3.57' 'assistant-cloud@0.2.11' \
+  '@langchain/langgraph-sdk@1.15.0' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 echo "$wanted" >$stamp
