@@ -31,6 +31,7 @@ var releases = map[string]sdk{
 	"JavaScript hooks":     {modules: "js-hooks"},
 	"JavaScript adapter":   {modules: "js-adapter"},
 	"JavaScript assistant": {modules: "js-assistant"},
+	"JavaScript inbox":     {modules: "js-inbox"},
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-adapter .tools/sdk/js-assistant
+mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
@@ -28,4 +28,6 @@ npm install --prefix .tools/sdk/js-assistant --silent --no-audit --no-fund --sav
   '@assistant-ui/react@0.15.22' '@assistant-ui/react-langgraph@0.14.25' '@assistant-ui/react-langchain@0.0.28' '@assistant-ui/core@0.3.35' '@assistant-ui/store@0.3.23' \
   '@assistant-ui/tap@0.9.25' 'assistant-stream@0.3.57' 'assistant-cloud@0.2.11' \
   '@langchain/langgraph-sdk@1.15.0' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
+# These are in the lock file of Agent Inbox.
+npm install --prefix .tools/sdk/js-inbox --silent --no-audit --no-fund --save-exact '@langchain/langgraph-sdk@1.9.28' '@langchain/core@1.2.4'
 echo "$wanted" >$stamp
