@@ -1,6 +1,6 @@
 // Makes the calls that the application Agent Inbox makes, at commit f38301b of its repository, with
-// its release of the SDK. Arguments: the agent's URL, the key. A comment at each call names the file
-// of src/components/agent-inbox that makes it. An inbox is a graph, or an assistant by its id.
+// its release of the SDK. Arguments: the agent's URL, the key. A comment at each call names the
+// file of src/components/agent-inbox that makes it. An inbox is a graph, or an assistant by its id.
 const assert = require("node:assert/strict");
 const modules = require("node:module").createRequire(process.env.SDK_MODULES); // the release that the application pins
 const { Client } = modules("@langchain/langgraph-sdk");

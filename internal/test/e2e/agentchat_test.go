@@ -1,0 +1,63 @@
+//go:build browser
+
+package e2e_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestBrowserAgentChat acts as a person in the application Agent Chat, which
+// testdata/browser/setup.sh builds from its package: testdata/browser/agent-chat.cjs contains the
+// story. A message is its type, its content and its id.
+func TestBrowserAgentChat(t *testing.T) {
+	pages := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(built.root, ".tools", "browser", "agent-chat", "pages"))))
+	t.Cleanup(pages.Close)
+	repo := newRepository(t)
+	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "inbox", "node"))); err != nil {
+		t.Fatal(err)
+	}
+	repo.commit(t)
+	agent := newServer(t).deploy(t, repo, "main")
+	var saw struct {
+		Complaints, Runs                         []string
+		Shown                                    string
+		Stopped, Talked, Edited, Again, Approved [][3]string
+		Commands                                 []*struct{ Goto any }
+	}
+	browse(t, &saw, "agent-chat.cjs", pages.URL, agent.url, agent.server.APIKey)
+	if len(saw.Complaints) > 0 {
+		t.Errorf("the browser complains: %q", saw.Complaints)
+	}
+	if len(saw.Stopped) != 2 || !strings.HasPrefix(saw.Stopped[1][1], saw.Shown) || !slices.Equal(saw.Runs, []string{"interrupted"}) {
+		t.Fatalf("%q was shown of the answer that was stopped, kept are %q, and the runs are %q", saw.Shown, saw.Stopped, saw.Runs)
+	}
+	for name, talk := range map[string][][3]string{"and Bern?": saw.Talked, "and Rome?": saw.Edited} {
+		if len(talk) != 4 || talk[2][1] != name || !strings.HasPrefix(talk[3][1], "You ask: "+name) {
+			t.Fatalf("after the question %q the thread has %q", name, talk)
+		}
+		if diff := cmp.Diff(saw.Stopped, talk[:2]); diff != "" {
+			t.Errorf("the first answer is not kept before the question %q (-want +got):\n%s", name, diff)
+		}
+	}
+	if len(saw.Again) != 4 || !slices.Equal(saw.Again[:3], saw.Edited[:3]) || saw.Again[3][1] != saw.Edited[3][1] {
+		t.Errorf("the thread with the answer that was written anew has %q, want %q", saw.Again, saw.Edited)
+	}
+	var approved []string
+	for _, message := range saw.Approved {
+		approved = append(approved, message[1])
+	}
+	if want := []string{"Ada", "A mail to Ada", "The answer was accept"}; !slices.Equal(approved, want) {
+		t.Errorf("the thread with an answer has %q, want %q", approved, want)
+	}
+	if len(saw.Commands) != 2 || saw.Commands[0] == nil || saw.Commands[1] != nil {
+		t.Errorf("the runs before the answer have the commands %v", saw.Commands)
+	}
+}
