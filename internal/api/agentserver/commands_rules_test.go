@@ -96,6 +96,7 @@ func TestRequestsThatAreNoCommands(t *testing.T) {
 		{thread + "/commands", command, nil, http.StatusUnauthorized},
 		{thread + "/commands", command, map[string]string{auth.HeaderKey: f.stranger}, http.StatusNotFound},
 		{thread + "/stream/events", object{}, key, http.StatusUnprocessableEntity},
+		{thread + "/stream/events", object{"channels": []any{}}, key, http.StatusUnprocessableEntity},
 		{thread + "/stream/events", object{"channels": "lifecycle"}, key, http.StatusUnprocessableEntity},
 		{thread + "/stream/events", object{"channels": []any{"weather"}}, key, http.StatusOK}, // newer clients may know more channels
 		{thread + "/stream/events", with(channels, "since", "x"), key, http.StatusUnprocessableEntity},

@@ -225,9 +225,6 @@ func (c *conversation) subscribe(asked socketCommand) error {
 			return c.complain(asked, InvalidArgument, "There is no channel %.64q.", channel)
 		}
 	}
-	if len(params.Channels) == 0 {
-		return c.complain(asked, InvalidArgument, "subscription.subscribe requires channels.")
-	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	s := &subscription{of: c, command: asked.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
 	c.work.Go(guard.Func(nil, "read a subscription", func() {

@@ -215,7 +215,12 @@ func TestASocketSurvivesWhatItRefuses(t *testing.T) {
 			t.Errorf("%s is answered with %s", text, answer.text)
 		}
 	}
-	wantRefusal(t, s.command(t, "subscription.subscribe", object{"channels": []string{}}), "invalid_argument")
+	for _, params := range []object{{}, {"channels": []string{}}, {"channels": "lifecycle"}} {
+		refused := s.command(t, "subscription.subscribe", params)
+		if wantRefusal(t, refused, "invalid_argument"); !strings.Contains(refused.string("message"), "channels") {
+			t.Errorf("%v: the refusal does not name the field: %s", params, refused.text)
+		}
+	}
 	wantRefusal(t, s.command(t, "subscription.subscribe", object{"channels": []string{"weather"}}), "invalid_argument")
 	wantRefusal(t, s.command(t, "subscription.reconnect", object{}), "not_supported")
 	wantRefusal(t, s.command(t, "run.panic", object{}), "unknown_command")
