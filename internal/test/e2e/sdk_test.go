@@ -29,6 +29,7 @@ var releases = map[string]sdk{
 	"JavaScript":           {modules: "js"},
 	"JavaScript streaming": {modules: "js-threads"},
 	"JavaScript hooks":     {modules: "js-hooks"},
+	"JavaScript Svelte":    {modules: "js-svelte"},
 	"JavaScript adapter":   {modules: "js-adapter"},
 	"JavaScript assistant": {modules: "js-assistant"},
 	"JavaScript inbox":     {modules: "js-inbox"},
@@ -163,8 +164,8 @@ func TestSDKsQuestions(t *testing.T) {
 	}
 }
 
-// TestSDKHookOfThreads opens pages with the newest React hook, one of them with what the README
-// shows.
+// TestSDKHookOfThreads opens pages with the newest hooks for React and Svelte, one of them with
+// what the README shows.
 func TestSDKHookOfThreads(t *testing.T) {
 	t.Parallel()
 	follower := scripted(t)
@@ -175,12 +176,14 @@ func TestSDKHookOfThreads(t *testing.T) {
 		weather.lives(t, "JavaScript hooks", "hook-threads", "sse", "readme", program)
 		follower.lives(t, "JavaScript hooks", "hook-threads", "sse", "approved", program)
 	})
-	for _, transport := range transports() {
-		t.Run(transport, func(t *testing.T) {
-			t.Parallel()
-			weather.lives(t, "JavaScript hooks", "hook-threads", transport, "streamed,reloaded,stopped,overtaken,failed,forked")
-			follower.lives(t, "JavaScript hooks", "hook-threads", transport, "asked,nested")
-		})
+	for _, sdk := range []string{"JavaScript hooks", "JavaScript Svelte"} {
+		for _, transport := range transports() {
+			t.Run(sdk+" "+transport, func(t *testing.T) {
+				t.Parallel()
+				weather.lives(t, sdk, "hook-threads", transport, "streamed,reloaded,stopped,overtaken,failed,forked")
+				follower.lives(t, sdk, "hook-threads", transport, "asked,nested")
+			})
+		}
 	}
 }
 
@@ -369,6 +372,7 @@ func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 		{"JavaScript streaming", "killed", nil},
 		{"JavaScript hooks", "killed", nil},
 		{"JavaScript hooks", "hook-threads", []string{"killed"}},
+		{"JavaScript Svelte", "hook-threads", []string{"killed"}},
 	} {
 		for _, transport := range transports() {
 			r := &reader{

@@ -1,18 +1,16 @@
-// Opens pages that show a thread with the newest React hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport, the
-// stories, with commas between them, and the file of the program that "readme" and "approved" run. For "asked", "nested" and "approved" the agent follows
-// scripts. "killed" says "shown" when the server may be killed.
+// Opens pages that show a thread with a newest hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport, the stories,
+// with commas between them, and the file of the program that "readme" and "approved" run. For "asked", "nested" and "approved" the agent follows scripts.
+// "killed" says "shown" when the server may be killed.
 const assert = require("node:assert/strict");
 const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const { isDeepStrictEqual } = require("node:util");
 process.env.NODE_ENV = "production"; // the pages are built as they are served
-const modules = createRequire(process.env.SDK_MODULES);
-const { JSDOM } = modules("jsdom");
+const { JSDOM } = createRequire(process.env.SDK_MODULES)("jsdom");
 const { window } = new JSDOM("", { url: "http://page.test/" });
 Object.assign(globalThis, { window, document: window.document });
-const { createElement, useEffect } = modules("react");
-const { createRoot } = modules("react-dom/client");
-const { useMessages, useStream } = modules("@langchain/react");
+const isSvelte = "svelte" in require(process.env.SDK_MODULES).dependencies;
+const { draw, useStream } = require(isSvelte ? "./draw-svelte.cjs" : "./draw-react.cjs");
 const { client, transport, webSocketFactory } = require("./threads-v3.cjs");
 const { answered, apiKey, apiUrl, create, fast, tell } = require("./story.cjs");
 
@@ -35,28 +33,22 @@ const goesOn = [
 ];
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
 
-/** used is how pages use the hook. */
-const used = (thread) => useStream({ client, transport, webSocketFactory, assistantId: "agent", ...thread });
-
 /** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
 class Page {
   #waiting = [];
 
-  constructor(threadId, use = used) {
-    this.drawn = []; // the text of the last message, each time
-    const options = { threadId, onThreadId: (id) => { this.thread = id; } };
+  constructor(threadId, use) {
+    this.texts = []; // the text of the last message, each time
     this.thread = threadId;
-    this.root = createRoot(this.element = document.createElement("main"));
-    this.root.render(createElement(() => {
-      const stream = this.hook = use(options);
-      useEffect(() => {
-        this.drawn.push(stream.messages.at(-1)?.text ?? "");
-        this.#waiting = this.#waiting.filter(({ is, done }) => !is(stream) || done());
-      });
-      const said = stream.messages.map((message, i) => createElement("p", { key: message.id ?? i }, message.text));
-      const asked = stream.interrupts.map(({ id, value }) => createElement("label", { key: id }, createElement("input", { type: "checkbox", name: id }), value.tool));
-      return [...said, ...asked, createElement("button", { key: "", onClick: () => { this.answer(); } }, "Answer")];
-    }));
+    const onThreadId = (id) => { this.thread = id; };
+    const drawn = (hook) => {
+      this.hook = hook;
+      this.texts.push(hook.messages.at(-1)?.text ?? "");
+      this.#waiting = this.#waiting.filter(({ is, done }) => !is(hook) || done());
+    };
+    const options = { client, transport, webSocketFactory, assistantId: "agent", threadId, onThreadId };
+    this.element = document.createElement("main");
+    this.close = draw(this.element, { options, use, drawn, answer: () => { this.answer(); } });
   }
 
   /** until returns when the page has been drawn as it is asked for. */
@@ -86,8 +78,6 @@ class Page {
     const ticks = [...this.element.querySelectorAll("input")].map(({ name, checked }) => [name, { approved: checked }]);
     this.answered = this.hook.respondAll(Object.fromEntries(ticks), following(goesOn));
   }
-
-  close() { this.root.unmount(); }
 }
 
 /** opened is a page that has loaded what there is. */
@@ -125,7 +115,7 @@ async function reloaded() {
 /** stopped keeps what was shown while the answer grew. */
 async function stopped() {
   const page = await opened();
-  const pieces = () => [...new Set(page.drawn.filter((text) => text.startsWith("I have looked")))];
+  const pieces = () => [...new Set(page.texts.filter((text) => text.startsWith("I have looked")))];
   page.hook.submit(ask("rome"), endless);
   await page.until(() => pieces().length > 2);
   await page.hook.stop();
@@ -151,7 +141,7 @@ async function overtaken() {
   });
   const second = await opened(first.thread);
   const kept = await second.shows([...answered, ...answered]);
-  assert.ok(first.drawn.some((text) => text.split(" ").length > 5 && text !== ask("sf").messages[0].content && kept[3].startsWith(text)));
+  assert.ok(first.texts.some((text) => text.split(" ").length > 5 && text !== ask("sf").messages[0].content && kept[3].startsWith(text)));
   first.close();
   second.close();
 }
@@ -180,11 +170,7 @@ async function forked() {
     the hook drops what comes for a subgraph after the end of the run. */
 async function nested() {
   const part = (content) => ({ event: "messages|inner:1|model:2", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
-  const page = await opened(undefined, (thread) => {
-    const stream = used(thread);
-    const [subgraph] = stream.subgraphs.values();
-    return { ...stream, inner: useMessages(stream, subgraph) };
-  });
+  const page = await opened();
   page.hook.submit({ messages: [] }, following([part("It is "), part("blue."), { hold: true }]));
   await page.until(({ inner, subgraphs }) => subgraphs.size === 1 && inner.at(-1)?.text === "It is blue.");
   const [{ namespace, status }] = page.hook.subgraphs.values();

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox
+mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
@@ -20,6 +20,9 @@ npm install --prefix .tools/sdk/js-threads --silent --no-audit --no-fund --save-
 # The hooks bring an older release of the SDK along.
 npm install --prefix .tools/sdk/js-hooks --silent --no-audit --no-fund --save-exact \
   '@langchain/react@1.1.0' '@langchain/langgraph-sdk@1.11.0' '@langchain/langgraph@1.4.18' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0' 'ws@8.23.0'
+# The hook for Svelte, which has to be compiled, brings a still older release along.
+npm install --prefix .tools/sdk/js-svelte --silent --no-audit --no-fund --save-exact \
+  '@langchain/svelte@1.0.29' '@langchain/langgraph-sdk@1.9.28' '@langchain/core@1.4.0' 'svelte@5.57.3' 'esbuild@0.25.12' 'jsdom@26.1.0' 'ws@8.23.0'
 # The adapter takes any newer release of these packages, so they are named.
 npm install --prefix .tools/sdk/js-adapter --silent --no-audit --no-fund --save-exact \
   '@ag-ui/langgraph@0.0.43' '@ag-ui/client@1.0.0' '@ag-ui/core@1.0.0' '@langchain/langgraph-sdk@1.15.0' '@langchain/core@1.4.0'
