@@ -253,13 +253,16 @@ network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of
 	$(NEED_CONFIG)
 	arguments=$$($(ENVIRONMENT) network); sam deploy --template-file infra/network.yaml --no-confirm-changeset --no-fail-on-empty-changeset $$arguments $(OVERRIDES)
 
-# The functions are built for the architecture that the template declares.
+# The functions are built for the architecture that the template declares. SAM publishes a version of a function if its code is new, but not if only a parameter is: a
+# file beside the code differs with the parameters. With other parameters than these, `sam deploy` alone would change no function.
 deploy: ARCH := arm64
 deploy: functions ## deploy the stack of CONFIG; NETWORK=1 puts it into the network that `make network` has made, OVERRIDES adds parameters, as "Name=value ..."
 	$(NEED_CONFIG)
 	overrides=$$($(ENVIRONMENT) overrides); $(if $(NETWORK),overrides+=" $$($(ENVIRONMENT) outputs)";) \
+	overrides+=" Version=$(VERSION) $(OVERRIDES)"; \
+	for name in $(FUNCTIONS); do cksum <<<"$$overrides" >build/$$name/parameters; done; \
 	sam build --config-env $(CONFIG); \
-	sam deploy --config-env $(CONFIG) $(if $(CI),--no-confirm-changeset) --parameter-overrides "$$overrides Version=$(VERSION) $(OVERRIDES)"
+	sam deploy --config-env $(CONFIG) $(if $(CI),--no-confirm-changeset) --parameter-overrides "$$overrides"
 
 clean: ## remove what was built
 	rm -rf bin build .aws-sam

@@ -49,7 +49,7 @@ LACKS = {
     "AWS::WAFv2::WebACL": "no firewall",
     "AWS::WAFv2::WebACLAssociation": "no firewall",
 }
-# Besides, it streams no answers of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
+# Besides, it moves no alias to another version, so that an update has the same code; it streams no answers of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
 
 
 class Clients:
@@ -189,7 +189,7 @@ class Rehearsal:
         return {o["OutputKey"]: o["OutputValue"] for o in self.formation.describe_stacks(StackName=self.name)["Stacks"][0]["Outputs"]}
 
     def versions(self):
-        """Returns what the functions say that their version is."""
+        """Returns what the functions, not their aliases, say that their version is."""
         pages = self.clients("lambda").get_paginator("list_functions").paginate()
         return {f["Environment"]["Variables"].get("SLIPWAY_VERSION") for page in pages for f in page["Functions"]}
 

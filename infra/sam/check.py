@@ -1,5 +1,5 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
-asks its authorizer, whether browsers can ask before they call, and, for each environment of samconfig.toml, whether the result is within
+asks its authorizer, whether browsers can ask before they call, whether everything calls functions by their aliases, and, for each environment of samconfig.toml, whether the result is within
 AWS's quotas (quotas.py). Nothing is sent anywhere.
 
 Usage: check.py template.yaml
@@ -12,10 +12,12 @@ from pathlib import Path
 
 import yaml
 
+import aliases
 import quotas
 import roles
 from transform import transform
 
+EVERYTHING = {"TrafficShift": "Canary10Percent15Minutes"}
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
 
 
@@ -102,9 +104,12 @@ def main(path):
 
     problems += roles.check(resources)
     for environment, settings in environments().items():
-        parameters = settings["global"]["parameters"]
         if environment != "default":
-            problems += quotas.check(translated, nodes, parameters["stack_name"], parameters["region"])
+            parameters = settings["global"]["parameters"]
+            # With everything that a parameter can add.
+            deployed = transform(path, dict(setting.split("=", 1) for setting in settings["deploy"]["parameters"]["parameter_overrides"].split()) | EVERYTHING)
+            problems += aliases.check(deployed["Resources"])
+            problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"])
     print(f"methods: {methods}, of which {streaming} stream")
     for problem in problems:
         print(problem, file=sys.stderr)

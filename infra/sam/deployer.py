@@ -22,7 +22,7 @@ NETWORK = {
 # What a person with an account may have: everything that a condition of the template can add.
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
-    "AlarmTopic": "topic", "MonthlyBudget": "100",
+    "AlarmTopic": "topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
@@ -36,6 +36,9 @@ ACTIONS = {
     "AWS::CloudWatch::Alarm": "PutMetricAlarm DescribeAlarms DeleteAlarms ListTagsForResource TagResource UntagResource",
     "AWS::CloudWatch::Dashboard": "PutDashboard GetDashboard DeleteDashboards",
     "AWS::CodeBuild::Project": "CreateProject UpdateProject DeleteProject BatchGetProjects",
+    "AWS::CodeDeploy::Application": "CreateApplication GetApplication DeleteApplication ListTagsForResource TagResource UntagResource",
+    "AWS::CodeDeploy::DeploymentGroup": "CreateDeploymentGroup GetDeploymentGroup UpdateDeploymentGroup DeleteDeploymentGroup ListTagsForResource TagResource UntagResource "
+    "ListDeployments CreateDeployment GetDeployment StopDeployment* GetDeploymentConfig GetApplicationRevision RegisterApplicationRevision",
     "AWS::DynamoDB::Table": "CreateTable DescribeTable UpdateTable DeleteTable DescribeTimeToLive UpdateTimeToLive DescribeContinuousBackups UpdateContinuousBackups "
     "DescribeContributorInsights DescribeKinesisStreamingDestination ListTagsOfResource TagResource UntagResource",
     "AWS::ECR::Repository": "CreateRepository DescribeRepositories DeleteRepository GetLifecyclePolicy PutLifecyclePolicy GetRepositoryPolicy PutImageScanningConfiguration "
@@ -48,11 +51,13 @@ ACTIONS = {
     "AWS::KMS::Alias": "CreateAlias UpdateAlias DeleteAlias ListAliases*",
     "AWS::KMS::Key": "CreateKey* DescribeKey GetKeyPolicy PutKeyPolicy GetKeyRotationStatus EnableKeyRotation ListResourceTags TagResource UntagResource UpdateKeyDescription "
     "ScheduleKeyDeletion CreateAlias UpdateAlias DeleteAlias CreateGrant Decrypt",  # the last two are the table's, which it encrypts
+    "AWS::Lambda::Alias": "CreateAlias GetAlias UpdateAlias DeleteAlias",
     "AWS::Lambda::EventInvokeConfig": "PutFunctionEventInvokeConfig GetFunctionEventInvokeConfig UpdateFunctionEventInvokeConfig DeleteFunctionEventInvokeConfig",
     "AWS::Lambda::Function": "CreateFunction GetFunction GetFunctionConfiguration GetFunctionCodeSigningConfig GetRuntimeManagementConfig UpdateFunctionCode "
     "UpdateFunctionConfiguration PutFunctionConcurrency DeleteFunctionConcurrency DeleteFunction ListTags TagResource UntagResource",
     "AWS::Lambda::LayerVersion": "PublishLayerVersion GetLayerVersion",
     "AWS::Lambda::Permission": "AddPermission RemovePermission GetPolicy",
+    "AWS::Lambda::Version": "PublishVersion GetFunctionConfiguration ListVersionsByFunction DeleteFunction",
     "AWS::Logs::LogGroup": "CreateLogGroup DescribeLogGroups* PutRetentionPolicy DeleteLogGroup ListTagsForResource TagResource UntagResource",
     "AWS::Logs::MetricFilter": "PutMetricFilter DescribeMetricFilters DeleteMetricFilter",
     "AWS::Route53::RecordSetGroup": "ChangeResourceRecordSets GetHostedZone GetChange",
@@ -68,14 +73,17 @@ SERVICES = {"StepFunctions": "states"}  # others are called as in the names of t
 
 # How the ARN of a resource of each type goes on after its service, region and account; NAME is its own name.
 PLACES = {
-    "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
+    "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::CodeDeploy::Application": "application:NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
     "AWS::ECS::Cluster": "cluster/NAME", "AWS::Events::Rule": "rule/NAME", "AWS::IAM::ManagedPolicy": "policy/NAME", "AWS::IAM::Role": "role/NAME",
     "AWS::KMS::Alias": "NAME", "AWS::KMS::Key": "key/NAME", "AWS::Lambda::Function": "function:NAME", "AWS::Lambda::LayerVersion": "layer:NAME",
     "AWS::Logs::LogGroup": "log-group:NAME", "AWS::SQS::Queue": "NAME", "AWS::StepFunctions::StateMachine": "stateMachine:NAME", "AWS::WAFv2::WebACL": "regional/webacl/NAME/id",
 }
 NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "LayerName", "AliasName", "Name")
 # Resources that belong to another: whose ARN their calls are about.
-OWNERS = {"AWS::Lambda::EventInvokeConfig": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Logs::MetricFilter": "LogGroupName", "AWS::SQS::QueuePolicy": "Queues"}
+OWNERS = {
+    "AWS::Lambda::Alias": "FunctionName", "AWS::Lambda::EventInvokeConfig": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Lambda::Version": "FunctionName",
+    "AWS::Logs::MetricFilter": "LogGroupName", "AWS::SQS::QueuePolicy": "Queues",
+}
 # API Gateway's actions are methods of its own interface.
 API = {
     "AWS::ApiGateway::Account": {"/account": "GET PATCH"},
@@ -87,7 +95,9 @@ API = {
     "AWS::ApiGateway::Stage": {},
 }
 # Actions that are needed, and that the simulator cannot be asked about, for the same reason.
-UNKNOWN = {"apigateway:SetWebACL"}
+UNKNOWN = {
+    "apigateway:SetWebACL", "lambda:PutProvisionedConcurrencyConfig", "lambda:GetProvisionedConcurrencyConfig", "lambda:DeleteProvisionedConcurrencyConfig",
+}
 
 
 class Deployment:
@@ -115,6 +125,8 @@ class Deployment:
             return f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{PREFIX}-{REGION}"
         if kind == "AWS::Budgets::Budget":
             return f"arn:aws:budgets::{ACCOUNT}:budget/{PREFIX}-{REGION}"
+        if kind == "AWS::Lambda::Alias":
+            return self.arn(self.resources[logical]["Properties"]["FunctionName"]["Ref"])
         region = "" if "::IAM::" in kind else REGION
         return f"arn:aws:{service(kind)}:{region}:{ACCOUNT}:{PLACES[kind].replace('NAME', self.name(logical))}"
 
@@ -148,12 +160,23 @@ class Deployment:
             return ["arn:aws:route53:::change/id" if action == "GetChange" else f"arn:aws:route53:::hostedzone/{ZONE}"]
         if kind == "AWS::WAFv2::WebACLAssociation":
             return [self.arn("WebAcl")]
+        if kind == "AWS::CodeDeploy::DeploymentGroup":
+            return [self.about_group(logical, properties, action)]
         if kind in OWNERS:
             owner = json.dumps(properties[OWNERS[kind]])
             return [self.arn(next(name for name in self.resources if f'"{name}"' in owner))]
         if action == "GetLayerVersion":
             return [self.arn(logical) + ":1"]
         return [self.arn(logical)]
+
+    def about_group(self, logical, properties, action):
+        """Returns the ARN of a deployment group, of its configuration, which is AWS's, or of its application."""
+        application = properties["ApplicationName"]["Ref"]
+        if action == "GetDeploymentConfig":
+            return f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentconfig:{self.text(properties['DeploymentConfigName'])}"
+        if action.endswith("ApplicationRevision"):
+            return self.arn(application)
+        return f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentgroup:{self.name(application)}/{self.name(logical)}"
 
     def of_role(self, logical, properties):
         """Yields what attaches policies to a role, and what hands it to the services that may assume it."""
@@ -207,6 +230,8 @@ SAM = [
 # What the role must not be able to do.
 FORBIDDEN = [
     call("lambda:UpdateFunctionCode", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function"),
+    call("lambda:UpdateAlias", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function:live"),
+    call("codedeploy:CreateDeployment", f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentgroup:another-application/{STACK}-group"),
     call("lambda:InvokeFunction", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK}-Runner-x"),
     call("dynamodb:GetItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}-Table-x"),
     call("dynamodb:DeleteTable", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/another"),
@@ -244,7 +269,7 @@ def unneeded(documents, calls):
 
 
 def main(template, role):
-    deployment, documents = Deployment(transform(template)), deployer(role)
+    deployment, documents = Deployment(transform(template, PARAMETERS)), deployer(role)
     calls = list(deployment.calls())
     problems = unneeded(documents, calls)
     for problem in problems:

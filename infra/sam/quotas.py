@@ -71,9 +71,13 @@ def resource_policies(resources, names):
         properties = resource["Properties"]
         named = properties["FunctionName"]
         function = named.get("Ref") or named["Fn::GetAtt"][0]
+        place = names["of"](function)
+        if resources.get(function, {}).get("Type") == "AWS::Lambda::Alias":  # each has a policy of its own
+            alias = resources[function]["Properties"]
+            place = f"{names['of'](alias['FunctionName']['Ref'])}:{alias['Name']}"
         statement = {
             "Sid": names["of"](logical), "Effect": "Allow", "Principal": {"Service": properties["Principal"]}, "Action": properties["Action"],
-            "Resource": f"arn:aws:lambda:{names['AWS::Region']}:{ACCOUNT}:function:{names['of'](function)}",
+            "Resource": f"arn:aws:lambda:{names['AWS::Region']}:{ACCOUNT}:function:{place}",
             "Condition": {"ArnLike": {"AWS:SourceArn": resolve(properties.get("SourceArn", ""), names)}},
         }
         sizes[function] = sizes.get(function, len('{"Version":"2012-10-17","Id":"default","Statement":[]}')) + size(statement) + 1
@@ -103,6 +107,10 @@ def measure(translated, nodes, stack, region):
             yield f"managed policies of {logical}", len(properties.get("ManagedPolicyArns", [])), 10
         elif resource["Type"] == "AWS::IAM::ManagedPolicy":
             yield f"bytes of the managed policy {logical}", size(resolve(properties["PolicyDocument"], names)), 6_144
+        elif resource["Type"] == "AWS::CloudWatch::Alarm":
+            yield f"metrics of the alarm {logical}", sum("MetricStat" in metric for metric in properties.get("Metrics", [])), 10
+        elif resource["Type"] == "AWS::CodeDeploy::DeploymentGroup":
+            yield f"alarms of {logical}", len(resolve(properties.get("AlarmConfiguration", {}), names).get("Alarms", [])), 10
         elif resource["Type"] == "AWS::StepFunctions::StateMachine":
             yield f"bytes of the definition of {logical}", size(properties.get("DefinitionString", properties.get("Definition", ""))), 1_048_576
 

@@ -45,12 +45,21 @@ class Quotas(unittest.TestCase):
             "managed policies of Role": stack(Role=role(ManagedPolicyArns=["arn"] * 9)),
             "managed policy Policy": stack(Policy={"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": policy(100)}}),
             "environment of Work": stack(Work={"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": {"V": "x" * 3300}}}}),
+            "metrics of the alarm Alarm": stack(Alarm={"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": [{"MetricStat": {}}] * 9}}),
+            "alarms of Group": stack(Group={"Type": "AWS::CodeDeploy::DeploymentGroup", "Properties": {"AlarmConfiguration": {"Alarms": [{}] * 9}}}),
             "definition of Machine": stack(Machine={"Type": "AWS::StepFunctions::StateMachine", "Properties": {"DefinitionString": "x" * 900_000}}),
             "bytes of the template": stack(Big={"Type": "AWS::SNS::Topic", "Metadata": "x" * 900_000}),
         }
         for what, translated in faults.items():
             with self.subTest(what):
                 self.assertIn(what, " ".join(self.problems(translated)))
+
+    def test_an_alias_has_a_policy_of_its_own(self):
+        permissions = {f"P{n}": permission() for n in range(60)}
+        for n, p in enumerate(permissions.values()):
+            p["Properties"]["FunctionName"] = {"Ref": "WorkAliaslive" if n % 2 else "Work"}
+        alias = {"Type": "AWS::Lambda::Alias", "Properties": {"Name": "live", "FunctionName": {"Ref": "Work"}}}
+        self.assertEqual(self.problems(stack(WorkAliaslive=alias, **permissions)), [])
 
     def test_too_many_paths_of_the_api_are_told(self):
         self.assertIn("resources of the API", " ".join(self.problems(stack(), range(241))))

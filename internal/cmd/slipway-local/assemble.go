@@ -290,7 +290,7 @@ func (s *server) platformConfig() lambda.Config {
 	for _, name := range slices.Sorted(maps.Keys(s.stack.Functions)) {
 		f := s.stack.Functions[name]
 		config.Functions = append(config.Functions, lambda.Function{
-			Name: name, Bootstrap: s.bootstrap(f), Env: s.processEnvironment(f), Timeout: f.Timeout, MemoryMB: f.MemoryMB,
+			Name: name, Alias: f.Alias, Bootstrap: s.bootstrap(f), Env: s.processEnvironment(f), Timeout: f.Timeout, MemoryMB: f.MemoryMB,
 			Reserved: f.ReservedConcurrency,
 		})
 	}

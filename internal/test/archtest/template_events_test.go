@@ -183,7 +183,8 @@ func TestEventsOfTasks(t *testing.T) {
 		}
 		for name, state := range tasks(t, text) {
 			arn := m.Substitutions[strings.Trim(state.Parameters.FunctionName, "${}")]
-			function := arn[strings.LastIndexByte(arn, ':')+1:]
+			_, called, _ := strings.Cut(arn, ":function:")
+			function, _, _ := strings.Cut(called, ":")
 			var want []string
 			for member := range state.Parameters.Payload {
 				want = append(want, strings.TrimSuffix(member, ".$"))

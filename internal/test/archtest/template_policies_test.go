@@ -219,6 +219,8 @@ func checkStatement(t *testing.T, name string, s statement) {
 			if s.Condition["StringEquals"]["application-autoscaling:service-namespace"] != "ecs" {
 				t.Errorf("%s may scale everything", name)
 			}
+		case strings.HasSuffix(resource, ":alarm:*") && slices.Equal(s.Action, []string{"cloudwatch:DescribeAlarms"}):
+			// IAM compares a call about several alarms with all alarms. The call changes nothing.
 		case strings.Contains(resource, stackName+"*"):
 			t.Errorf("%s may %v with %s, which another stack's name can begin with", name, s.Action, resource)
 		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !ownARN.MatchString(resource):

@@ -231,7 +231,7 @@ func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 func TestAuthorizers(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
-		const function = "arn:aws:lambda:us-east-1:000000000000:function:Authorizer"
+		const function = "arn:aws:lambda:us-east-1:000000000000:function:Authorizer:live"
 		key, credentials := s.API.Authorizers["Key"], s.API.Authorizers["Credentials"]
 		if s.API.DefaultAuthorizer != "Credentials" || len(s.API.Authorizers) != 2 || key.Function != function || credentials.Function != function {
 			t.Errorf("got %+v", s.API)

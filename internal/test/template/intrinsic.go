@@ -30,10 +30,7 @@ func (r *resolver) attribute(argument any) (any, error) {
 func (r *resolver) reference(name, attribute string) (any, error) {
 	resource, ok := r.template.Resources[name]
 	if !ok {
-		if api, _, found := strings.Cut(name, "."); found && r.template.Resources[api].Type == typeAPI {
-			return r.reference(api, "Stage") // SAM names the resources that it makes of the API: ${Api.Stage}
-		}
-		return nil, fmt.Errorf("there is no resource %s", name)
+		return r.made(name)
 	}
 	full := name
 	if attribute != "" {
@@ -63,6 +60,25 @@ func (r *resolver) reference(name, attribute string) (any, error) {
 	}
 }
 
+// made returns the value of a reference to a resource that SAM makes of another resource: the stage
+// of an API, or the alias of a function.
+func (r *resolver) made(name string) (any, error) {
+	of, made, _ := strings.Cut(name, ".")
+	switch resource := r.template.Resources[of]; {
+	case made == "Stage" && resource.Type == typeAPI:
+		return r.reference(of, "Stage")
+	case made == "Alias" && resource.Type == typeFunction:
+		alias := r.template.alias(resource)
+		arn, err := r.reference(of, "Arn")
+		if alias == "" && err == nil {
+			err = fmt.Errorf("function %s has no alias", of)
+		}
+		return scalar(arn) + ":" + alias, err
+	default:
+		return nil, fmt.Errorf("there is no resource %s", name)
+	}
+}
+
 var placeholder = regexp.MustCompile(`\$\{([^!][^}]*)\}`)
 
 func (r *resolver) sub(argument any) (any, error) {
@@ -84,7 +100,7 @@ func (r *resolver) sub(argument any) (any, error) {
 		name := strings.TrimSpace(found[2 : len(found)-1])
 		value, err := local[name], error(nil)
 		if value == nil {
-			if resource, attribute, ok := strings.Cut(name, "."); ok {
+			if resource, attribute, ok := strings.Cut(name, "."); ok && attribute != "Alias" {
 				value, err = r.reference(resource, attribute)
 			} else {
 				value, err = r.ref(name)

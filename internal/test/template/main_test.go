@@ -66,6 +66,8 @@ Resources:
     DependsOn: Guard
     Properties:
       CodeUri: ./build/work
+      AutoPublishAlias: live
+      DeploymentPreference: {Type: AllAtOnce, Alarms: [!Ref Alarm]}
       ReservedConcurrentExecutions: !If [HasLimit, !Ref Limit, !Ref AWS::NoValue]
       VpcConfig: !If [HasSubnets, {SubnetIds: !Ref Subnets}, !Ref AWS::NoValue]
       LoggingConfig: {LogGroup: !Ref Logs}
@@ -88,10 +90,12 @@ Resources:
       Name: !Sub ${AWS::StackName}-work
       Type: STANDARD
       DefinitionUri: work.asl.json
-      DefinitionSubstitutions: {WorkArn: !GetAtt Work.Arn}
+      DefinitionSubstitutions: {WorkArn: !Ref Work.Alias}
       Logging: {Level: ERROR, IncludeExecutionData: true}
       Tracing: {Enabled: true}
-      Policies: [{Statement: [{Effect: Allow, Action: lambda:InvokeFunction, Resource: !GetAtt Work.Arn}]}]
+      Policies: [{Statement: [{Effect: Allow, Action: lambda:InvokeFunction, Resource: !Ref Work.Alias}]}]
+  # It watches versions, so the alias waits for it, which waits for the function.
+  Alarm: {Type: AWS::CloudWatch::Alarm, Properties: {Dimensions: [{Name: ExecutedVersion, Value: !GetAtt Work.Version.Version}]}}
   Table:
     Type: AWS::DynamoDB::Table
     DeletionPolicy: Retain

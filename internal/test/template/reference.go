@@ -29,7 +29,8 @@ var arns = map[string]string{
 // Dependencies returns for each resource the resources that CloudFormation has to make before
 // it: the resources to which its properties refer and, for the resources that SAM makes of it,
 // its integrations and authorizers. A function does not wait for the API whose routes it
-// serves; the API waits for the function.
+// serves; the API waits for the function's alias. An alias is a resource of its own, "Work.Alias",
+// because it waits for the alarms of a deployment, and these for versions of functions.
 func (t *Template) Dependencies() map[string][]string {
 	all := map[string]map[string]bool{}
 	for name := range t.Resources {
@@ -38,15 +39,27 @@ func (t *Template) Dependencies() map[string][]string {
 	for name, resource := range t.Resources {
 		properties := maps.Clone(resource.Properties)
 		kind, _ := strings.CutPrefix(resource.Type, "AWS::Serverless::")
-		properties["globals"] = t.globals[kind]
-		if events, ok := properties["Events"].(map[string]any); ok && resource.Type == typeFunction {
-			delete(properties, "Events")
-			for _, api := range t.references(events) {
+		globals := maps.Clone(t.globals[kind])
+		if resource.Type == typeFunction {
+			called := name
+			if t.alias(resource) != "" {
+				called += aliasSuffix
+				all[called] = map[string]bool{name: true}
+			}
+			for _, members := range []map[string]any{globals, properties} {
+				for _, other := range t.references(members["DeploymentPreference"]) {
+					all[called][other] = true
+				}
+				delete(members, "DeploymentPreference")
+			}
+			for _, api := range t.references(properties["Events"]) {
 				if t.Resources[api].Type == typeAPI {
-					all[api][name] = true
+					all[api][called] = true
 				}
 			}
+			delete(properties, "Events")
 		}
+		properties["globals"] = globals
 		for _, other := range append(t.references(properties), resource.DependsOn...) {
 			all[name][other] = true
 		}
@@ -57,6 +70,14 @@ func (t *Template) Dependencies() map[string][]string {
 	}
 	return dependencies
 }
+
+// alias returns the name of a function's alias, "" for none.
+func (t *Template) alias(function Resource) string {
+	return scalar(merge(t.globals["Function"], function.Properties)["AutoPublishAlias"])
+}
+
+// aliasSuffix follows a function's logical id where its alias is meant.
+const aliasSuffix = ".Alias"
 
 // references returns the logical ids of the resources that a value refers to, sorted.
 func (t *Template) references(value any) []string {
@@ -69,9 +90,11 @@ func (t *Template) collect(value any, found map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range named(v) {
-			name, _, _ = strings.Cut(strings.TrimSpace(name), ".")
-			if _, ok := t.Resources[name]; ok {
+			id, _, _ := strings.Cut(strings.TrimSpace(name), ".")
+			if _, ok := t.Resources[id]; ok && name == id+aliasSuffix {
 				found[name] = true
+			} else if ok {
+				found[id] = true
 			}
 		}
 		for _, member := range v {

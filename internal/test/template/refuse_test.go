@@ -13,6 +13,7 @@ func TestWhatIsNotUnderstoodIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"Resources: {A: {Type: T, Properties: {x: !Base64 y}}}":                                                     "Fn::Base64",
 		"Resources: {A: {Type: T, Properties: {x: !Ref B}}}":                                                        "no resource B",
+		"Resources: {F: {Type: AWS::Serverless::Function}, A: {Type: T, Properties: {x: !Ref F.Alias}}}":            "function F has no alias",
 		"Resources: {A: {Type: T, Properties: {x: !Sub '${B.Arn}'}}}":                                               "no resource B",
 		"Resources: {A: {Type: T, Properties: {x: !Sub [1, {}]}}}":                                                  "no text",
 		"Resources: {A: {Type: T, Condition: C}}":                                                                   "no condition C",

@@ -68,6 +68,8 @@ type Function struct {
 	Managed []string
 	// InVPC says whether it has an interface in a VPC.
 	InVPC bool
+	// Alias is the name of the alias that SAM publishes its versions under, "" for none.
+	Alias string
 	// LogGroup is the name of its log group, "" for the log group that Lambda makes by itself.
 	LogGroup string
 }

@@ -54,7 +54,7 @@ func TestFunctions(t *testing.T) {
 		},
 		"Work": {
 			Name: "Work", CodeURI: "./build/work", Handler: "bootstrap", Runtime: "provided.al2023", Architecture: "arm64", Timeout: 29 * time.Second,
-			MemoryMB: 512, Tracing: true, LogGroup: "/x/slipway",
+			MemoryMB: 512, Tracing: true, LogGroup: "/x/slipway", Alias: "live",
 			Environment: map[string]string{
 				"TABLE": "Table", "SHARED": "b", "PREFIX": "arn:aws:000000000000:slipway-", "OWN": "y", "LIST": "", "NUMBER": "0",
 			},
@@ -84,7 +84,7 @@ func TestWhatParametersChange(t *testing.T) {
 		work.Environment["PREFIX"], work.LogGroup, s.Tables["Table"].DeletionProtection, s.Machines["Machine"].Substitutions["WorkArn"], len(work.Statements),
 	}
 	want(t, "values", []any{
-		"x86_64", 1024, 7, true, "a,b", "7", "other", "arn:aws-x:1:test-", "/x/test", false, "arn:aws-x:lambda:eu-central-1:1:function:Work", 3,
+		"x86_64", 1024, 7, true, "a,b", "7", "other", "arn:aws-x:1:test-", "/x/test", false, "arn:aws-x:lambda:eu-central-1:1:function:Work:live", 3,
 	}, got)
 	want(t, "conditional statement", template.Statement{
 		Effect: "Deny", Actions: []string{"s:C"}, Resources: []string{"*"}, Condition: map[string]any{"StringEquals": map[string]any{"a": "b"}},
@@ -115,7 +115,7 @@ func TestTable(t *testing.T) {
 
 func TestMachineAndRole(t *testing.T) {
 	t.Parallel()
-	const work = "arn:aws:lambda:us-east-1:000000000000:function:Work"
+	const work = "arn:aws:lambda:us-east-1:000000000000:function:Work:live"
 	s := resolve(t, template.Values{})
 	want(t, "machine", map[string]template.Machine{"Machine": {
 		Name: "Machine", MachineName: "slipway-work", Kind: "STANDARD", Definition: "work.asl.json", Substitutions: map[string]string{"WorkArn": work},
@@ -133,7 +133,8 @@ func TestMachineAndRole(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	want(t, "dependencies", map[string][]string{
-		"Api": {"Guard", "Work"}, "Guard": {"Shared", "Table"}, "Work": {"Guard", "Logs", "Shared", "Table"}, "Machine": {"Work"},
+		"Api": {"Guard", "Work.Alias"}, "Guard": {"Shared", "Table"}, "Work": {"Guard", "Logs", "Shared", "Table"}, "Machine": {"Work.Alias"},
+		"Work.Alias": {"Alarm", "Work"}, "Alarm": {"Work"},
 		"Table": nil, "Logs": nil, "Shared": {"Table"}, "Role": {"Logs"}, "Record": nil,
 	}, parse(t, sample).Dependencies())
 }

@@ -198,7 +198,7 @@ func TestProcessThatWasFreeShortestIsUsed(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	p := platform(t)
+	p := platform(t, with(func(f *lambda.Function) { f.Alias = "live" }))
 	for _, c := range []struct {
 		do, name, message string
 		// survives says whether the process survives.
@@ -216,11 +216,18 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: the process was %d and is %d", c.do, before.PID, after.PID)
 		}
 	}
+	for _, qualifier := range []string{"", "1", "other"} {
+		if _, err := p.Invoke(t.Context(), p.ARN("F")+":"+qualifier, nil); !errors.Is(err, lambda.ErrUnknownFunction) {
+			t.Errorf("the qualifier %q: got %v", qualifier, err)
+		}
+	}
 	if _, err := p.Invoke(t.Context(), "G", nil); !errors.Is(err, lambda.ErrUnknownFunction) {
 		t.Errorf("unknown function: %v", err)
 	}
-	if _, err := p.Invoke(t.Context(), p.ARN("F"), payload(t, order{Do: "echo"})); err != nil {
-		t.Errorf("by ARN: %v", err)
+	for _, name := range []string{p.ARN("F"), p.ARN("F") + ":live", "F:live", "F:$LATEST"} {
+		if _, err := p.Invoke(t.Context(), name, payload(t, order{Do: "echo"})); err != nil {
+			t.Errorf("by the name %s: %v", name, err)
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ type Config struct {
 // Function is a function as a template declares it.
 type Function struct {
 	Name string
+	// Alias is the only alias, "" for none.
+	Alias string
 	// Bootstrap is the program's file.
 	Bootstrap string
 	// Env holds the variables that the template declares; the platform adds its own variables.
@@ -54,6 +56,9 @@ type Function struct {
 	// There is a default.
 	MaxProcesses int
 }
+
+// latest is the qualifier of the code that was deployed last.
+const latest = "$LATEST"
 
 const (
 	defaultTimeout      = 3 * time.Second
@@ -107,14 +112,15 @@ func (p *Platform) ARN(function string) string {
 	return "arn:aws:lambda:" + p.config.Region + ":" + p.config.Account + ":function:" + function
 }
 
-// pool finds a function by its name or its ARN, with or without a qualifier.
+// pool finds a function by its name or its ARN. A qualifier must be the function's alias: a name
+// without one is that of the code that was deployed last.
 func (p *Platform) pool(function string) (*pool, error) {
 	name := function
 	if _, after, isARN := strings.Cut(function, ":function:"); isARN {
 		name = after
 	}
-	name, _, _ = strings.Cut(name, ":")
-	if pool := p.pools[name]; pool != nil {
+	name, qualifier, isQualified := strings.Cut(name, ":")
+	if pool := p.pools[name]; pool != nil && (!isQualified || qualifier == latest || (qualifier == pool.function.Alias && qualifier != "")) {
 		return pool, nil
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnknownFunction, function)

@@ -1,11 +1,13 @@
-"""Runs the SAM CLI with two changes. Its wait for the end of a function's log expects one line before REPORT and stalls for a second when lines
-arrive together, so that one match becomes a search. And each container gets a label that names the stack, by which it can be found later."""
+"""Runs the SAM CLI with three changes. Its wait for the end of a function's log expects one line before REPORT and stalls for a second when lines
+arrive together, so that one match becomes a search. And each container gets a label that names the stack, by which it can be found later.
+And an authorizer may be named by its alias, as an integration may: SAM would leave such an authorizer out, and its routes open."""
 
 import os
 import re
 
 import samcli.local.docker.container as container
 from samcli.cli.main import cli
+from samcli.commands.local.lib.swagger.integration_uri import LambdaUri
 
 
 class Expressions:
@@ -21,6 +23,17 @@ def create(self, context, create=container.Container.create):
     return create(self, context)
 
 
-container.re = Expressions()
-container.Container.create = create
-cli(prog_name="sam")
+def function_name(uri, known=LambdaUri.get_function_name):
+    alias = re.fullmatch(r"(\w+)\.Alias", uri) if isinstance(uri, str) else None
+    return alias[1] if alias else known(uri)
+
+
+def change():
+    container.re = Expressions()
+    container.Container.create = create
+    LambdaUri.get_function_name = staticmethod(function_name)
+
+
+if __name__ == "__main__":
+    change()
+    cli(prog_name="sam")

@@ -1,0 +1,61 @@
+"""Checks in a translated template that everything calls a function by its alias, which is what a deployment shifts: integrations, authorizers, permissions, rules and state
+machines. A caller of the function itself would skip the shift, and would keep to code that is rolled back."""
+
+import re
+
+ALIAS = "live"
+# Resources that are about a function and do not call it. An alarm names the function in its dimensions.
+ABOUT = {"AWS::Lambda::Alias", "AWS::Lambda::Version", "AWS::Lambda::EventInvokeConfig", "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
+
+
+def check(resources):
+    """Returns a sentence for each function without an alias, and for each resource that refers to a function instead of its alias."""
+    functions = {name for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Function"}
+    aliases = {alias_of(resource): name for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Alias" and resource["Properties"].get("Name") == ALIAS}
+    problems = [f"{name} has no alias {ALIAS}" for name in sorted(functions - aliases.keys())]
+    for name, resource in resources.items():
+        if resource["Type"] not in ABOUT:
+            called = sorted(functions & set(references(resource.get("Properties", {}))))
+            problems += [f"{name} refers to the function {function} and not to its alias" for function in called]
+        if resource["Type"] == "AWS::Lambda::EventInvokeConfig" and resource["Properties"].get("Qualifier") != ALIAS:
+            problems.append(f"{name} is not about the alias")
+    return problems + uninvited(resources, aliases)
+
+
+def uninvited(resources, aliases):
+    """Returns a sentence for each alias that API Gateway or EventBridge calls and that does not admit the service."""
+    admitted = {(principal, alias) for resource in resources.values() if resource["Type"] == "AWS::Lambda::Permission"
+                for principal in [resource["Properties"]["Principal"]] for alias in references(resource["Properties"]["FunctionName"])}
+    callers = {"AWS::ApiGateway::RestApi": "apigateway.amazonaws.com", "AWS::Events::Rule": "events.amazonaws.com"}
+    problems = []
+    for name, resource in resources.items():
+        service = callers.get(resource["Type"])
+        for alias in sorted(set(references(resource.get("Properties", {}))) & set(aliases.values())) if service else []:
+            if (service, alias) not in admitted:
+                problems.append(f"{name} calls {alias}, which does not admit {service}")
+    return problems
+
+
+def alias_of(alias):
+    return alias["Properties"]["FunctionName"]["Ref"]
+
+
+def references(value):
+    """Yields the names of all resources that a value refers to."""
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+        return
+    if not isinstance(value, dict):
+        return
+    for function, argument in value.items():
+        if function == "Ref":
+            yield argument
+        elif function == "Fn::GetAtt":
+            yield argument[0] if isinstance(argument, list) else argument.split(".")[0]
+        elif function == "Fn::Sub":
+            text = argument if isinstance(argument, str) else argument[0]
+            yield from (name.split(".")[0] for name in re.findall(r"\$\{([^}!]+)\}", text))
+            yield from references([] if isinstance(argument, str) else argument[1])
+        else:
+            yield from references(argument)
