@@ -22,21 +22,22 @@ func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
 	for i, next := range writes {
 		err := t.writeAlone(ctx, newWrite(next))
 		if errors.Is(err, errNotAlone) {
-			err = t.Transact(ctx, writes[i:]...)
-			if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
-				failed.Write += i
-			}
-			return err
-		}
-		if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			failed.Write = i
+			return at(i, t.Transact(ctx, writes[i:]...))
 		}
 		if err != nil {
-			return fmt.Errorf("write in order: %w", err)
+			return at(i, fmt.Errorf("write in order: %w", err))
 		}
 		t.watchers.Wake(next.Target())
 	}
 	return nil
+}
+
+// at returns the error of writes that begin with the write i.
+func at(i int, err error) error {
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		failed.Write += i
+	}
+	return err
 }
 
 // errNotAlone says that a write needs a transaction: its new body is large, or it replaces a
