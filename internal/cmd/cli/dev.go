@@ -17,7 +17,8 @@ import (
 )
 
 const devLong = `Serve the agent of a directory on this machine, and deploy it again whenever a file changes. Threads stay, so that you
-can go on talking (slipway chat) while you write. What the agent prints is printed on stdout.
+can go on talking (slipway chat) while you write. What the agent prints is printed on stdout. At a terminal, the console
+opens in a browser.
 
 The server is the one of --data; it is started, and ended with the command, when none runs there.`
 
@@ -25,7 +26,8 @@ The server is the one of --data; it is started, and ended with the command, when
 type devOptions struct {
 	deployOptions
 	data, listen string
-	asJSON       bool
+	// noBrowser says that the console is not opened.
+	asJSON, noBrowser bool
 }
 
 func newDev() *cobra.Command {
@@ -51,6 +53,7 @@ func newDev() *cobra.Command {
 	flags.StringVar(&options.data, "data", defaultData, "data directory of the server")
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:8080", "address that a server which is started listens on; port 0 picks one")
 	flags.BoolVar(&options.asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	flags.BoolVar(&options.noBrowser, "no-browser", false, "do not open the console")
 	return cmd
 }
 
@@ -115,8 +118,24 @@ func (d *developing) serve(ctx context.Context) (stop func() error, err error) {
 	}
 	d.client = client.New(server)
 	d.show(output.Event{Kind: output.KindServer, URL: server.URL, Text: started})
-	d.show(output.Event{Kind: output.KindNote, Text: "open the console with: slipway open --data " + d.options.data})
+	if err := d.openConsole(ctx); err != nil {
+		d.show(output.Event{Kind: output.KindNote, Text: "open the console with: slipway open --data " + d.options.data})
+	}
 	return stop, nil
+}
+
+var errNoBrowser = errors.New("no browser is wanted")
+
+// openConsole opens the console in a browser, if the command has a terminal.
+func (d *developing) openConsole(ctx context.Context) error {
+	if d.options.noBrowser || d.options.asJSON || !output.IsTerminal(d.cmd.OutOrStdout()) {
+		return errNoBrowser
+	}
+	made, err := newConsoleAddress(ctx, d.client)
+	if err == nil {
+		err = openBrowser(made.URL)
+	}
+	return err
 }
 
 // lastWords shows why a server did not start.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/api/signin"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -30,12 +32,10 @@ func newOpen() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var made struct {
-				URL string `json:"url"`
-			}
+			var made consoleAddress
 			if where.User != "" {
 				made.URL = api.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
-			} else if err := api.Call(cmd.Context(), http.MethodPost, "/console/codes", nil, &made); err != nil {
+			} else if made, err = newConsoleAddress(cmd.Context(), api); err != nil {
 				return err
 			}
 			if asJSON {
@@ -55,6 +55,17 @@ func newOpen() *cobra.Command {
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, and open no browser")
 	return cmd
+}
+
+// consoleAddress is an address of the console that signs a browser in.
+type consoleAddress struct {
+	URL string `json:"url"`
+}
+
+// newConsoleAddress makes an address with a code that is good once, for a minute.
+func newConsoleAddress(ctx context.Context, to *client.Client) (made consoleAddress, err error) {
+	err = to.Call(ctx, http.MethodPost, "/console/codes", nil, &made)
+	return made, err
 }
 
 // openBrowser opens an address in a browser, which may print nothing here.

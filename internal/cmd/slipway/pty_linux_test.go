@@ -67,7 +67,7 @@ func (t *terminal) screen() string {
 // typed runs a command at a terminal: typed FILE command... Each line of the file waits for a
 // text that follows the previous text (expect REGEXP), or types (type TEXT, as Go writes
 // strings). The output becomes the value of $SCREEN and the content of the file screen. The
-// command has the variables TERM, NO_COLOR and CI of the script; TERM is xterm by default.
+// command has the variables TERM, NO_COLOR, CI and PATH of the script; TERM is xterm by default.
 func typed(ts *testscript.TestScript, _ bool, args []string) {
 	keys, end, err := newTerminal()
 	ts.Check(err)
@@ -78,7 +78,7 @@ func typed(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), end, end, end
-	cmd.Env = append(os.Environ(), "TERM="+cmp.Or(ts.Getenv("TERM"), "xterm"), "NO_COLOR="+ts.Getenv("NO_COLOR"), "CI="+ts.Getenv("CI"))
+	cmd.Env = append(os.Environ(), "TERM="+cmp.Or(ts.Getenv("TERM"), "xterm"), "NO_COLOR="+ts.Getenv("NO_COLOR"), "CI="+ts.Getenv("CI"), "PATH="+ts.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	ts.Check(cmd.Start())
 	ts.Check(end.Close())
