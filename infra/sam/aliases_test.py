@@ -69,7 +69,7 @@ class Versions(unittest.TestCase):
 
     def test_new_code_is_published_and_a_new_parameter_alone_is_not(self):
         before = self.versions()
-        self.assertEqual(len(before), 16)
+        self.assertEqual(len(before), 18)
         self.assertEqual(before & self.versions(code="other-"), set())
         self.assertEqual(before, self.versions(Quotas="threads=1"))
 

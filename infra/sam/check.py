@@ -13,11 +13,14 @@ from pathlib import Path
 import yaml
 
 import aliases
+import policies
 import quotas
 import roles
 from transform import transform
 
+# Parameters by which SAM, or a condition, makes more.
 EVERYTHING = {"TrafficShift": "Canary10Percent15Minutes"}
+COMPUTE = ("lambda", "managed")
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
 
 
@@ -38,20 +41,20 @@ def open_operations():
     return found
 
 
-def streaming_paths():
-    """Returns each path with an operation that streams or waits: its answer is a stream, or says where it can be taken up again."""
+def streaming_operations():
+    """Returns the (path, method) of each operation that streams or waits: its answer is a stream, or says where it can be taken up again."""
     found = set()
     documents = Path(__file__).parent.parent / "openapi"
     for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
         document = yaml.safe_load((documents / f"{name}.yaml").read_text(encoding="utf-8"))
         for path, item in document["paths"].items():
-            for operation in (item[m] for m in METHODS if m in item):
+            for method, operation in ((m, item[m]) for m in METHODS if m in item):
                 good = operation.get("responses", {}).get("200", {})
                 if "$ref" in good:
                     good = document["components"]["responses"][good["$ref"].rpartition("/")[2]]
                 calls = "Tools" in operation["tags"]  # the call of a tool takes as long as its run
                 if calls or "Location" in good.get("headers", {}) or "text/event-stream" in good.get("content", {}):
-                    found.update(base + path for base in bases)
+                    found.update((base + path, method) for base in bases)
     return found
 
 
@@ -60,15 +63,21 @@ def environments():
         return {name: settings for name, settings in tomllib.load(file).items() if isinstance(settings, dict)}
 
 
-def main(path):
-    translated = transform(path)
-    resources = translated["Resources"]
-    problems = []
+def api_of(translated, compute):
+    """Returns the API as CloudFormation makes it for a value of RunnerCompute, without the methods that a condition leaves out."""
+    names = policies.names_of(translated, {"RunnerCompute": compute})
+    body = next(r for r in translated["Resources"].values() if r["Type"] == "AWS::ApiGateway::RestApi")["Properties"]["Body"]
+    api = policies.decide(body, translated, names)
+    absent = {"Ref": "AWS::NoValue"}
+    api["paths"] = {route: {m: o for m, o in methods.items() if o != absent} for route, methods in api["paths"].items() if methods != absent}
+    return api
 
-    api = next(r for r in resources.values() if r["Type"] == "AWS::ApiGateway::RestApi")["Properties"]["Body"]
-    everybody, streams_wanted = open_operations(), streaming_paths()
-    streaming = methods = 0
-    nodes = set()
+
+def check_api(api):
+    """Returns what is wrong with an API, how many methods it has, how many of them stream, and its resources."""
+    everybody, streams = open_operations(), streaming_operations()
+    streams_wanted = {route for route, _ in streams}
+    problems, streaming, methods, nodes = [], 0, 0, set()
     for route, operations in api["paths"].items():
         parts = route.strip("/").split("/")
         nodes.update("/".join(parts[: i + 1]) for i in range(len(parts)))
@@ -82,10 +91,10 @@ def main(path):
             integration = operation["x-amazon-apigateway-integration"]
             uri = json.dumps(integration["uri"])
             wanted = route in streams_wanted
-            streams = "/2021-11-15/" in uri and "/response-streaming-invocations" in uri
-            streaming += streams
-            if streams != wanted or (integration.get("responseTransferMode") == "STREAM") != wanted:
-                problems.append(f"{route}: streams: {streams}, wanted: {wanted}")
+            does = "/2021-11-15/" in uri and "/response-streaming-invocations" in uri
+            streaming += does
+            if does != wanted or (integration.get("responseTransferMode") == "STREAM") != wanted:
+                problems.append(f"{route}: streams: {does}, wanted: {wanted}")
             if integration.get("timeoutInMillis", 29000) != (900000 if wanted else 29000):
                 problems.append(f"{route}: timeout {integration.get('timeoutInMillis')}")
             security = [name for entry in operation.get("security", []) for name in entry]
@@ -101,7 +110,18 @@ def main(path):
         wanted = {"Key": ("method.request.header.X-Api-Key", 60), "Credentials": ("", 0)}[name]
         if (source, ttl) != wanted:
             problems.append(f"authorizer {name}: {source!r} for {ttl} s, wanted {wanted}")
+    unserved = [(route, m) for route, m in sorted(streams) if not {m, "x-amazon-apigateway-any-method"} & api["paths"].get(route, {}).keys()]
+    return problems + [f"{m} {route}: no function serves it" for route, m in unserved], methods, streaming, nodes
 
+
+def main(path):
+    translated = transform(path)
+    resources = translated["Resources"]
+    problems = []
+    for compute in COMPUTE:
+        wrong, methods, streaming, nodes = check_api(api_of(translated, compute))
+        problems += wrong
+        print(f"methods with RunnerCompute={compute}: {methods}, of which {streaming} stream")
     problems += roles.check(resources)
     for environment, settings in environments().items():
         if environment != "default":
@@ -110,7 +130,6 @@ def main(path):
             deployed = transform(path, dict(setting.split("=", 1) for setting in settings["deploy"]["parameters"]["parameter_overrides"].split()) | EVERYTHING)
             problems += aliases.check(deployed["Resources"])
             problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"])
-    print(f"methods: {methods}, of which {streaming} stream")
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -23,6 +23,7 @@ NETWORK = {
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
     "AlarmTopic": "topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
+    "RunnerCompute": "managed",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
@@ -52,9 +53,12 @@ ACTIONS = {
     "AWS::KMS::Key": "CreateKey* DescribeKey GetKeyPolicy PutKeyPolicy GetKeyRotationStatus EnableKeyRotation ListResourceTags TagResource UntagResource UpdateKeyDescription "
     "ScheduleKeyDeletion CreateAlias UpdateAlias DeleteAlias CreateGrant Decrypt",  # the last two are the table's, which it encrypts
     "AWS::Lambda::Alias": "CreateAlias GetAlias UpdateAlias DeleteAlias",
+    "AWS::Lambda::CapacityProvider": "CreateCapacityProvider GetCapacityProvider UpdateCapacityProvider DeleteCapacityProvider PassCapacityProvider ListTags TagResource "
+    "UntagResource",
     "AWS::Lambda::EventInvokeConfig": "PutFunctionEventInvokeConfig GetFunctionEventInvokeConfig UpdateFunctionEventInvokeConfig DeleteFunctionEventInvokeConfig",
     "AWS::Lambda::Function": "CreateFunction GetFunction GetFunctionConfiguration GetFunctionCodeSigningConfig GetRuntimeManagementConfig UpdateFunctionCode "
-    "UpdateFunctionConfiguration PutFunctionConcurrency DeleteFunctionConcurrency DeleteFunction ListTags TagResource UntagResource",
+    "UpdateFunctionConfiguration PutFunctionConcurrency DeleteFunctionConcurrency PutFunctionScalingConfig GetFunctionScalingConfig DeleteFunction ListTags TagResource "
+    "UntagResource",
     "AWS::Lambda::LayerVersion": "PublishLayerVersion GetLayerVersion",
     "AWS::Lambda::Permission": "AddPermission RemovePermission GetPolicy",
     "AWS::Lambda::Version": "PublishVersion GetFunctionConfiguration ListVersionsByFunction DeleteFunction",
@@ -75,7 +79,7 @@ SERVICES = {"StepFunctions": "states"}  # others are called as in the names of t
 PLACES = {
     "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::CodeDeploy::Application": "application:NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
     "AWS::ECS::Cluster": "cluster/NAME", "AWS::Events::Rule": "rule/NAME", "AWS::IAM::ManagedPolicy": "policy/NAME", "AWS::IAM::Role": "role/NAME",
-    "AWS::KMS::Alias": "NAME", "AWS::KMS::Key": "key/NAME", "AWS::Lambda::Function": "function:NAME", "AWS::Lambda::LayerVersion": "layer:NAME",
+    "AWS::KMS::Alias": "NAME", "AWS::KMS::Key": "key/NAME", "AWS::Lambda::CapacityProvider": "capacity-provider:NAME", "AWS::Lambda::Function": "function:NAME", "AWS::Lambda::LayerVersion": "layer:NAME",
     "AWS::Logs::LogGroup": "log-group:NAME", "AWS::SQS::Queue": "NAME", "AWS::StepFunctions::StateMachine": "stateMachine:NAME", "AWS::WAFv2::WebACL": "regional/webacl/NAME/id",
 }
 NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "LayerName", "AliasName", "Name")

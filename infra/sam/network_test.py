@@ -47,7 +47,7 @@ class Network(unittest.TestCase):
         functions = [r["Properties"]["VpcConfig"] for r in TEMPLATE["Resources"].values() if "VpcConfig" in r["Properties"]]
         self.assertTrue(functions)
         for config in functions:
-            self.assertEqual(config["Fn::If"][1], {"SubnetIds": {"Ref": "FunctionSubnets"}, "SecurityGroupIds": {"Ref": "FunctionSecurityGroups"}})
+            self.assertEqual(config.get("Fn::If", [None, config])[1], {"SubnetIds": {"Ref": "FunctionSubnets"}, "SecurityGroupIds": {"Ref": "FunctionSecurityGroups"}})
         self.assertFalse(set(subnets_of("Subnets")) & set(subnets_of("FunctionSubnets")))
         self.assertNotEqual(NETWORK["Outputs"]["SecurityGroups"]["Value"], NETWORK["Outputs"]["FunctionSecurityGroups"]["Value"])
 

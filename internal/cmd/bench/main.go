@@ -23,7 +23,7 @@ func main() {
 	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
-	only := flag.String("only", "", "make only these measurements of the one-machine server, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile")
+	only := flag.String("only", "", "make only these measurements, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile; with -lambda functions, way, waiting")
 	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time since its last start is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	hostile := flag.Bool("hostile-agent", false, "be the agent of the measurement hostile, which the server starts")
@@ -35,7 +35,7 @@ func main() {
 	case *hostile:
 		err = serveHostileAgent()
 	case *stack:
-		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, duration: duration}.run(ctx)
+		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, only: *only, duration: duration}.run(ctx)
 	default:
 		err = oneMachine{binary: *binary, agent: *agent, only: *only, profile: *profile, duration: duration}.run(ctx)
 	}

@@ -76,10 +76,7 @@ func measureStart(ctx context.Context, binary, data string) error {
 
 // measureLoads makes the measurements of a deployed agent, or only the named measurements.
 func measureLoads(ctx context.Context, c *client, url, only string, duration time.Duration) error {
-	for _, measurement := range []struct {
-		name    string
-		measure func() error
-	}{
+	return measureOnly(only, []measurement{
 		{"threads", func() error { return measureThreads(ctx, c, url, duration) }},
 		{"runs", func() error { return measureRuns(ctx, c, url, duration) }},
 		{"interrupts", func() error { return measureInterrupts(ctx, c, url) }},
@@ -91,7 +88,19 @@ func measureLoads(ctx context.Context, c *client, url, only string, duration tim
 		{"protocols", func() error { return measureProtocols(ctx, c, url, duration) }},
 		{"hostile", func() error { return measureHostile(ctx, c) }},
 		{"deployments", func() error { return measureDeployments(ctx, c, duration) }},
-	} {
+	})
+}
+
+// measurement is a measurement with its name.
+type measurement struct {
+	name    string
+	measure func() error
+}
+
+// measureOnly makes the measurements whose names, separated by commas, are in only; all if only is
+// "".
+func measureOnly(only string, measurements []measurement) error {
+	for _, measurement := range measurements {
 		if only != "" && !slices.Contains(strings.Split(only, ","), measurement.name) {
 			continue
 		}

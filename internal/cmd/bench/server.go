@@ -88,12 +88,12 @@ func (s *server) stop() error {
 
 // residentMiB is the memory of the server's process, and peakMiB is its peak memory; both are
 // 0 if the system does not report them.
-func (s *server) residentMiB() float64 { return s.memoryMiB("VmRSS") }
+func (s *server) residentMiB() float64 { return memoryMiB(s.cmd.Process.Pid, "VmRSS") }
 
-func (s *server) peakMiB() float64 { return s.memoryMiB("VmHWM") }
+func (s *server) peakMiB() float64 { return memoryMiB(s.cmd.Process.Pid, "VmHWM") }
 
-func (s *server) memoryMiB(figure string) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+func memoryMiB(pid int, figure string) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
@@ -108,8 +108,10 @@ func (s *server) memoryMiB(figure string) float64 {
 
 // cpu is the processor time that the server's process has used, without the time of its
 // agents; 0 if the system does not report it.
-func (s *server) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+func (s *server) cpu() time.Duration { return cpuOf(s.cmd.Process.Pid) }
+
+func cpuOf(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

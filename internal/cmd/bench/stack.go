@@ -18,19 +18,26 @@ const aimOverhead = time.Millisecond
 // stackBench measures the AWS stack.
 type stackBench struct {
 	binary, local, functions, agent string
-	duration                        time.Duration
+	// only holds the names of the measurements to make, separated by commas; "" means all.
+	only     string
+	duration time.Duration
 }
 
 func (b stackBench) run(ctx context.Context) error {
-	if err := measureFunctions(ctx, b.functions); err != nil {
-		return err
-	}
-	fmt.Println()
 	work, err := os.MkdirTemp("", "slipway-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
+	return measureOnly(b.only, []measurement{
+		{"functions", func() error { return measureFunctions(ctx, b.functions) }},
+		{"way", func() error { return b.measureWay(ctx, work) }},
+		{"waiting", func() error { return b.measureWaiting(ctx, work) }},
+	})
+}
+
+// measureWay measures the way of requests and runs through the functions.
+func (b stackBench) measureWay(ctx context.Context, work string) error {
 	plain, err := b.measurePlain(ctx, work)
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (s *server) bootstrap(f template.Function) string {
 
 // said returns the value of a variable that the template sets for all functions.
 func (s *server) said(variable string) string {
-	return s.stack.Functions["Runner"].Environment[variable]
+	return s.stack.Functions["Authorizer"].Environment[variable]
 }
 
 // openTable starts DynamoDB Local, unless it runs already, and makes the table if it does not
@@ -291,7 +291,7 @@ func (s *server) platformConfig() lambda.Config {
 		f := s.stack.Functions[name]
 		config.Functions = append(config.Functions, lambda.Function{
 			Name: name, Alias: f.Alias, Bootstrap: s.bootstrap(f), Env: s.processEnvironment(f), Timeout: f.Timeout, MemoryMB: f.MemoryMB,
-			Reserved: f.ReservedConcurrency,
+			Reserved: f.ReservedConcurrency, Concurrency: f.Concurrency, MaxProcesses: f.Processes,
 		})
 	}
 	return config

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 
@@ -53,11 +54,12 @@ func Schedule(work func(context.Context) error, events map[string]func(ctx conte
 }
 
 // report turns the error or the panic that ended the work into the error for Lambda. A process
-// that panicked is not used again.
+// that panicked is not used again, unless it works on other invocations too: their work is worth
+// more than the doubt about what the panic has left.
 func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
 	if panicked != nil {
 		log.ErrorContext(ctx, "task panicked", "panic", panicked, "stack", string(debug.Stack()))
-		return failed(ctx, true)
+		return failed(ctx, lambdacontext.MaxConcurrency() == 1)
 	}
 	if err == nil {
 		return nil

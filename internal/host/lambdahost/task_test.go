@@ -45,6 +45,21 @@ func TestTasks(t *testing.T) {
 	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "function_test.go")
 }
 
+// TestATaskThatPanicsBesideOthers checks that a process with several invocations at once outlives
+// the panic of one.
+func TestATaskThatPanicsBesideOthers(t *testing.T) {
+	t.Parallel()
+	api := self(t, "task", "AWS_LAMBDA_MAX_CONCURRENCY=2")
+	if answer := api.invoke(`{"do": "panic"}`, time.Minute); !strings.Contains(answer.rest(t), `"errorType":"TaskFailed"`) || !answer.isError {
+		t.Error("the panic is no failure")
+	}
+	for range 2 {
+		if got := strings.TrimSpace(api.invoke(`{"do": ""}`, time.Minute).rest(t)); got != `{"next":"Done"}` {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 func TestASchedule(t *testing.T) {
 	t.Parallel()
 	api := self(t, "schedule")

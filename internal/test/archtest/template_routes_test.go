@@ -205,8 +205,10 @@ func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 			}
 			for method := range want.operations {
 				route, _, there := router.Find(method, path)
-				used[route.Method+" "+route.Path] = true
-				if !there || route.Function != want.function || route.Authorizer != want.authorizer || route.Streaming != want.streaming {
+				used[route.Method+" "+route.Path], used[route.Path] = true, true
+				// The functions on managed instances are the same programs.
+				function := strings.TrimPrefix(route.Function, "Managed")
+				if !there || function != want.function || route.Authorizer != want.authorizer || route.Streaming != want.streaming {
 					t.Errorf("%s %s: got %+v, want function %s, authorizer %q, streaming %t",
 						method, path, route, want.function, want.authorizer, want.streaming)
 				}
@@ -221,7 +223,8 @@ func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 			}
 		}
 		for _, route := range s.Routes {
-			if !used[route.Method+" "+route.Path] {
+			// All methods of a path have a route where single ones have another.
+			if !used[route.Method+" "+route.Path] && (route.Method != "ANY" || !used[route.Path]) {
 				t.Errorf("%s %s has no operation of a document", route.Method, route.Path)
 			}
 		}

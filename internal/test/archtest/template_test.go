@@ -37,7 +37,10 @@ var variants = map[string]map[string]string{
 		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
 		"GitHubApp": "arn:aws:secretsmanager:us-east-1:000000000000:secret:app", "GitHubWebhook": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook",
 	},
-	"restored":          {"TableNameOverride": stackName + "-then"},
+	"restored": {"TableNameOverride": stackName + "-then"},
+	"on managed instances": {
+		"RunnerCompute": "managed", "VpcId": "vpc", "FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "TrafficShift": "AllAtOnce", "ProvisionedConcurrency": "1",
+	},
 	"with Express Mode": {"ComputeKind": "express", "Architecture": "x86_64", "Firewall": "false", "ApiGatewayAccount": "false"},
 }
 
@@ -160,7 +163,9 @@ func TestEachFunctionIsWatched(t *testing.T) {
 			}
 		}
 		for _, f := range s.Functions {
-			watched(f.Name, "Errors", "Throttles")
+			if _, managed := s.Functions["Managed"+f.Name]; !managed || len(f.Routes) > 0 { // nobody calls the others
+				watched(f.Name, "Errors", "Throttles")
+			}
 			if !logs[f.LogGroup] {
 				t.Errorf("%s has no log group", f.Name)
 			}

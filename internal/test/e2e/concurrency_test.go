@@ -62,3 +62,44 @@ func TestRunsWaitForCapacity(t *testing.T) {
 		t.Errorf("up to %d processes worked on runs, want %d; runs were seen to wait %d times", most, slots, waiting)
 	}
 }
+
+// silent are the settings of a run whose agent says nothing for ten minutes.
+var silent = map[string]any{"node_delay_ms": 600_000}
+
+// TestRunsShareAProcess has many runs at work in the only process of a runner on a managed
+// instance, waits for one through the other such function, and cancels all.
+func TestRunsShareAProcess(t *testing.T) {
+	t.Parallel()
+	const count = 32
+	s := newStack(t, "--parameter", "RunnerCompute=managed", "--parameter", "ManagedProcesses=1")
+	agent := s.deploy(t, agentRepository(t), "main")
+	var threads []*thread
+	for range count {
+		th := agent.thread(t)
+		threads = append(threads, th)
+		th.run(t, ask(askSF, silent))
+	}
+	status := func(wanted string) func() (bool, any) {
+		return func() (bool, any) {
+			reached := 0
+			for _, th := range threads {
+				if runs := th.list(t); len(runs) == 1 && runs[0].Status == wanted {
+					reached++
+				}
+			}
+			return reached == count, reached
+		}
+	}
+	eventually(t, "all runs are at work at once", status("running"))
+	if processes := s.functions(t, "ManagedRunner"); len(processes) != 1 {
+		t.Errorf("%d runs are in the processes %v, want one process", count, processes)
+	}
+	agent.thread(t).wait(t, ask(askSF, shortly))
+	if processes := s.functions(t, "ManagedRunstream"); len(processes) != 1 {
+		t.Errorf("the answer came from the processes %v, want one process", processes)
+	}
+	for _, th := range threads {
+		th.cancel(t, http.StatusNoContent, th.list(t)[0].ID, "?wait=1")
+	}
+	eventually(t, "all runs are cancelled", status("interrupted"))
+}

@@ -40,6 +40,8 @@ func readFunction(resource Resource, properties map[string]any) (Function, error
 		VpcConfig                    map[string]any
 		LoggingConfig                struct{ LogGroup string }
 		AutoPublishAlias             string
+		CapacityProviderConfig       struct{ PerExecutionEnvironmentMaxConcurrency int }
+		FunctionScalingConfig        struct{ MinExecutionEnvironments int }
 	}
 	if err := convert(properties, &p); err != nil {
 		return Function{}, err
@@ -47,7 +49,8 @@ func readFunction(resource Resource, properties map[string]any) (Function, error
 	f := Function{
 		Name: resource.Name, Comment: resource.Comment, CodeURI: p.CodeURI, Handler: p.Handler, Runtime: p.Runtime, Architecture: "x86_64",
 		Timeout: time.Duration(p.Timeout) * time.Second, MemoryMB: p.MemorySize, ReservedConcurrency: p.ReservedConcurrentExecutions,
-		Tracing: p.Tracing == "Active", InVPC: p.VpcConfig != nil, LogGroup: p.LoggingConfig.LogGroup, Alias: p.AutoPublishAlias, Environment: map[string]string{},
+		Tracing: p.Tracing == "Active", InVPC: p.VpcConfig != nil, LogGroup: p.LoggingConfig.LogGroup, Alias: p.AutoPublishAlias,
+		Concurrency: p.CapacityProviderConfig.PerExecutionEnvironmentMaxConcurrency, Processes: p.FunctionScalingConfig.MinExecutionEnvironments, Environment: map[string]string{},
 	}
 	if len(p.Architectures) == 1 {
 		f.Architecture = p.Architectures[0]

@@ -54,7 +54,10 @@ type Function struct {
 	MemoryMB            int
 	Environment         map[string]string
 	ReservedConcurrency int // 0: no reserved concurrency
-	Tracing             bool
+	// Concurrency is how many calls a process has at once, on a managed instance; 0 if each process
+	// has one. Processes is how many are kept.
+	Concurrency, Processes int
+	Tracing                bool
 	// Comment is the comment above it in the template.
 	Comment   string
 	Routes    []Route

@@ -2,8 +2,9 @@
 // programs that are deployed and serves them the Runtime API, so the tested programs are the
 // deployed programs.
 //
-// Each function has a pool of processes. A process handles one call at a time; calls that find
-// no free process start another process, up to the function's concurrency. Free processes are
+// Each function has a pool of processes. A process handles one call at a time, or as many as the
+// function's template says, as on a managed instance; calls that find no free process start another
+// process, up to the function's concurrency. Free processes are
 // used again, first the process that has been free for the shortest time. They end when no
 // call has needed them for a while, or when their program was replaced. Timeouts, sizes,
 // errors of start-up and of calls, streams with their error trailers and the environment are

@@ -29,6 +29,10 @@ func (p *Platform) environment(f Function, runtimeAPI string) []string {
 		"LAMBDA_TASK_ROOT":                "/var/task",
 		"LAMBDA_RUNTIME_DIR":              "/var/runtime",
 	})
+	if f.Concurrency > 1 {
+		all["AWS_LAMBDA_MAX_CONCURRENCY"] = strconv.Itoa(f.Concurrency)
+		all["AWS_LAMBDA_INITIALIZATION_TYPE"] = "lambda-managed-instances"
+	}
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, name+"="+all[name])

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,13 +51,13 @@ type order struct {
 }
 
 // calls is how many calls this process has had.
-var calls int
+var calls atomic.Int64
 
 func function(ctx context.Context, o order) (any, error) {
-	calls++
+	n := calls.Add(1)
 	switch o.Do {
 	case "echo":
-		return map[string]any{"pid": os.Getpid(), "calls": calls}, nil
+		return map[string]any{"pid": os.Getpid(), "calls": n}, nil
 	case "fail":
 		return nil, errors.New("it went wrong")
 	case "fail by name":

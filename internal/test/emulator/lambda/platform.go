@@ -52,8 +52,11 @@ type Function struct {
 	// Reserved is the reserved concurrency: calls beyond it are throttled. 0 means no reserved
 	// concurrency.
 	Reserved int
-	// MaxProcesses is how many processes this machine starts at most: calls beyond it wait.
-	// There is a default.
+	// Concurrency is how many calls a process has at once, as on a managed instance; 0 means one.
+	// A managed instance is there before its calls: if all processes are full, calls are throttled.
+	Concurrency int
+	// MaxProcesses is how many processes this machine starts at most: calls beyond it wait, or are
+	// throttled. There is a default, which is 1 for processes with several calls at once.
 	MaxProcesses int
 }
 
@@ -101,6 +104,10 @@ func New(config Config) (*Platform, error) {
 	for _, f := range config.Functions {
 		f.Timeout = cmp.Or(f.Timeout, defaultTimeout)
 		f.MemoryMB = cmp.Or(f.MemoryMB, defaultMemory)
+		f.Concurrency = max(1, f.Concurrency)
+		if f.MaxProcesses == 0 && f.Concurrency > 1 {
+			f.MaxProcesses = 1
+		}
 		f.MaxProcesses = cmp.Or(f.MaxProcesses, defaultMaxProcesses)
 		p.pools[f.Name] = newPool(p, f)
 	}

@@ -14,28 +14,15 @@ type pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	// workers holds all processes that have not ended. free holds the workers that wait for a
-	// call; the last worker became free last.
+	// workers holds all processes that have not ended. free holds the lanes that wait for a
+	// call; the last lane became free last.
 	workers map[*worker]struct{}
-	free    []*worker
+	free    []*lane
 	// waiting holds the calls that no process has, in order.
 	waiting []*invocation
 	// running counts the workers.
 	running sync.WaitGroup
 }
-
-// phase is the present activity of a worker.
-type phase int
-
-const (
-	// starting workers have not asked for a call yet.
-	starting phase = iota
-	idle
-	busy
-	// finishing workers have answered and will soon ask for another call.
-	finishing
-	ending
-)
 
 func newPool(p *Platform, f Function) *pool {
 	return &pool{platform: p, function: f, workers: map[*worker]struct{}{}}
@@ -48,7 +35,12 @@ func (p *pool) submit(call *invocation) error {
 	if p.closed {
 		return ErrClosed
 	}
-	if p.function.Reserved > 0 && p.concurrency() >= p.function.Reserved {
+	calls := p.concurrency()
+	if p.function.Reserved > 0 && calls >= p.function.Reserved {
+		return ErrThrottled
+	}
+	// Processes with several calls at once are there before calls come: no call waits for more.
+	if p.function.Concurrency > 1 && calls >= p.function.MaxProcesses*p.function.Concurrency {
 		return ErrThrottled
 	}
 	p.waiting = append(p.waiting, call)
@@ -60,9 +52,7 @@ func (p *pool) submit(call *invocation) error {
 func (p *pool) concurrency() int {
 	calls := len(p.waiting)
 	for w := range p.workers {
-		if w.phase == busy {
-			calls++
-		}
+		calls += w.count(busy)
 	}
 	return calls
 }
@@ -76,43 +66,51 @@ func (p *pool) leave(call *invocation) {
 	}
 }
 
-// dispatch gives waiting calls to free workers, and starts workers for calls that will not get
-// a worker soon.
+// dispatch gives waiting calls to free lanes, and starts workers for calls that will not get a
+// lane soon.
 func (p *pool) dispatch() {
 	if len(p.free) > 0 && len(p.waiting) > 0 {
 		p.retireReplaced()
 	}
 	for len(p.free) > 0 && len(p.waiting) > 0 {
-		w, call := p.free[len(p.free)-1], p.waiting[0]
+		l, call := p.free[len(p.free)-1], p.waiting[0]
 		p.free, p.waiting = p.free[:len(p.free)-1], p.waiting[1:]
-		w.phase, w.call = busy, call
-		w.idleTimer.Stop()
-		w.calls <- call
+		l.phase, l.call = busy, call
+		l.worker.idleTimer.Stop()
+		l.calls <- call
 	}
 	soon := 0
 	for w := range p.workers {
-		if w.phase == starting || w.phase == finishing {
-			soon++
+		if !w.ending {
+			soon += w.count(starting) + w.count(finishing)
 		}
 	}
-	for ; soon < len(p.waiting) && len(p.workers) < p.function.MaxProcesses; soon++ {
+	for ; soon < len(p.waiting) && len(p.workers) < p.function.MaxProcesses; soon += p.function.Concurrency {
 		p.start()
 	}
 }
 
-// retireReplaced ends the free workers whose program is not the present program.
+// retireReplaced takes no more calls to workers whose program is not the present program.
 func (p *pool) retireReplaced() {
 	now, err := os.Stat(p.function.Bootstrap)
 	if err != nil {
 		return // the program is being replaced: the running workers are good enough
 	}
-	p.free = slices.DeleteFunc(p.free, func(w *worker) bool {
-		if w.isOf(now) {
-			return false
+	for w := range p.workers {
+		if w.process != nil && !w.ending && !w.isOf(now) {
+			p.retire(w)
 		}
-		w.retire()
-		return true
-	})
+	}
+}
+
+// retire gives a worker no more calls, and ends it as soon as it has none.
+func (p *pool) retire(w *worker) {
+	p.free = slices.DeleteFunc(p.free, func(l *lane) bool { return l.worker == w })
+	w.ending = true
+	w.idleTimer.Stop()
+	if w.process != nil && w.count(busy)+w.count(finishing) == 0 {
+		go w.stop(w.process)
+	}
 }
 
 // start adds a worker. A waiting call gets the error if the start fails.
@@ -122,105 +120,110 @@ func (p *pool) start() {
 	p.running.Go(w.run)
 }
 
-// asked is called when a worker asks for a call, and reports whether the worker may wait for a
-// call.
-func (p *pool) asked(w *worker) bool {
+// asked is called when a worker asks for a call, and returns the lane by which the worker may
+// wait for it; nil if the worker is to end.
+func (p *pool) asked(w *worker) *lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch w.phase {
-	case idle:
-		return true // it asks again, because the connection broke
-	case ending:
-		return false
-	case starting:
+	l := w.asking()
+	if l.phase == idle {
+		return l // it asks again, because the connection broke
+	}
+	if l.phase == starting && !w.ready {
+		w.ready = true
 		p.platform.config.Log.Debug("function process is ready", "function", p.function.Name, "pid", w.process.Pid(), "took", time.Since(w.began))
-	case busy:
+	}
+	if l.phase == busy {
 		select {
-		case call := <-w.calls:
+		case call := <-l.calls:
 			p.waiting = slices.Insert(p.waiting, 0, call) // its connection broke before it got the call
 		default:
-			w.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", w.call.id))
+			l.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", l.call.id))
 		}
 	}
-	w.call = nil
-	w.callTimer.Stop()
-	if p.closed {
-		w.retire()
-		return false
+	l.call, l.phase = nil, idle
+	l.callTimer.Stop()
+	if p.closed || w.ending {
+		p.retire(w)
+		return nil
 	}
-	w.phase = idle
-	w.idleTimer.Reset(p.platform.config.IdleLimit)
-	p.free = append(p.free, w)
+	if w.count(idle) == len(w.lanes) {
+		w.idleTimer.Reset(p.platform.config.IdleLimit)
+	}
+	p.free = append(p.free, l)
 	p.dispatch()
-	return true
+	return l
 }
 
-// handed notes that a worker has its call, and returns the deadline of the call.
-func (p *pool) handed(w *worker) time.Time {
+// handed notes that a lane has its call, and returns the deadline of the call.
+func (p *pool) handed(l *lane) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w.callTimer.Reset(p.function.Timeout)
+	l.callTimer.Reset(p.function.Timeout)
 	return time.Now().Add(p.function.Timeout)
 }
 
-// finish gives a worker's call its answer, unless the call has an answer, and lets other calls
-// count on the worker.
-func (p *pool) finish(w *worker, call *invocation, a answer) {
+// finish gives a lane's call its answer, unless the call has an answer, and lets other calls
+// count on the lane.
+func (p *pool) finish(l *lane, call *invocation, a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call.answer(a)
-	if w.call == call && w.phase == busy {
-		w.phase = finishing
+	if l.call == call && l.phase == busy {
+		l.phase = finishing
 	}
 	p.dispatch()
 }
 
-// overdue ends a worker that has not answered in time.
-func (p *pool) overdue(w *worker) {
+// overdue fails a call that was not answered in time, and ends its worker, unless the worker has
+// several calls at once: then it goes on, also with this call, which nobody waits for any more.
+func (p *pool) overdue(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.call == nil {
+	if l.call == nil {
 		return
 	}
-	w.call.fail(timedOut(w.call.id, p.function.Timeout))
-	p.platform.config.Log.Warn("function timed out", "function", p.function.Name, "pid", w.process.Pid(), "call", w.call.id)
-	w.kill()
+	l.call.fail(timedOut(l.call.id, p.function.Timeout))
+	p.platform.config.Log.Warn("function timed out", "function", p.function.Name, "pid", l.worker.process.Pid(), "call", l.call.id)
+	if p.function.Concurrency == 1 {
+		l.worker.kill()
+	}
 }
 
 // expired ends a worker that no call has needed.
 func (p *pool) expired(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.free, w); i >= 0 {
-		p.free = slices.Delete(p.free, i, i+1)
-		w.retire()
+	if w.count(idle) == len(w.lanes) && slices.Contains(p.free, w.lanes[0]) {
+		p.retire(w)
 	}
 }
 
-// ended removes a worker whose process has ended, or did not start. The worker's call fails.
+// ended removes a worker whose process has ended, or did not start. The worker's calls fail.
 // If the worker never asked for a call, the call that has waited longest fails with the reason
 // of the failed start.
-func (p *pool) ended(w *worker, failure *FunctionError) {
+func (p *pool) ended(w *worker, how death) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.workers, w)
-	if i := slices.Index(p.free, w); i >= 0 {
-		p.free = slices.Delete(p.free, i, i+1)
+	p.free = slices.DeleteFunc(p.free, func(l *lane) bool { return l.worker == w })
+	for _, l := range w.lanes {
+		l.callTimer.Stop()
+		select {
+		case call := <-l.calls:
+			// The worker never learned of its call, so another worker can have the call.
+			p.waiting = slices.Insert(p.waiting, 0, call)
+			l.call = nil
+		default:
+		}
+		if l.call != nil {
+			l.call.fail(platformError(TypeExit, "RequestId: %s Error: Runtime exited with error: %s", l.call.id, how.reason))
+		}
 	}
-	select {
-	case call := <-w.calls:
-		// The worker never learned of its call, so another worker can have the call.
-		p.waiting = slices.Insert(p.waiting, 0, call)
-		w.call = nil
-	default:
-	}
-	switch {
-	case w.call != nil:
-		w.call.fail(failure)
-	case w.phase == starting && len(p.waiting) > 0:
+	if !w.ready && !w.ending && w.count(starting) == len(w.lanes) && len(p.waiting) > 0 {
 		call := p.waiting[0]
 		p.waiting = p.waiting[1:]
-		call.fail(failure)
+		call.fail(how.start)
 	}
 	if p.closed {
 		p.refuse()
@@ -236,11 +239,10 @@ func (p *pool) close() {
 	p.closed = true
 	p.refuse()
 	for w := range p.workers {
-		if w.phase == idle || w.phase == starting {
-			w.retire()
+		if w.count(busy)+w.count(finishing) == 0 {
+			p.retire(w)
 		}
 	}
-	p.free = nil
 }
 
 func (p *pool) refuse() {
@@ -250,14 +252,16 @@ func (p *pool) refuse() {
 	p.waiting = nil
 }
 
-// currentCall returns the call on which a worker works.
-func (p *pool) currentCall(w *worker, id string) *invocation {
+// currentCall returns the call of a worker with an id, and its lane.
+func (p *pool) currentCall(w *worker, id string) (*lane, *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.call == nil || w.call.id != id {
-		return nil
+	for _, l := range w.lanes {
+		if l.call != nil && l.call.id == id {
+			return l, l.call
+		}
 	}
-	return w.call
+	return nil, nil
 }
 
 func (p *pool) pids() []int {

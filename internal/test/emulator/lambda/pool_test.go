@@ -11,15 +11,15 @@ import (
 func TestCallThatNoProcessLearnedOfGoesToAnother(t *testing.T) {
 	t.Parallel()
 	platform := &Platform{config: Config{Log: slog.New(slog.DiscardHandler)}}
-	pool := newPool(platform, Function{Name: "F", Bootstrap: "/no/such/bootstrap", MaxProcesses: 1})
+	pool := newPool(platform, Function{Name: "F", Bootstrap: "/no/such/bootstrap", MaxProcesses: 1, Concurrency: 1})
 	dead := newWorker(pool)
-	dead.phase = idle
-	pool.workers[dead], pool.free = struct{}{}, []*worker{dead}
+	dead.lanes[0].phase = idle
+	pool.workers[dead], pool.free = struct{}{}, []*lane{dead.lanes[0]}
 	call := newInvocation("1", nil, false)
-	if err := pool.submit(call); err != nil || dead.call != call {
-		t.Fatalf("the worker has %v, %v", dead.call, err)
+	if err := pool.submit(call); err != nil || dead.lanes[0].call != call {
+		t.Fatalf("the worker has %v, %v", dead.lanes[0].call, err)
 	}
-	pool.ended(dead, platformError(TypeExit, "it died"))
+	pool.ended(dead, death{start: platformError(TypeExit, "it died")})
 	// The next worker's program does not exist. The caller gets this error, so the call was
 	// tried again.
 	if failure, ok := errors.AsType[*FunctionError]((<-call.answers).err); !ok || failure.Type != TypeEntrypoint {

@@ -43,13 +43,14 @@ func (w *worker) runtimeAPI() http.Handler {
 // next waits for a call and sends it to the process.
 func (w *worker) next(rw http.ResponseWriter, r *http.Request) {
 	<-w.attached // the process may be faster than its starter
-	if !w.pool.asked(w) {
+	l := w.pool.asked(w)
+	if l == nil {
 		<-r.Context().Done() // the process is about to end
 		return
 	}
 	select {
-	case call := <-w.calls:
-		deadline := w.pool.handed(w)
+	case call := <-l.calls:
+		deadline := w.pool.handed(l)
 		header := rw.Header()
 		header.Set(headerRequestID, call.id)
 		header.Set(headerDeadline, strconv.FormatInt(deadline.UnixMilli(), 10))
@@ -68,14 +69,14 @@ func traceID(id string) string {
 }
 
 // withCall finds the call of a request from the process.
-func (w *worker) withCall(do func(http.ResponseWriter, *http.Request, *invocation)) http.HandlerFunc {
+func (w *worker) withCall(do func(http.ResponseWriter, *http.Request, *lane, *invocation)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		call := w.pool.currentCall(w, r.PathValue("id"))
+		l, call := w.pool.currentCall(w, r.PathValue("id"))
 		if call == nil {
 			refuse(rw, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
 			return
 		}
-		do(rw, r, call)
+		do(rw, r, l, call)
 	}
 }
 
@@ -86,9 +87,9 @@ func refuse(rw http.ResponseWriter, status int, name, message string) {
 }
 
 // response receives the answer of a call, whole or as a stream.
-func (w *worker) response(rw http.ResponseWriter, r *http.Request, call *invocation) {
+func (w *worker) response(rw http.ResponseWriter, r *http.Request, l *lane, call *invocation) {
 	if call.streaming {
-		w.stream(rw, r, call)
+		w.stream(rw, r, l, call)
 		return
 	}
 	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse+1))
@@ -96,22 +97,22 @@ func (w *worker) response(rw http.ResponseWriter, r *http.Request, call *invocat
 		return // the process is ending, and its call with it
 	}
 	if len(payload) > MaxResponse {
-		w.pool.finish(w, call, answer{err: platformError(TypeTooLarge,
+		w.pool.finish(l, call, answer{err: platformError(TypeTooLarge,
 			"Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse)})
 		refuse(rw, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Exceeded maximum allowed payload size.")
 		return
 	}
 	rw.WriteHeader(http.StatusAccepted)
 	if failure := trailed(r); failure != nil {
-		w.pool.finish(w, call, answer{err: failure})
+		w.pool.finish(l, call, answer{err: failure})
 		return
 	}
-	w.pool.finish(w, call, answer{payload: payload})
+	w.pool.finish(l, call, answer{payload: payload})
 }
 
 // stream passes on the answer as it comes. A reader that disconnects does not end the
 // function.
-func (w *worker) stream(rw http.ResponseWriter, r *http.Request, call *invocation) {
+func (w *worker) stream(rw http.ResponseWriter, r *http.Request, l *lane, call *invocation) {
 	reader, writer := io.Pipe()
 	call.answer(answer{stream: reader, contentType: r.Header.Get("Content-Type")})
 	var to io.Writer = writer
@@ -137,7 +138,7 @@ func (w *worker) stream(rw http.ResponseWriter, r *http.Request, call *invocatio
 		writer.Close()
 	}
 	rw.WriteHeader(http.StatusAccepted)
-	w.pool.finish(w, call, answer{})
+	w.pool.finish(l, call, answer{})
 }
 
 // trailed returns the error in the trailers of a response.
@@ -153,13 +154,13 @@ func trailed(r *http.Request) *FunctionError {
 	return reported(body)
 }
 
-func (w *worker) error(rw http.ResponseWriter, r *http.Request, call *invocation) {
+func (w *worker) error(rw http.ResponseWriter, r *http.Request, l *lane, call *invocation) {
 	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse))
 	if err != nil {
 		return
 	}
 	rw.WriteHeader(http.StatusAccepted)
-	w.pool.finish(w, call, answer{err: reported(payload)})
+	w.pool.finish(l, call, answer{err: reported(payload)})
 }
 
 // failedInit notes why a process cannot start; the process ends by itself.

@@ -15,13 +15,12 @@ import (
 // worker is one process of a function and the Runtime API that it talks to. The pool's lock
 // protects its fields, unless a field's comment says otherwise.
 type worker struct {
-	pool  *pool
-	phase phase
-	// call is the present call of the worker, calls is the channel by which it gets a call.
-	call      *invocation
-	calls     chan *invocation
-	callTimer *time.Timer
+	pool *pool
+	// lanes are as many as the process may have calls at once.
+	lanes     []*lane
 	idleTimer *time.Timer
+	// ready says that the process has asked for a call, ending that it gets no more.
+	ready, ending bool
 
 	process *child.Process
 	program os.FileInfo
@@ -34,27 +33,39 @@ type worker struct {
 }
 
 func newWorker(p *pool) *worker {
-	w := &worker{pool: p, calls: make(chan *invocation, 1), attached: make(chan struct{})}
+	w := &worker{pool: p, attached: make(chan struct{})}
+	for range p.function.Concurrency {
+		w.lanes = append(w.lanes, newLane(w))
+	}
 	w.output = &output{write: func(line []byte) error { return p.platform.write(p.function.Name, line) }}
-	w.callTimer = stopTimer(func() { p.overdue(w) })
 	w.idleTimer = stopTimer(func() { p.expired(w) })
 	return w
 }
 
 // run runs the process from its start to its end.
 func (w *worker) run() {
-	failure := w.live()
-	w.callTimer.Stop()
+	how := w.live()
 	w.idleTimer.Stop()
-	w.pool.ended(w, failure)
+	w.pool.ended(w, how)
+}
+
+// death is how a process ended: start is the error of a call that waited for its start, reason is
+// for the calls that it had.
+type death struct {
+	start  *FunctionError
+	reason string
+}
+
+func unstarted(err error, hint string) death {
+	return death{start: platformError(TypeEntrypoint, "Error: %s%s", err, hint)}
 }
 
 // live starts the process and returns how it ended.
-func (w *worker) live() *FunctionError {
+func (w *worker) live() death {
 	platform, f := w.pool.platform, w.pool.function
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return platformError(TypeEntrypoint, "Error: %s", err)
+		return unstarted(err, "")
 	}
 	server := &http.Server{Handler: w.runtimeAPI(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // it ends with the process, and only the end of the process matters
@@ -62,14 +73,14 @@ func (w *worker) live() *FunctionError {
 
 	program, err := os.Stat(f.Bootstrap)
 	if err != nil {
-		return platformError(TypeEntrypoint, "Error: %s: was the function built?", err)
+		return unstarted(err, ": was the function built?")
 	}
 	began := time.Now()
 	process, err := platform.registry.Start(child.Command{
 		Args: []string{f.Bootstrap}, Dir: "/", Env: platform.environment(f, listener.Addr().String()), Stdout: w.output,
 	})
 	if err != nil {
-		return platformError(TypeEntrypoint, "Error: %s", err)
+		return unstarted(err, "")
 	}
 	w.attach(process, program, began)
 	initTimer := time.AfterFunc(platform.config.InitLimit, w.failInit)
@@ -81,7 +92,7 @@ func (w *worker) live() *FunctionError {
 	exit, err := process.Exit()
 	w.output.flush()
 	platform.config.Log.Debug("function process ended", "function", f.Name, "pid", process.Pid(), "exit", exit.String(), "error", err)
-	return w.failureOf(exit)
+	return w.deathOf(exit)
 }
 
 // attach notes the process. If the worker is no longer wanted, attach ends the process.
@@ -90,28 +101,24 @@ func (w *worker) attach(process *child.Process, program os.FileInfo, began time.
 	defer w.pool.mu.Unlock()
 	w.process, w.program, w.began = process, program, began
 	close(w.attached)
-	if w.phase == ending {
+	if w.ending {
 		go w.stop(process)
 	}
 }
 
-// failureOf returns the failure that the end of the process means for its call, or for the
-// call that waited for its start.
-func (w *worker) failureOf(exit child.Exit) *FunctionError {
+// deathOf returns how the process ended.
+func (w *worker) deathOf(exit child.Exit) death {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
 	reason := "exit status " + strconv.Itoa(exit.Code)
 	if exit.Signal != 0 {
 		reason = "signal: " + exit.Signal.String()
 	}
-	switch {
-	case w.call != nil:
-		return platformError(TypeExit, "RequestId: %s Error: Runtime exited with error: %s", w.call.id, reason)
-	case w.initError != nil:
-		return platformError(w.initError.Type, "%s", withOutput(w.initError.Message, w.output.last()))
-	default:
-		return platformError(TypeExit, "%s", withOutput("Error: Runtime exited with error: "+reason, w.output.last()))
+	start := platformError(TypeExit, "%s", withOutput("Error: Runtime exited with error: "+reason, w.output.last()))
+	if w.initError != nil {
+		start = platformError(w.initError.Type, "%s", withOutput(w.initError.Message, w.output.last()))
 	}
+	return death{start: start, reason: reason}
 }
 
 func withOutput(message, output string) string {
@@ -125,7 +132,7 @@ func withOutput(message, output string) string {
 func (w *worker) failInit() {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
-	if w.phase == starting {
+	if !w.ready {
 		w.initError = platformError(TypeTimeout, "Error: Init took more than %s", w.pool.platform.config.InitLimit)
 		w.kill()
 	}
@@ -134,15 +141,6 @@ func (w *worker) failInit() {
 // isOf reports whether the process runs the program.
 func (w *worker) isOf(program os.FileInfo) bool {
 	return os.SameFile(w.program, program) && w.program.ModTime().Equal(program.ModTime())
-}
-
-// retire asks the process to end; it has no call. The pool's lock is held.
-func (w *worker) retire() {
-	w.phase = ending
-	w.idleTimer.Stop()
-	if w.process != nil {
-		go w.stop(w.process)
-	}
 }
 
 // kill ends the process at once. The pool's lock is held, so it does not wait.

@@ -137,6 +137,7 @@ func report(m measured) string {
 		fmt.Fprintf(&b, "| %s | %s%g | %s%g | %s%g | %s%.2f |\n", o.name, about, u.read, about, u.write, about, u.index, about, u.dollars()*1e6)
 	}
 	runReport(&b, m)
+	computeReport(&b)
 	return b.String()
 }
 

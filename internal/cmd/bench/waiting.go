@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// waitingRuns are in one process of the runner at once, as many as the template gives a process
+	// on a managed instance.
+	waitingRuns = 256
+	// The target costs of runs whose agent says nothing: memory of one, processor of all.
+	aimWaitingMiB = 0.5
+	aimWaitingCPU = 0.01
+	// waitingTime is how long they are watched.
+	waitingTime = 30 * time.Second
+)
+
+// measureWaiting measures the runner on a managed instance: how much memory and processor time its
+// process takes for runs that wait for their agent.
+func (b stackBench) measureWaiting(ctx context.Context, work string) error {
+	args := []string{
+		"lambda", "--build", b.functions, "--parameter", "RunnerCompute=managed", "--parameter", "ManagedProcesses=1", "--quota", "runs_at_once=1000",
+	}
+	data, source := filepath.Join(work, "waiting"), filepath.Join(work, "source")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(source, 0o700)); err != nil {
+		return err
+	}
+	s, err := startServer(ctx, b.local, data, args...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.watchWaiting(ctx, newClient(s), data, source), s.stop())
+}
+
+func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source string) error {
+	url, err := c.deploy(ctx, "waiting", b.agent, source)
+	if err != nil {
+		return err
+	}
+	thread, err := c.thread(ctx, url)
+	if err != nil {
+		return err
+	}
+	if err := c.runAndJoin(ctx, thread); err != nil { // it starts the process
+		return err
+	}
+	pid, err := functionProcess("ManagedRunner", filepath.Join(data, "tmp"))
+	if err != nil {
+		return err
+	}
+	idle := memoryMiB(pid, "VmRSS")
+	var made atomic.Int64
+	runs := make(chan string, waitingRuns)
+	if err := concurrently(8, func() error {
+		for made.Add(1) <= waitingRuns {
+			run, err := c.waitingRun(ctx, url)
+			if err != nil {
+				return err
+			}
+			runs <- run
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	close(runs)
+	for run := range runs {
+		if err := c.awaitRunning(ctx, run); err != nil {
+			return err
+		}
+	}
+	before, begun := cpuOf(pid), time.Now()
+	select {
+	case <-time.After(waitingTime):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	busy := (cpuOf(pid) - before).Seconds() / time.Since(begun).Seconds()
+	each := (memoryMiB(pid, "VmRSS") - idle) / waitingRuns
+	if now, err := functionProcess("ManagedRunner", filepath.Join(data, "tmp")); err != nil || now != pid {
+		return fmt.Errorf("the runs are in the process %d, and not in %d: %w", now, pid, err)
+	}
+	fmt.Printf("%d runs that wait, in one process: %.2f MiB each (aim < %.1f) %s beside %.0f MiB without runs; %.1f %% of a processor together (aim < %.0f %%) %s\n",
+		waitingRuns, each, aimWaitingMiB, missed(each >= aimWaitingMiB), idle, 100*busy, 100*aimWaitingCPU, missed(busy >= aimWaitingCPU))
+	return nil
+}
+
+// waitingRun creates a run on a new thread whose agent is silent for ten minutes, and returns its
+// URL.
+func (c *client) waitingRun(ctx context.Context, url string) (string, error) {
+	thread, err := c.thread(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	body := question(0, map[string]any{"config": map[string]any{"configurable": map[string]any{"node_delay_ms": 600_000}}})
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	err = c.call(ctx, http.MethodPost, thread+"/runs", body, &run)
+	return thread + "/runs/" + run.ID, err
+}
+
+// awaitRunning waits until a run is at work.
+func (c *client) awaitRunning(ctx context.Context, url string) error {
+	for {
+		var run struct{ Status string }
+		if err := c.call(ctx, http.MethodGet, url, nil, &run); err != nil {
+			return err
+		}
+		switch run.Status {
+		case "running":
+			return nil
+		case "pending":
+			time.Sleep(20 * time.Millisecond)
+		default:
+			return fmt.Errorf("run %s is %s", url, run.Status)
+		}
+	}
+}
+
+// functionProcess finds the only process of a function of the stack whose temporary directory is
+// temp.
+func functionProcess(name, temp string) (int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	var found []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		if err != nil {
+			continue // it has ended, or is another user's
+		}
+		variables := append([]byte{0}, environment...)
+		if bytes.Contains(variables, []byte("\x00AWS_LAMBDA_FUNCTION_NAME="+name+"\x00")) && bytes.Contains(variables, []byte("\x00TMPDIR="+temp+"\x00")) {
+			found = append(found, pid)
+		}
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("the function %s has the processes %v, want one", name, found)
+	}
+	return found[0], nil
+}
