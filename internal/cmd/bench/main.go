@@ -23,7 +23,7 @@ func main() {
 	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
-	only := flag.String("only", "", "make only these measurements, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile; with -lambda functions, way, waiting")
+	only := flag.String("only", "", "make only these measurements, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile; with -lambda functions, way, cold, waiting")
 	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time since its last start is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	hostile := flag.Bool("hostile-agent", false, "be the agent of the measurement hostile, which the server starts")

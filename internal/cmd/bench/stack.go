@@ -32,6 +32,7 @@ func (b stackBench) run(ctx context.Context) error {
 	return measureOnly(b.only, []measurement{
 		{"functions", func() error { return measureFunctions(ctx, b.functions) }},
 		{"way", func() error { return b.measureWay(ctx, work) }},
+		{"cold", func() error { return b.measureCold(ctx, work) }},
 		{"waiting", func() error { return b.measureWaiting(ctx, work) }},
 	})
 }

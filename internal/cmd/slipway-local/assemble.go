@@ -110,7 +110,9 @@ func (s *server) offerTable() error {
 
 // offer serves handlers and gives the functions their addresses.
 func (s *server) offer(handlers map[string]http.Handler) error {
+	latency := map[string]time.Duration{"AWS_ENDPOINT_URL_DYNAMODB": s.config.TableLatency, "AWS_ENDPOINT_URL_KMS": s.config.KeyLatency}
 	for variable, handler := range handlers {
+		handler = late(handler, latency[variable])
 		if s.calls != nil && strings.HasPrefix(variable, "AWS_ENDPOINT_URL_") {
 			handler = s.calls.Before(handler)
 		}
@@ -181,7 +183,7 @@ func (s *server) openTable(ctx context.Context) error {
 	if err := dynamodb.CreateTable(ctx, client, s.config.Table, declared); err != nil {
 		return err
 	}
-	if s.config.IndexLag == 0 && s.calls == nil {
+	if s.config.IndexLag == 0 && s.config.TableLatency == 0 && s.calls == nil {
 		return nil
 	}
 	var err error

@@ -53,6 +53,8 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
 	flags.StringToStringVar(&config.Parameters, "parameter", nil, "value of a parameter of the template, such as RunnerConcurrency=5; may be repeated (default: as the template says)")
 	flags.DurationVar(&config.IndexLag, "index-lag", 0, "how far the indexes of the table are behind its writes, as those of AWS are")
+	flags.DurationVar(&config.TableLatency, "table-latency", 0, "how much longer DynamoDB takes for each request of a function")
+	flags.DurationVar(&config.KeyLatency, "key-latency", 0, "how much longer KMS takes for each request of a function")
 	flags.StringVar(&config.RecordCalls, "record-calls", "", "file that gets the calls which functions make to the services of AWS, one as JSON in each line (default: none)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this stack's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
@@ -76,7 +78,7 @@ func terminal(w io.Writer) io.Writer {
 
 // complete makes the paths absolute, because other programs get them.
 func (c *config) complete() error {
-	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 {
+	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 || c.TableLatency < 0 || c.KeyLatency < 0 {
 		return errors.New("a duration must not be negative")
 	}
 	if c.Build == "" {

@@ -62,6 +62,8 @@ type config struct {
 	Parameters map[string]string
 	// IndexLag is how far the indexes of the table are behind its writes.
 	IndexLag time.Duration
+	// TableLatency and KeyLatency are how much longer DynamoDB and KMS take for each request.
+	TableLatency, KeyLatency time.Duration
 	// RecordCalls is the file in which the functions' calls to AWS services are recorded; ""
 	// records nothing.
 	RecordCalls string
