@@ -221,37 +221,28 @@ type queue struct {
 	passed bool
 }
 
-// queuePage is how many runs one query reads to find the next run. Cancelled runs are passed
-// over, each once.
-const queuePage = 16
-
 // queued finds the next run of a thread.
 func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error) {
 	if t.Lock.Last == t.Lock.Run {
 		return q, nil
 	}
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)
-	for query.Limit = 1; ; query.Limit = queuePage {
-		page, err := s.table.Query(ctx, query)
+	query.Limit = 1
+	for item, err := range table.Growing(ctx, s.table, query) { // cancelled runs are passed over, each once
 		if err != nil {
 			return q, fmt.Errorf("query queued runs: %w", err)
 		}
-		for _, item := range page.Items {
-			run, err := decodeOn(t.Ref, item, t.Lock)
-			if err != nil {
-				return q, err
-			}
-			if run.Status == Pending {
-				q.next = &run
-				return q, nil
-			}
-			q.passed = true
+		run, err := decodeOn(t.Ref, item, t.Lock)
+		if err != nil {
+			return q, err
 		}
-		if page.Cursor == "" {
-			return q, nil
+		if run.Status == Pending {
+			q.next = &run
+			break
 		}
-		query.Cursor = page.Cursor
+		q.passed = true
 	}
+	return q, nil
 }
 
 // passOn completes a change of the lock. The change hands the thread to the next run. If next

@@ -109,24 +109,17 @@ func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]
 	}
 	query := keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, Newest)
 	query.Reverse, query.Limit, query.Bytes = true, firstLook, historyBytes
-	for looked := 0; looked < searchRoom; {
-		page, err := s.table.Query(ctx, query)
+	looked := 0
+	for item, err := range table.Growing(ctx, s.table, query) {
 		if err != nil {
 			return nil, fmt.Errorf("query what the agent kept: %w", err)
 		}
-		for _, item := range page.Items {
-			looked += len(item.Body)
-			if err := l.item(ctx, item); err != nil {
-				return nil, err
-			}
-			if l.full() {
-				return l.found, nil
-			}
+		if err := l.item(ctx, item); err != nil {
+			return nil, err
 		}
-		if page.Cursor == "" {
+		if looked += len(item.Body); l.full() || looked >= searchRoom {
 			break
 		}
-		query.Cursor, query.Limit = page.Cursor, historyPage
 	}
 	return l.found, nil
 }

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -120,18 +121,21 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 // revision, "" when there is no such revision.
 func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref) (string, error) {
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
-	query.Reverse = true
+	query.Reverse, query.Limit = true, 1
 	query.Cursor = query.CursorAfter(table.Place{Sort: ref.Key().SK, Key: ref.Key()})
-	found := ""
-	_, err := collect(ctx, s.queried(query), query, Window{Limit: 1, Cursor: query.Cursor}, func(item *table.Item) (struct{}, bool, error) {
-		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
-		waits := r.Status == revision.Queued && r.Revision != d.Slot
-		if waits {
-			found = r.Revision
+	for item, err := range table.Growing(ctx, s.table, query) {
+		if err != nil {
+			return "", fmt.Errorf("query revisions: %w", err)
 		}
-		return struct{}{}, waits || r.Revision <= d.Slot, err
-	})
-	return found, err
+		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+		if err != nil || r.Revision <= d.Slot {
+			return "", err
+		}
+		if r.Status == revision.Queued {
+			return r.Revision, nil
+		}
+	}
+	return "", nil
 }
 
 // Await returns a revision when it has ended, or in its present state when the limit has

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
@@ -74,21 +75,19 @@ func (s *Store) namedUploads(ctx context.Context, ref Ref) (map[string]bool, err
 	name(d.RevisionConfig)
 	query := keys.Revisions(d.Workspace, d.Deployment)
 	query.Reverse, query.Limit = true, buildPage
-	for range buildPages {
-		page, err := s.table.Query(ctx, query)
+	read := 0
+	for item, err := range table.Items(ctx, s.table, query) {
 		if err != nil {
 			return nil, fmt.Errorf("query revisions: %w", err)
 		}
-		for _, item := range page.Items {
-			r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
-			if err != nil {
-				return nil, err
-			}
-			if !r.Status.Terminal() || r.Status == revision.Deployed && !r.Forgotten {
-				name(r.Config)
-			}
+		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+		if err != nil {
+			return nil, err
 		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
+		if !r.Status.Terminal() || r.Status == revision.Deployed && !r.Forgotten {
+			name(r.Config)
+		}
+		if read++; read == buildPages*buildPage {
 			break
 		}
 	}

@@ -148,7 +148,7 @@ func (s *Store) List(ctx context.Context, workspace string, window record.Window
 	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Listener, bool, error) {
 		l, err := decode(Ref{Workspace: workspace, Listener: keys.ListenerID(item.Key)}, item)
 		return l, !l.leaving, err
-	}, Listener.Key)
+	})
 	if err != nil {
 		return record.Page[Listener]{}, fmt.Errorf("list listeners: %w", err)
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"iter"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -24,27 +25,63 @@ type Page[T any] struct {
 	Cursor string
 }
 
-// List returns a window of a query's matches. decode reads an item and reports whether it
-// matches. key returns the key of a decoded item, by which the query is sorted.
+// MostMisses is the largest number of items rejected by decode that one request reads. The lists
+// of a workspace are short, so they have no index by the members that a client may filter by: such
+// an index would cost each write of an item another write. A request that meets more rejected items
+// gets a short page, whose cursor continues the list.
+const MostMisses = 5000
+
+// Source returns the items of a query, which continue after its cursor.
+type Source func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error]
+
+// List returns a window of a query's matches. decode reads an item and reports whether it matches.
 func List[T any](
-	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error), key func(T) table.Key,
+	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
+) (Page[T], error) {
+	from := func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
+		return table.Growing(ctx, t, query)
+	}
+	return ListFrom(ctx, from, query, window, decode)
+}
+
+// ListFrom is List for items that do not come from the query itself.
+func ListFrom[T any](
+	ctx context.Context, from Source, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
 ) (Page[T], error) {
 	query.Cursor = window.Cursor
 	if _, err := query.Place(); err != nil {
 		return Page[T]{}, fault.Cursor()
 	}
-	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more shows whether there is a next page
+	skip, misses, page := window.Offset, 0, Page[T]{Items: make([]T, 0, window.Limit)}
 	if window.Cursor != "" {
-		wanted.Offset = 0
+		skip = 0
 	}
-	found, err := table.Collect(ctx, t, query, wanted, decode)
-	if err != nil {
-		return Page[T]{}, err
+	query.Limit = min(skip+window.Limit+1, table.MaxLimit) // one more shows whether there is a next page
+	var last *table.Item
+	for item, err := range from(ctx, query) {
+		if err != nil {
+			return Page[T]{}, err
+		}
+		if misses == MostMisses {
+			page.Cursor = query.CursorAfter(query.PlaceOf(last))
+			break
+		}
+		value, match, err := decode(item)
+		if err != nil {
+			return Page[T]{}, err
+		}
+		switch {
+		case !match:
+			misses++
+		case skip > 0:
+			skip--
+		case len(page.Items) == window.Limit:
+			page.Cursor = query.CursorAfter(query.PlaceOf(last))
+			return page, nil
+		default:
+			page.Items = append(page.Items, value)
+		}
+		last = item
 	}
-	if len(found) <= window.Limit {
-		return Page[T]{Items: found}, nil
-	}
-	found = found[:window.Limit]
-	last := key(found[len(found)-1])
-	return Page[T]{Items: found, Cursor: query.CursorAfter(table.Place{Sort: last.SK, Key: last})}, nil
+	return page, nil
 }

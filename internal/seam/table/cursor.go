@@ -27,6 +27,14 @@ func (q Query) CursorAfter(place Place) string {
 	return base64.RawURLEncoding.EncodeToString(append(sum, text...))
 }
 
+// PlaceOf is the place of an item in the query's order.
+func (q Query) PlaceOf(item *Item) Place {
+	if q.Index == "" {
+		return Place{Sort: item.Key.SK, Key: item.Key}
+	}
+	return Place{Sort: item.Index[q.Index].SK, Key: item.Key}
+}
+
 // Place reads the query's cursor. It returns nil when the query has no cursor.
 func (q Query) Place() (*Place, error) {
 	if q.Cursor == "" {

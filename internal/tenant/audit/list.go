@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -35,11 +37,6 @@ func (f Filter) match(e Entry) bool {
 		(f.Since.IsZero() || !e.At.Before(f.Since)) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
 
-// mostRead is how many entries one request reads. The only index for filters is the index by
-// time. A caller whose filter finds little in this many entries gets a short page, and
-// continues with its cursor.
-const mostRead = 5000
-
 // List returns a page of the entries of a workspace's log that match the filter, the newest
 // entry first, and the cursor of the next page, or "" if there is no next page.
 func (s *Store) List(ctx context.Context, workspace string, filter Filter, page Page) (entries []Entry, next string, err error) {
@@ -48,40 +45,14 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, page 
 		return nil, "", fault.New(fault.Invalid, "since must be before until.")
 	}
 	query.From, query.To = id.First(filter.Since), id.First(filter.Until)
-	query.Reverse, query.Cursor = true, page.Cursor
-	if _, err := query.Place(); err != nil {
-		return nil, "", fault.Cursor()
+	query.Reverse = true
+	window := record.Window{Limit: cmp.Or(page.Limit, table.MaxLimit), Cursor: page.Cursor}
+	found, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Entry, bool, error) {
+		e, err := decode(item)
+		return e, filter.match(e), err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list audit entries: %w", err)
 	}
-	limit, entries := page.Limit, []Entry{}
-	if limit == 0 {
-		limit = table.MaxLimit
-	}
-	for read := 0; ; {
-		// When the filter leaves out many entries, more entries are read at a time than are
-		// still wanted, and the page ends in the middle of them.
-		query.Limit = min(max(limit-len(entries), read), table.MaxLimit)
-		found, err := s.table.Query(ctx, query)
-		if err != nil {
-			return nil, "", fmt.Errorf("list audit entries: %w", err)
-		}
-		for i, item := range found.Items {
-			e, err := decode(item)
-			if err != nil {
-				return nil, "", err
-			}
-			if filter.match(e) {
-				entries = append(entries, e)
-			}
-			if read++; len(entries) < limit && read < mostRead {
-				continue
-			}
-			if i < len(found.Items)-1 || found.Cursor != "" {
-				next = query.CursorAfter(table.Place{Sort: item.Key.SK, Key: item.Key})
-			}
-			return entries, next, nil
-		}
-		if query.Cursor = found.Cursor; query.Cursor == "" {
-			return entries, "", nil
-		}
-	}
+	return found.Items, found.Cursor, nil
 }

@@ -186,7 +186,7 @@ func (s *Store) List(ctx context.Context, workspace string, window record.Window
 	page, err := record.List(ctx, s.table, keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
 		one, err := decode(Ref{Workspace: workspace, Name: item.Key.SK}, item)
 		return one, !one.gone, err
-	}, Secret.Key)
+	})
 	if err != nil {
 		return record.Page[Secret]{}, fmt.Errorf("list secrets: %w", err)
 	}

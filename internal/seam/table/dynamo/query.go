@@ -50,7 +50,7 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 		fit, held := within(query, heads, len(page.Items), size)
 		heads, more, size = heads[:fit], more || fit < len(heads), held
 		if len(heads) > 0 {
-			last := placeOf(heads[len(heads)-1].Item, query.Index)
+			last := query.PlaceOf(heads[len(heads)-1].Item)
 			after = &last
 		}
 		if err := t.complete(ctx, heads); err != nil {
@@ -146,13 +146,6 @@ func (e *expression) keyCondition(query table.Query) string {
 		return partition + " AND " + e.name(skName) + " <= " + e.value(text(query.To))
 	}
 	return partition
-}
-
-func placeOf(item *table.Item, index table.Index) table.Place {
-	if index == "" {
-		return table.Place{Sort: item.Key.SK, Key: item.Key}
-	}
-	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
 }
 
 // startKey is the place in the form that DynamoDB uses. There need not be an item any more.

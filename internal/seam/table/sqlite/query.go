@@ -105,7 +105,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			return page, err
 		}
 		if query.Full(len(page.Items), size) {
-			page.Cursor = query.CursorAfter(placeOf(page.Items[len(page.Items)-1], query.Index))
+			page.Cursor = query.CursorAfter(query.PlaceOf(page.Items[len(page.Items)-1]))
 			return page, nil
 		}
 		item, err := readItem(r.conn, stmt, &r.scratch)
@@ -117,13 +117,6 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			return table.Page{}, err
 		}
 	}
-}
-
-func placeOf(item *table.Item, index table.Index) table.Place {
-	if index == "" {
-		return table.Place{Sort: item.Key.SK, Key: item.Key}
-	}
-	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
 }
 
 // span is the half-open range of a query's statement. Its keys are zero, except a cursor's key
