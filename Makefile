@@ -55,6 +55,10 @@ sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN wi
 E2E = ./internal/test/e2e
 REST = $$(go list ./... | grep -v '/internal/test/e2e$$')
 
+# The tests of a package wait for servers, agents and processes half of the time, so twice as many of
+# them run at once as there are processors.
+PARALLEL = -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+
 # The stories run beside the other tests, since they wait most of the time. They build the server that
 # they start, which the cache of test results does not notice: -count=1.
 test: ## vet and test everything, with the end-to-end stories that show the product
@@ -62,7 +66,7 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 	stories=$$(mktemp); trap 'rm -f "$$stories"' EXIT; \
 	go test -short -count=1 -vet=all -timeout 10m $(E2E) >"$$stories" 2>&1 & \
 	failed=0; \
-	go test -vet=all -timeout 10m $(REST) || failed=1; \
+	go test -vet=all -timeout 10m $(PARALLEL) $(REST) || failed=1; \
 	(cd $(EXAMPLE) && go test -vet=all ./...) || failed=1; \
 	wait $$! || failed=1; \
 	cat "$$stories"; exit $$failed
