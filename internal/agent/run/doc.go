@@ -31,8 +31,10 @@
 //
 // # The fence
 //
-// A worker owns one attempt at a run. Claim gives the worker the next attempt number. The fence is
-// a condition on the run's item: its status, attempt, position and last handover are those that the
+// A worker calls the agent for a run and writes the agent's events. It owns one attempt at the run:
+// Claim gives it the next attempt number. The fence is a condition on the run's item: its status,
+// its attempt number, its position (the number of its newest event) and its last handover (the
+// number of the newest attempt that left the run to a next attempt, see Slices) are those that the
 // worker wrote or read last. Claim, HandOver, Finish, and a Flush with a checkpoint each commit one
 // transaction of events, checkpoints and the run's new position under the fence. A Claim first
 // seals the thread, in transactions of their own that have the condition of the lock's epoch.
@@ -55,14 +57,19 @@
 // fails, the worker still owns the run: it makes the same write again without the condition, and
 // writes more often from then on.
 //
-// The end of a lease takes no run from its worker: Rescue starts a workflow if the run has none at
-// work, and only the next Claim takes the run. No clocks of two hosts are compared for correctness.
+// A lease is the time by which a worker must have written again: Claim and Flush extend it. The
+// end of a lease takes no run from its worker. Rescue then starts a workflow if the run has no
+// workflow at work, and only the next Claim takes the run. No clocks of two hosts are compared
+// for correctness.
 //
 // # Seal: shown output is kept
 //
-// Events have positions that increase along the thread, and they are durable before a reader sees
-// them. The next Claim on the thread seals it before the run begins. Seal goes through the
-// superseded runs in the order of their ids, and puts their leftovers into the thread's state:
+// Events have positions that increase along the thread, and they are durable before a reader
+// sees them. So a reader may have seen words of a run that an interrupt then fenced, before a
+// checkpoint held them. To seal a thread is to put such leftovers into its state, so that the
+// next run's agent knows what the reader saw. The next Claim on the thread seals it before the
+// run begins. Seal goes through the superseded runs in the order of their ids, and puts their
+// leftovers into the thread's state:
 //
 //   - the updates that an interrupted run's finished steps returned, if the state does not have
 //     them yet;
