@@ -46,7 +46,7 @@ func newHolds(t *testing.T, most int64) *holds {
 	mux, _ := newMux()
 	s := &holds{end: make(chan struct{}), limiter: web.NewLimiter(quota.Limits{}.With(quota.Streams, most), web.Limits{}, clock.System)}
 	mux.Limit(s.limiter)
-	routes := mux.Routes(load(t, holdsDocument), "", web.Always(func(next http.Handler) http.Handler {
+	routes := mux.Routes(load(t, holdsDocument), "", always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			web.ActsFor(r.Context(), r.Header.Get("X-Workspace"))
 			next.ServeHTTP(w, r)

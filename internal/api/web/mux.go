@@ -19,9 +19,6 @@ type Middleware = func(http.Handler) http.Handler
 // Guard returns the middleware that stands before an operation.
 type Guard = func(Operation) Middleware
 
-// Always returns the guard that puts the same middleware before all operations.
-func Always(m Middleware) Guard { return func(Operation) Middleware { return m } }
-
 // Mux routes requests to operations and gives each of them the common behaviour of this
 // package.
 type Mux struct {

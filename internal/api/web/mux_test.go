@@ -101,7 +101,7 @@ func TestAuthenticationComesFirst(t *testing.T) {
 			mux.Error(w, r, fault.New(fault.Unauthorized, "Send a key."))
 		})
 	}
-	routes := mux.Routes(load(t, thingsDocument), "", web.Always(refuse))
+	routes := mux.Routes(load(t, thingsDocument), "", always(refuse))
 	for _, pattern := range []string{"GET /open", "GET /closed", "POST /things/{thing_id}"} {
 		routes.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}

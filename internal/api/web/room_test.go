@@ -27,7 +27,7 @@ func bounded(t *testing.T, total int64) (url string, room *budget.Budget, entere
 		t.Fatal(err)
 	}
 	entered, goOn = make(chan struct{}, 100), make(chan struct{})
-	routes := mux.Routes(contract, "", web.Always(func(next http.Handler) http.Handler {
+	routes := mux.Routes(contract, "", always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			web.ActsFor(r.Context(), r.Header.Get("X-Tenant"))
 			next.ServeHTTP(w, r)

@@ -243,3 +243,6 @@ func problemsOf(t testing.TB, w *httptest.ResponseRecorder) []detail {
 	}
 	return found
 }
+
+// always returns the guard that puts the same middleware before all operations.
+func always(m web.Middleware) web.Guard { return func(web.Operation) web.Middleware { return m } }

@@ -67,7 +67,7 @@ func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Midd
 	s := &widgets{Mux: mux, logs: l, counted: counted, text: "first", version: 1}
 	var before web.Guard
 	if guard != nil {
-		before = web.Always(guard(mux))
+		before = always(guard(mux))
 	}
 	routes := mux.Routes(load(t, widgetsDocument), "", before).Idempotent(answers)
 	// A change is registered before the read that it asks for, as generated code may do.
