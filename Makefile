@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories and test-devserver (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
+# test-race (a C compiler), test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories, test-devserver and bench-overhead (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
 .PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-nobody test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
-.PHONY: bench bench-lambda lint generate verify rehearse release network deploy clean
+.PHONY: bench bench-overhead bench-lambda lint generate verify rehearse release network deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -190,6 +190,10 @@ test-cost: functions ## compare what a stack consumes with internal/seam/table/d
 
 bench: build ## measure this machine: requests, runs, interrupts, start, memory
 	go run ./internal/cmd/bench
+
+bench-overhead: build ## measure what a run takes besides its graph, beside the framework's own development servers; needs Python 3 and Node
+	sh internal/test/e2e/testdata/devserver/setup.sh
+	PATH="$$(dirname "$$(sh infra/runtimes/uv.sh)"):$$PATH" go run ./internal/cmd/bench -only overhead
 
 bench-lambda: build functions ## measure the functions, and the stack that they are: sizes, starts, overhead, first token
 	$(BUILD_LOCAL)

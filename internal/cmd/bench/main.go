@@ -2,7 +2,7 @@
 // bin/slipway on an empty data directory, deploys the weather example from a git repository
 // with all its delays set to zero, and prints the measurements. The load generator shares the
 // machine with the server and the agent, so the figures describe all three together. Run it
-// with `make bench`.
+// with `make bench`. `make bench-overhead` compares it with the framework's own servers.
 //
 // With -lambda it measures the AWS stack on this machine instead: the built functions by
 // themselves, and then bin/slipway-local, which serves them. Run that with `make bench-lambda`.
@@ -23,7 +23,7 @@ func main() {
 	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
-	only := flag.String("only", "", "make only these measurements, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile; with -lambda functions, way, cold, waiting")
+	only := flag.String("only", "", "make only these measurements, as names with commas: threads, runs, interrupts, state, long, history, streams, protocols, endurance, deployments, hostile, overhead (only if it is named); with -lambda functions, way, cold, waiting")
 	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time since its last start is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	hostile := flag.Bool("hostile-agent", false, "be the agent of the measurement hostile, which the server starts")
