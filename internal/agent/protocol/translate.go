@@ -206,7 +206,7 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 // state shows a state, and its checkpoint before it.
 func (t *Translator) state(shown thread.State) {
 	at := shown.At
-	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.ParentID, Step: at.Step, Source: string(at.Source)})})
+	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.Parent(t.run.Ref.Ref), Step: at.Step, Source: string(at.Source)})})
 	t.emit(Event{Method: MethodValues, Data: shown.Values.JSON()})
 }
 

@@ -78,6 +78,16 @@ type Kept struct {
 // Own reports whether the agent made the checkpoint.
 func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Number }
 
+// Parent returns the id of the checkpoint from which the checkpoint follows. For the first
+// checkpoint of a thread, it is the thread's root, unless the agent made the checkpoint: the
+// agent knows only its own checkpoints.
+func (c Checkpoint) Parent(ref Ref) string {
+	if c.ParentID == "" && !c.Own() {
+		return ref.Root()
+	}
+	return c.ParentID
+}
+
 // State is a thread's state at a checkpoint. It never changes.
 type State struct {
 	Values state.Values

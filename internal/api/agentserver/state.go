@@ -136,11 +136,7 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	created := clock.Format(c.Created)
 	shown.CreatedAt = &created
 	shown.Checkpoint = checkpoint(t.Thread, "", c.ID)
-	parent := c.ParentID
-	if parent == "" && !c.Own() {
-		parent = t.Root()
-	}
-	shown.ParentCheckpoint = checkpoint(t.Thread, "", parent)
+	shown.ParentCheckpoint = checkpoint(t.Thread, "", c.Parent(t.Ref))
 	shown.Metadata = record.Encode(metadataOf(t.Thread, c.Checkpoint))
 	shown.Next, shown.Tasks = nextOf(t, c), tasksOf(t, c, below)
 	if len(shown.Interrupts) == 0 {
