@@ -217,9 +217,9 @@ func TestSDKAgentToAgent(t *testing.T) {
 func TestSDKHook(t *testing.T) {
 	t.Parallel()
 	agent, follower := shared(t), scripted(t)
-	stories := "" // all
-	if *kind != "standalone" {
-		stories = "streamed,reloaded,joined,again,overtaken,branched,failed" // a function does not learn that its client has left
+	stories := "streamed,reloaded,joined,stopped,again,overtaken,branched,failed"
+	if *kind == "standalone" {
+		stories += ",left" // a function does not learn that its client has left
 	}
 	for _, sdk := range hooks {
 		t.Run(sdk, func(t *testing.T) {
