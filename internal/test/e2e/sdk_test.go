@@ -135,8 +135,8 @@ func TestSDKsRemoteGraph(t *testing.T) {
 	for _, sdk := range releases {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()
-			weather.lives(t, sdk, "remote")
-			follower.lives(t, sdk, "remote", "asked")
+			weather.lives(t, sdk, "remote", "sse")
+			follower.lives(t, sdk, "remote", "sse", "scripted")
 		})
 	}
 }

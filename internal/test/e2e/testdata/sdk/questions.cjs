@@ -1,7 +1,7 @@
 // Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport.
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
-const { client: pages, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");
+const { client: pages, deep, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");
 const { client, create, tell } = require("./story.cjs");
 
 const pauses = [
@@ -56,13 +56,10 @@ async function asked() {
   await Promise.all([one.close(), two.close()]);
 }
 
-/** subgraphs has what a subgraph says, by its own handle. The run goes on until then: the SDK finds no subgraphs once it knows the end of the run. */
+/** subgraphs has what a subgraph says, by its own handle. */
 async function subgraphs() {
-  const part = (content) => ({ event: "messages|inner:1", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
-  const whole = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
   const thread = stream();
-  const script = [part("It is "), part("blue."), { event: "updates|inner:1", data: { model: whole } }, { event: "updates", data: { inner: whole } }, { hold: true }];
-  const { run_id } = await thread.run.start({ input: { messages: [] }, config: following(script) });
+  const { run_id } = await thread.run.start({ input: { messages: [] }, config: following(deep) });
   for await (const { name, namespace, messages } of thread.subgraphs) {
     assert.deepEqual([name, namespace], ["inner", ["inner:1"]]);
     for await (const message of messages) {

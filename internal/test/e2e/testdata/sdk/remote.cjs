@@ -1,11 +1,12 @@
 // Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one. Arguments: the agent's URL, the key,
-// and "asked" for the story that needs an agent that follows scripts.
+// the transport, and "scripted" for the stories that need an agent that follows scripts.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { createRequire } = require("node:module");
 const modules = createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names
 const { Command } = modules("@langchain/langgraph");
 const { RemoteGraph } = modules("@langchain/langgraph/remote");
+const { deep } = require("./threads-v3.cjs");
 const { answered, apiKey, apiUrl, ask, brisk, client, collect, fast, slow, tell, types, until } = require("./story.cjs");
 
 const remote = new RemoteGraph({ graphId: "agent", url: apiUrl, apiKey });
@@ -13,6 +14,7 @@ const on = (thread_id, { configurable }) => ({ configurable: { ...configurable, 
 const pauses = [{ event: "interrupt", data: [{ id: "q1", value: "May I?" }, { id: "q2", value: "And now?" }] }];
 const goesOn = [{ event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } }];
 const answers = { q1: true, q2: false };
+const scripted = (thread, script) => on(thread, { configurable: { script } });
 
 async function invoked() {
   const thread = randomUUID();
@@ -77,23 +79,47 @@ async function aborted() {
 /** asked has a command answer both questions, in each protocol. */
 async function asked() {
   const thread = randomUUID();
-  const scripted = (script) => on(thread, { configurable: { script } });
   const paused = async () => (await client.threads.get(thread)).status === "interrupted";
   const newest = async () => (await client.runs.list(thread))[0].kwargs.command.resume;
-  const first = await remote.streamEvents({ messages: [] }, { ...scripted(pauses), version: "v3" });
+  const first = await remote.streamEvents({ messages: [] }, { ...scripted(thread, pauses), version: "v3" });
   await first.output;
   assert.equal(first.interrupted, true);
   assert.deepEqual(first.interrupts.map(({ interruptId, payload }) => [interruptId, payload]), [["q1", "May I?"], ["q2", "And now?"]]);
   await first.thread.close();
   await until(paused);
-  const second = await remote.streamEvents(new Command({ resume: answers }), { ...scripted(goesOn), version: "v3" });
+  const second = await remote.streamEvents(new Command({ resume: answers }), { ...scripted(thread, goesOn), version: "v3" });
   assert.equal((await second.output).messages.at(-1).content, "Done");
   await second.thread.close();
   assert.deepEqual(await newest(), answers);
-  await assert.rejects(remote.invoke({ messages: [] }, scripted(pauses)), { name: "GraphInterrupt" }); // it tells a graph around it
+  await assert.rejects(remote.invoke({ messages: [] }, scripted(thread, pauses)), { name: "GraphInterrupt" }); // it tells a graph around it
   await until(paused);
-  assert.equal((await remote.invoke(new Command({ resume: answers }), scripted(goesOn))).messages.at(-1).content, "Done");
+  assert.equal((await remote.invoke(new Command({ resume: answers }), scripted(thread, goesOn))).messages.at(-1).content, "Done");
   assert.deepEqual(await newest(), answers);
 }
 
-tell(...(process.argv[4] === "asked" ? [asked] : [invoked, streamed, threadsStreamed, failed, aborted]));
+/** subgraphs has what a subgraph says. */
+async function subgraphs() {
+  const run = await remote.streamEvents({ messages: [] }, { ...scripted(randomUUID(), deep), version: "v3" });
+  for await (const { name, namespace, messages } of run.subgraphs) {
+    assert.deepEqual([name, namespace], ["inner", ["inner:1"]]);
+    for await (const message of messages) {
+      assert.equal(String(await message.text), "It is blue.");
+      run.abort();
+      return;
+    }
+  }
+  throw new Error("there was no subgraph");
+}
+
+/** forked goes back to the checkpoint before the answer. The client names a checkpoint with no run, but with a change of the state. */
+async function forked() {
+  const thread = randomUUID();
+  await remote.invoke(ask("sf"), on(thread, fast));
+  const first = (await collect(await remote.getStateHistory(on(thread, {})))).at(-1);
+  await remote.updateState(first.config, { messages: [] });
+  const run = await remote.streamEvents(ask("nyc"), { ...on(thread, fast), version: "v3" });
+  assert.deepEqual(types(await run.output), ["human", ...answered]);
+  await run.thread.close();
+}
+
+tell(...(process.argv[5] === "scripted" ? [asked, subgraphs] : [invoked, streamed, threadsStreamed, failed, aborted, forked]));

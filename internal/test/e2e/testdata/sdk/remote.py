@@ -1,6 +1,6 @@
 """Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one.
 
-Arguments: the agent's URL, the key, and "asked" for the story that needs an agent that follows scripts."""
+Arguments: the agent's URL, the key, the transport, and "scripted" for the stories that need an agent that follows scripts."""
 
 import asyncio
 import sys
@@ -10,10 +10,8 @@ from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Command
 from langgraph_sdk import get_client, get_sync_client
 from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, refused, tell, types, until
+from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH
 
-# The agent's questions, and what it does when they are answered.
-PAUSES = [{"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]}]
-GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
 ANSWERS = {"q1": True, "q2": False}
 
 
@@ -135,7 +133,38 @@ async def asked(client):
     expect("the command", (await commands())[0]["resume"], ANSWERS)
 
 
-if sys.argv[3:] == ["asked"]:
-    tell(asked)
+async def subgraphs(client):
+    """What a subgraph says, with both clients."""
+
+    def check(handles, messages):
+        expect("the subgraphs", [(handle.path, handle.status) for handle in handles], [(("inner:1",), "completed")])
+        expect("what it says", messages, [DEEP])
+
+    def read():
+        with remote().stream_events({"messages": []}, script, version="v3") as run:
+            handles = list(run.subgraphs)
+            check(handles, ["".join(message.text) for message in list(handles[0].messages)])
+
+    script = {"configurable": {"script": SUBGRAPH}}
+    await asyncio.to_thread(read)
+    async with await remote().astream_events({"messages": []}, script, version="v3") as run:
+        handles = [handle async for handle in run.subgraphs]
+        messages = [message async for message in handles[0].messages]
+        check(handles, ["".join([text async for text in message.text]) for message in messages])
+
+
+async def forked(client):
+    """Goes back to the checkpoint before the answer. The client names a checkpoint with no run, but with a change of the state.
+
+    In the thread-centric protocol, the client takes the end of the first run for the end of the second."""
+    thread_id = str(uuid.uuid4())
+    await remote().ainvoke(ask("sf"), on(thread_id, FAST))
+    first = [state async for state in remote().aget_state_history(on(thread_id, FAST))][-1]
+    await remote().aupdate_state(first.config, {"messages": []})
+    expect("the answer", types(await remote().ainvoke(ask("nyc"), on(thread_id, FAST))), ["human", *ANSWERED])
+
+
+if sys.argv[4:] == ["scripted"]:
+    tell(asked, subgraphs)
 else:
-    tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, failed, aborted)
+    tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, failed, aborted, forked)

@@ -18,6 +18,13 @@ const stream = (id) => {
   return id ? client.threads.stream(id, options) : client.threads.stream(options);
 };
 
+// What an agent that follows scripts says in a subgraph, after which it goes on until it is stopped: the SDK finds no subgraphs once it knows the end of the run.
+const blue = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
+const deep = [
+  ...["It is ", "blue."].map((content) => ({ event: "messages|inner:1", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] })),
+  { event: "updates|inner:1", data: { model: blue } }, { event: "updates", data: { inner: blue } }, { hold: true },
+];
+
 const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
 const said = (event) => event.params.data.event;
 
@@ -35,4 +42,4 @@ async function until(subscription, isLast) {
   throw new Error(`the stream has ended after ${events.length} events`);
 }
 
-module.exports = { client, isRoot, said, stream, transport, until, webSocketFactory };
+module.exports = { client, deep, isRoot, said, stream, transport, until, webSocketFactory };
