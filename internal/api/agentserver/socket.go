@@ -152,7 +152,10 @@ func (c *conversation) next() error {
 		return fmt.Errorf("read a message: %w", err)
 	}
 	var asked socketCommand
-	if json.Unmarshal(head, &asked) == nil && asked.ID != nil {
+	if json.Unmarshal(head, &asked) != nil {
+		asked = socketCommand{} // the decoder leaves 0 in place of an id that it cannot read
+	}
+	if asked.ID != nil {
 		switch asked.Method {
 		case "subscription.subscribe":
 			return errors.Join(c.subscribe(asked), drain(message))

@@ -124,7 +124,7 @@ func TestStreamFollow(t *testing.T) {
 		bound := budget.New(1000)
 		hold := budget.NewHold(bound, 0, time.Second, nil)
 		conn, _, stop := serve(t, func(_ *web.Mux, w http.ResponseWriter, r *http.Request) {
-			err := web.NewStream(w).Follow(budget.Holding(r.Context(), hold), 5*time.Second, func(ctx context.Context, send func(...web.Event) error) error {
+			err := web.NewStream(w).Follow(budget.Holding(r.Context(), hold), web.HeartbeatInterval, func(ctx context.Context, send func(...web.Event) error) error {
 				time.Sleep(12 * time.Second) // the bubble's time: two heartbeats
 				if err := errors.Join(hold.Take(ctx, 400), send(web.Event{Name: "a", Data: []byte("1")}, web.Event{Name: "b", Data: []byte("2")})); err != nil {
 					return err
