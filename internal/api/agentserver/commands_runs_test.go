@@ -118,7 +118,7 @@ func TestCheckpointsAndTasksOfARun(t *testing.T) {
 	oldest, _ := listed[len(listed)-1].(object)
 	configurable["checkpoint_id"] = oldest["id"]
 	f.does(t, thread, "run.start", fork)
-	all := append(first, present.runs(t, 1)...)
+	all := slices.Concat(first, present.runs(t, 1))
 	type checkpoint struct {
 		ID     string
 		Parent string `json:"parent_id"`
