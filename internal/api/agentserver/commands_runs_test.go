@@ -36,7 +36,7 @@ func TestARunOfACommandIsAnOrdinaryRun(t *testing.T) {
 	f := setUp(t, nil)
 	thread := newThreadPath(t)
 	asked := script(add("model", "m1", "Hello"))
-	asked["metadata"], asked["langsmith_tracer"], asked["news"] = object{"a": 1.0}, object{"project_name": "p"}, []any{1}
+	asked["metadata"], asked["tracer"], asked["news"] = object{"a": 1.0}, object{"project_name": "p"}, []any{1}
 	asked["multitaskStrategy"], asked["multitask_strategy"] = "interrupt", "interrupt" // newer clients send both
 	id := f.does(t, thread, "run.start", asked).string("result", "run_id")
 	f.settle(t, f.path(thread))
