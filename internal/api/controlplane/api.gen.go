@@ -1506,11 +1506,11 @@ type PushTokenRequest struct {
 	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
 }
 
-// Quota A limit of a workspace. A request that finds the limit used up is refused with the quota's name: 403 for stored data and resources, 429 with `Retry-After` for rates and counts of the moment. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one process, on AWS there are many. `stored_bytes` is an estimate of the size of threads and items of stores, within about 1 % of the limit. `replicas` are the most replicas (`max_scale`) that all deployments may have together, without those that a listener runs. `file_bytes` is the size of uploaded sources, builds and pushed images on the disk of a server of one machine, without caches of builds, logs and files that agents write.
+// Quota A limit of a workspace. A request that finds the limit used up is refused with the quota's name: 403 for stored data and resources, 429 with `Retry-After` for rates and counts of the moment. The operator of the server sets the limits. `requests_per_second` is a limit of the long run; more requests may come at once. `streams_per_thread` is the part of `streams_at_once` that one thread may have. `stored_bytes` is an estimate of the size of threads and items of stores, within about 1 % of the limit. `replicas` are the most replicas (`max_scale`) that all deployments may have together, without those that a listener runs. `file_bytes` is the size of uploaded sources, builds and pushed images on the disk of a server of one machine, without caches of builds, logs and files that agents write.
 type Quota struct {
 	Limit int64 `json:"limit"`
 
-	// Name For example `deployments`, `replicas`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
+	// Name For example `deployments`, `replicas`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `streams_per_thread`, `requests_per_second`.
 	Name string `json:"name"`
 
 	// Used Null if no figure for the whole workspace exists.

@@ -53,26 +53,64 @@ func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
 }
 
 // Holding is the middleware before a handler that holds its connection. The workspace has a
-// limited number of places for such connections; a connection gives its place back when it
-// ends, also when the client goes. Beyond the quota a request is refused before it does
-// anything.
+// limited number of places for such connections, and fewer for those of one thread; a connection
+// gives its place back when it ends, also when the client goes. Beyond the quota a request is
+// refused before it does anything.
 func (m *Mux) Holding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.limiter == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		workspace := ownerOf(r)
-		if !m.limiter.open.take(workspace, m.limiter.quotas.StreamsAtOnce()) {
-			m.Error(w, r, m.limiter.quotas.RefuseStream())
+		leave, err := m.limiter.hold(r)
+		if err != nil {
+			m.Error(w, r, err)
 			return
 		}
-		defer m.limiter.open.giveBack(workspace)
+		defer leave()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// waiters counts the waiting connections of each workspace.
+// hold takes the places of a connection: this process's first, so that a connection that it
+// refuses costs the other processes nothing.
+func (l *Limiter) hold(r *http.Request) (leave func(), err error) {
+	workspace, deployment, thread := ownerOf(r), r.PathValue("deployment_id"), r.PathValue("thread_id")
+	leaveHere, err := l.holdHere(workspace, deployment, thread)
+	if err != nil || l.shared == nil {
+		return leaveHere, err
+	}
+	leaveShared, err := l.shared.Hold(r.Context(), workspace, deployment, thread)
+	if err != nil {
+		leaveHere()
+		return nil, err
+	}
+	return func() {
+		leaveShared()
+		leaveHere()
+	}, nil
+}
+
+// holdHere takes the places of a connection in this process.
+func (l *Limiter) holdHere(workspace, deployment, thread string) (leave func(), err error) {
+	if !l.open.take(workspace, l.quotas.StreamsAtOnce()) {
+		return nil, l.quotas.RefuseStream()
+	}
+	if thread == "" {
+		return func() { l.open.giveBack(workspace) }, nil
+	}
+	of := strings.Join([]string{workspace, deployment, thread}, "\x00")
+	if !l.open.take(of, l.quotas.StreamsPerThread()) {
+		l.open.giveBack(workspace)
+		return nil, l.quotas.RefuseThreadStream()
+	}
+	return func() {
+		l.open.giveBack(of)
+		l.open.giveBack(workspace)
+	}, nil
+}
+
+// waiters counts the waiting connections of each workspace and of each thread.
 type waiters struct {
 	mu    sync.Mutex
 	taken map[string]int64

@@ -22,6 +22,11 @@ info: { title: Waits, version: 0.1.0 }
 paths:
   /stream:
     get: { operationId: Stream, x-holds-connection: always, responses: { "200": { description: Events. } } }
+  /d/{deployment_id}/threads/{thread_id}/stream:
+    parameters:
+      - { name: deployment_id, in: path, required: true, schema: { type: string } }
+      - { name: thread_id, in: path, required: true, schema: { type: string } }
+    get: { operationId: StreamThread, x-holds-connection: always, responses: { "200": { description: Events. } } }
   /join:
     get: { operationId: Join, x-holds-connection: always, responses: { "200": { description: The end. } } }
   /events:
@@ -43,13 +48,21 @@ type holds struct {
 
 func newHolds(t *testing.T, most int64) *holds {
 	t.Helper()
+	return newLimitedHolds(t, quota.Limits{}.With(quota.Streams, most), nil)
+}
+
+// newLimitedHolds makes the server with limits, and with the counts that it shares with others.
+func newLimitedHolds(t *testing.T, limits quota.Limits, shared web.Shared) *holds {
+	t.Helper()
 	mux, _ := newMux()
-	s := &holds{end: make(chan struct{}), limiter: web.NewLimiter(quota.Limits{}.With(quota.Streams, most), web.Limits{}, clock.System)}
+	s := &holds{end: make(chan struct{}), limiter: web.NewLimiter(limits, web.Limits{}, clock.System)}
+	s.limiter.Share(shared)
 	mux.Limit(s.limiter)
+	count := mux.Counted(nil)
 	routes := mux.Routes(load(t, holdsDocument), "", always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			web.ActsFor(r.Context(), r.Header.Get("X-Workspace"))
-			next.ServeHTTP(w, r)
+			count(next).ServeHTTP(w, r)
 		})
 	}))
 	wait := func(ctx context.Context) error {
@@ -69,6 +82,7 @@ func newHolds(t *testing.T, most int64) *holds {
 		}
 	}
 	routes.HandleFunc("GET /stream", stream)
+	routes.HandleFunc("GET /d/{deployment_id}/threads/{thread_id}/stream", stream)
 	routes.HandleFunc("GET /join", func(w http.ResponseWriter, r *http.Request) {
 		err := web.Await(r.Context(), w, time.Millisecond, func(ctx context.Context) (json.RawMessage, error) { return json.RawMessage("1"), wait(ctx) })
 		if err != nil {
@@ -142,7 +156,7 @@ func TestAttackAWorkspaceThatOpensStreamsWithoutEnd(t *testing.T) {
 		answer.Body.Close()
 	}
 	open[0].Body.Close() // the client goes
-	s.wantPlace(t, "a")
+	s.wantPlace(t, "a", "/stream")
 	close(s.end)
 	s.Close() // Close waits for all answers
 	if open := s.limiter.Open(); open != 0 {
@@ -151,10 +165,10 @@ func TestAttackAWorkspaceThatOpensStreamsWithoutEnd(t *testing.T) {
 }
 
 // wantPlace waits until the workspace can hold one more connection.
-func (s *holds) wantPlace(t *testing.T, workspace string) {
+func (s *holds) wantPlace(t *testing.T, workspace, path string) {
 	t.Helper()
 	for {
-		answer := s.open(t, workspace, "/stream", events)
+		answer := s.open(t, workspace, path, events)
 		if answer.StatusCode == http.StatusOK {
 			return
 		}

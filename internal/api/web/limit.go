@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -30,8 +31,7 @@ type Limits struct {
 	Reads, Writes Rate
 }
 
-// Quotas bound the requests and the connections of each workspace at one process, over all its
-// callers.
+// Quotas bound the requests and the connections of each workspace, over all its callers.
 type Quotas interface {
 	// RequestsPerSecond is how many requests are accepted in the long run; twice as many are
 	// accepted at once. RefuseRequest is the refusal beyond that.
@@ -41,6 +41,20 @@ type Quotas interface {
 	// beyond that number.
 	StreamsAtOnce() int64
 	RefuseStream() *fault.Error
+	// StreamsPerThread is how many of these connections may wait for one thread;
+	// RefuseThreadStream is the refusal beyond that number.
+	StreamsPerThread() int64
+	RefuseThreadStream() *fault.Error
+}
+
+// Shared counts what other processes must know of the requests and the connections that this
+// process has counted and accepted. Its refusals are those of Quotas.
+type Shared interface {
+	// Count counts a request of a workspace.
+	Count(ctx context.Context, workspace string) error
+	// Hold takes a place for a connection of a workspace until leave is called. Deployment and
+	// thread are empty for a connection that is not about one thread.
+	Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error)
 }
 
 // policy is a Rate in the form that answers name it (draft-ietf-httpapi-ratelimit-headers-10):
@@ -84,13 +98,16 @@ func (b *Buckets) of(name string, r Rate) *rate.Limiter {
 }
 
 // Limiter counts, in the memory of one process, the requests of each workspace and of each
-// caller, and the waiting connections of each workspace. It is safe for concurrent use.
+// caller, and the waiting connections of each workspace and of each thread. It is safe for
+// concurrent use.
 type Limiter struct {
 	quotas        Quotas
 	reads, writes policy
 	now           clock.Clock
 	buckets       *Buckets
 	open          waiters
+	// shared is nil if no other process serves these workspaces.
+	shared Shared
 }
 
 // NewLimiter returns a Limiter that has counted nothing yet. Callers have limits of their own
@@ -101,6 +118,10 @@ func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}},
 	}
 }
+
+// Share makes the quotas of workspaces hold for all processes that share the counts. Callers and
+// visitors are still counted by each process.
+func (l *Limiter) Share(counts Shared) { l.shared = counts }
 
 // Limit bounds the operations of the Mux; without it nothing is counted.
 func (m *Mux) Limit(l *Limiter) { m.limiter = l }
@@ -132,7 +153,11 @@ func (m *Mux) count(header http.Header, r *http.Request, caller func(*http.Reque
 			return err
 		}
 	}
-	return m.limiter.takeOfWorkspace(ownerOf(r))
+	workspace := ownerOf(r)
+	if err := m.limiter.takeOfWorkspace(workspace); err != nil || m.limiter.shared == nil {
+		return err
+	}
+	return m.limiter.shared.Count(r.Context(), workspace)
 }
 
 // takeOfCaller counts a request, and states in the header how many requests are left.

@@ -42,6 +42,25 @@ func UsesUntil(workspace string) table.Query {
 // UsePart is the part in which a thread is counted.
 func UsePart(thread string) int { return shardOf(thread, UseParts) + 1 }
 
+// StreamParts is how many parts the count of a workspace's streams may have.
+const StreamParts = 16
+
+// Streams is the key of one part of the count of a workspace's streams in a term. Parts count
+// from 1.
+func Streams(workspace string, part int, term int64) table.Key {
+	return table.Key{PK: fmt.Sprintf("W#%s#STREAMS#%02d", workspace, part), SK: fmt.Sprintf("TERM#%d", term)}
+}
+
+// ThreadStreams is the key of the count of a thread's streams in a term.
+func ThreadStreams(workspace, deployment, thread string, term int64) table.Key {
+	return table.Key{PK: "W#" + workspace + "#THREAD-STREAMS#" + deployment + "#" + thread, SK: fmt.Sprintf("TERM#%d", term)}
+}
+
+// Requests is the key of the count of a workspace's requests in a window of time.
+func Requests(workspace string, window int64) table.Key {
+	return table.Key{PK: "W#" + workspace + "#REQUESTS", SK: fmt.Sprintf("WINDOW#%d", window)}
+}
+
 // DeploymentCount is the key of the count of a workspace's deployments, which is bounded.
 func DeploymentCount(workspace string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#DEPLOYMENT-COUNT", SK: "COUNT"}

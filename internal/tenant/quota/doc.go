@@ -51,12 +51,29 @@
 // their size. On AWS it bounds nothing, and has no figure. It does not count caches of builds,
 // logs, and files that agents write: limits of their own bound these.
 //
-// # Rates and streams are counted by each process
+// # Rates and streams are counted by each process, and by Shared
 //
-// Requests and connections are not worth a write: [Requests] and [Streams] are counted in
-// memory, by a web.Limiter. On one machine there is one process, so these quotas apply to the
-// whole server. On AWS each Lambda process counts alone, and a process answers one request at
-// a time. There Requests bounds the requests of one process, and Streams, unless it is 0,
-// bounds nothing: the throttle of API Gateway and the concurrency that is reserved for the
-// functions bound the stack as a whole.
+// A web.Limiter counts [Requests], [Streams] and [ThreadStreams] in memory. On one machine there
+// is one process, so nothing more is needed: twice as many requests as the quota may come at once.
+// On AWS there are many processes, so the limiter also asks [Shared], which counts in the table:
+//
+//   - Streams. A stream is one place in the count of its workspace and in the count of its thread,
+//     for a term of a minute; what counts is the sum of the current term and of the term before. A
+//     stream renews its place once in each term, and gives it back at its end. So the quotas are
+//     exact, and the places of a process that dies are free after two terms at the latest. Only
+//     streams that begin within the few milliseconds in which a term begins may be too many, by as
+//     many as begin then, and streams whose process cannot reach the table for a term are not
+//     counted. The count of a workspace has several parts if its limit is high, so that one item
+//     need not take all transactions; a part that is full sends a stream to another part. A stream
+//     costs two transactions of two small writes; each further minute costs another transaction.
+//   - Requests. A process adds the requests of a workspace to the count of a window of 10 s, in
+//     grains of a thousandth of what the window allows, or of 10 requests if that is more. A
+//     process that finds the count full refuses all requests until the end of the window. So a
+//     workspace that sends a process at most one request a second costs nothing, and others cost
+//     one small transaction for each grain. The overshoot is less than one grain for each
+//     process and one grain more: P processes accept at most (P+1)/1000 of the quota too many, or
+//     one request a second each if that is more. All requests of a window may come at once.
+//
+// A usage plan of API Gateway could bound the requests of a workspace, too, but only if each
+// workspace had a key that API Gateway knows, and there are at most 10,000 such keys.
 package quota

@@ -39,10 +39,12 @@ const (
 	// files of the server's machine: see [Files].
 	FileBytes Name = "file_bytes"
 	// Streams are the connections that wait for events, for lines of a log, for work, or for the
-	// end of a run or of a revision. Each process counts its own.
+	// end of a run or of a revision.
 	Streams Name = "streams_at_once"
-	// Requests are how many requests a second all callers of the workspace may send to one process;
-	// twice as many at once.
+	// ThreadStreams are the Streams of one thread.
+	ThreadStreams Name = "streams_per_thread"
+	// Requests are how many requests a second all callers of the workspace may send in the long
+	// run. The package comment says how many more may come at once.
 	Requests Name = "requests_per_second"
 )
 
@@ -72,6 +74,7 @@ var All = []Quota{
 	{Stored, 100_000_000_000, 0, fault.Forbidden, "Delete threads or items of the store, or give them a time to live"},
 	{FileBytes, 200_000_000_000, 0, fault.Forbidden, "Delete deployments that are not needed"},
 	{Streams, 5000, 0, fault.TooMany, "Close connections that wait for runs"},
+	{ThreadStreams, 2000, 0, fault.TooMany, "Close connections that wait for runs of this thread"},
 	{Requests, 2000, 0, fault.TooMany, "Send fewer requests"},
 }
 
@@ -155,19 +158,23 @@ func (l Limits) String() string {
 // Type names the value in the help of a command.
 func (*Limits) Type() string { return "name=limit" }
 
-// RequestsPerSecond returns the limit of Requests, which is counted in the memory of each
-// process. RefuseRequest returns its refusal.
+// RequestsPerSecond returns the limit of Requests. RefuseRequest returns its refusal.
 func (l Limits) RequestsPerSecond() int64 { return l.Of(Requests) }
 
 // RefuseRequest returns the fault of a request beyond the limit.
 func (l Limits) RefuseRequest() *fault.Error { return l.Refuse(Requests) }
 
-// StreamsAtOnce returns the limit of Streams, which is counted in the memory of each process.
-// RefuseStream returns its refusal.
+// StreamsAtOnce returns the limit of Streams. RefuseStream returns its refusal.
 func (l Limits) StreamsAtOnce() int64 { return l.Of(Streams) }
 
 // RefuseStream returns the fault of a connection beyond the limit.
 func (l Limits) RefuseStream() *fault.Error { return l.Refuse(Streams) }
+
+// StreamsPerThread returns the limit of ThreadStreams. RefuseThreadStream returns its refusal.
+func (l Limits) StreamsPerThread() int64 { return l.Of(ThreadStreams) }
+
+// RefuseThreadStream returns the fault of a connection beyond the limit of its thread.
+func (l Limits) RefuseThreadStream() *fault.Error { return l.Refuse(ThreadStreams) }
 
 // retryAfter is how long a client should wait before it repeats a request that was refused
 // with fault.TooMany.

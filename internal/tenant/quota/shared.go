@@ -1,0 +1,31 @@
+package quota
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// mostTallies is of how many workspaces a process remembers the requests: those that sent
+// requests last.
+const mostTallies = 10_000
+
+// Shared counts the requests and the streams of workspaces in the table, so that their quotas hold
+// for all processes together. It is safe for concurrent use.
+type Shared struct {
+	table   table.Table
+	now     clock.Clock
+	limits  Limits
+	log     *slog.Logger
+	tallies *lru.Cache[string, *tally]
+	// term is how long a term of streams is.
+	term time.Duration
+}
+
+// NewShared returns the counts of all workspaces of a table.
+func NewShared(t table.Table, now clock.Clock, limits Limits, log *slog.Logger) *Shared {
+	return &Shared{table: t, now: now, limits: limits, log: log, tallies: lru.New[string, *tally](mostTallies), term: time.Minute}
+}

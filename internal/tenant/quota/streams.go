@@ -1,0 +1,252 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	kindStreams = "workspace_streams"
+	// leastStreams is how many streams each part of a count holds, at least, if the count has
+	// several parts.
+	leastStreams = 64
+	// termsCounted is how many terms a stream is counted that nobody renews: the term that it is in
+	// and the next one.
+	termsCounted = 2
+	// leaving is how long the end of a stream may take.
+	leaving = 3 * time.Second
+)
+
+// seat is the place of one stream. It is used by one goroutine at a time.
+type seat struct {
+	*Shared
+
+	workspace string
+	// deployment and thread are empty if the stream is not about one thread.
+	deployment, thread string
+	// part is the part of the workspace's count that the stream is in.
+	part int
+	// term is the term in which the stream is counted.
+	term int64
+}
+
+// load is how many streams a count holds.
+type load struct {
+	key func(term int64) table.Key
+	// there is whether the current term has an item.
+	there bool
+	// now and before are the streams that are counted in the current term and in the term before.
+	now, before int64
+}
+
+// Hold takes a place for a stream, and keeps it until leave is called. If the process dies, the
+// place is free again after two terms. If the workspace or the thread has no place, Hold returns
+// the refusal.
+func (s *Shared) Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
+	h, err := s.sit(ctx, workspace, deployment, thread)
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	stop := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(guard.Func(s.log, "renew the place of a stream", func() { h.keep(ctx, stop) }))
+	return func() {
+		close(stop)
+		renewing.Wait()
+		h.leave(ctx)
+	}, nil
+}
+
+// parts is how many parts the count of a workspace's streams has.
+func (s *Shared) parts() int {
+	return int(min(max(1, s.limits.StreamsAtOnce()/leastStreams), keys.StreamParts))
+}
+
+// partLimit is how many streams a part of the workspace's count may hold.
+func (s *Shared) partLimit(part int) int64 {
+	limit, parts := s.limits.StreamsAtOnce(), int64(s.parts())
+	most := limit / parts
+	if int64(part) <= limit%parts {
+		most++
+	}
+	return most
+}
+
+func (s *Shared) termAt(now time.Time) int64 { return now.UnixNano() / int64(s.term) }
+
+// sit takes a place.
+func (s *Shared) sit(ctx context.Context, workspace, deployment, thread string) (*seat, error) {
+	h := &seat{Shared: s, workspace: workspace, deployment: deployment, thread: thread, part: 1 + rand.IntN(s.parts())}
+	if err := record.Decide(ctx, s.table, h.take); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *seat) take(ctx context.Context) (o record.Outbox, err error) {
+	h.term = h.termAt(h.now())
+	loads, err := h.loads(ctx, h.term, h.counts()...)
+	if err != nil {
+		return o, err
+	}
+	if loads[0].now+loads[0].before >= h.partLimit(h.part) {
+		if loads[0], err = h.move(ctx); err != nil {
+			return o, err
+		}
+	}
+	o.Add(h.more(loads[0], table.Below(attrCount, h.partLimit(h.part)-loads[0].before)))
+	if len(loads) == 1 {
+		return o, nil
+	}
+	room := h.limits.StreamsPerThread() - loads[1].before
+	if loads[1].now >= room {
+		return o, h.limits.RefuseThreadStream()
+	}
+	o.Add(h.more(loads[1], table.Below(attrCount, room)))
+	return o, nil
+}
+
+// counts are the counts that the stream is in: that of its workspace, and that of its thread.
+func (h *seat) counts() []func(term int64) table.Key {
+	counts := []func(int64) table.Key{h.ofPart(h.part)}
+	if h.thread != "" {
+		counts = append(counts, func(term int64) table.Key { return keys.ThreadStreams(h.workspace, h.deployment, h.thread, term) })
+	}
+	return counts
+}
+
+func (h *seat) ofPart(part int) func(term int64) table.Key {
+	return func(term int64) table.Key { return keys.Streams(h.workspace, part, term) }
+}
+
+// move chooses the part that has the most room, or returns the refusal.
+func (h *seat) move(ctx context.Context) (best load, err error) {
+	all := make([]func(int64) table.Key, h.parts())
+	for i := range all {
+		all[i] = h.ofPart(i + 1)
+	}
+	loads, err := h.loads(ctx, h.term, all...)
+	if err != nil {
+		return load{}, err
+	}
+	most := int64(0)
+	for i, l := range loads {
+		if room := h.partLimit(i+1) - l.now - l.before; room > most {
+			most, best, h.part = room, l, i+1
+		}
+	}
+	if most == 0 {
+		return load{}, h.limits.RefuseStream()
+	}
+	return best, nil
+}
+
+// loads reads counts in a term and in the term before.
+func (s *Shared) loads(ctx context.Context, term int64, counts ...func(int64) table.Key) ([]load, error) {
+	var wanted []table.Key
+	for _, key := range counts {
+		wanted = append(wanted, key(term), key(term-1))
+	}
+	items, err := s.table.GetBatch(ctx, wanted...)
+	if err != nil {
+		return nil, fmt.Errorf("get counts of streams: %w", err)
+	}
+	loads := make([]load, 0, len(counts))
+	for pair := range slices.Chunk(items, termsCounted) {
+		l := load{key: counts[len(loads)], there: pair[0] != nil}
+		if l.there {
+			l.now = pair[0].Int(attrCount)
+		}
+		if pair[1] != nil {
+			l.before = pair[1].Int(attrCount)
+		}
+		loads = append(loads, l)
+	}
+	return loads, nil
+}
+
+// more returns the write that counts the stream in its term, if the count has room.
+func (h *seat) more(l load, room table.Cond) table.Write {
+	key := l.key(h.term)
+	if l.there {
+		return table.Update{Key: key, Add: map[string]int64{attrCount: 1}, If: room}
+	}
+	end := time.Unix(0, (h.term+termsCounted)*int64(h.Shared.term))
+	attrs := record.Attrs(kindStreams, h.now(), table.Attrs{attrCount: int64(1)})
+	return table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()}
+}
+
+// less returns the writes that no longer count the stream in a term, as far as the term is
+// counted at all.
+func (h *seat) less(term int64) (writes []table.Write) {
+	if h.termAt(h.now())-term >= termsCounted {
+		return nil
+	}
+	for _, key := range h.counts() {
+		writes = append(writes, table.Update{Key: key(term), Add: map[string]int64{attrCount: -1}})
+	}
+	return writes
+}
+
+// renew counts the stream in the current term in place of an earlier one.
+func (h *seat) renew(ctx context.Context) error {
+	earlier := h.term
+	err := record.Decide(ctx, h.table, func(ctx context.Context) (o record.Outbox, err error) {
+		h.term = h.termAt(h.now())
+		loads, err := h.loads(ctx, h.term, h.counts()...)
+		if err != nil || h.term == earlier {
+			return o, err
+		}
+		for _, l := range loads {
+			o.Add(h.more(l, table.Cond{}))
+		}
+		o.Add(h.less(earlier)...)
+		return o, nil
+	})
+	if err != nil {
+		h.term = earlier
+	}
+	return err
+}
+
+// keep renews the place until stop is closed: once in each term, at a moment in its first half
+// that depends on when the stream began. So the streams do not renew their places all at once.
+func (h *seat) keep(ctx context.Context, stop <-chan struct{}) {
+	phase := time.Duration(h.now().UnixNano()%int64(h.Shared.term)) / 2
+	for {
+		due := time.Unix(0, (h.term+1)*int64(h.Shared.term)).Add(phase)
+		timer := time.NewTimer(max(due.Sub(h.now()), h.Shared.term/60))
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if err := h.renew(ctx); err != nil {
+			h.log.Warn("the place of a stream could not be renewed", "workspace", h.workspace, "error", err)
+		}
+	}
+}
+
+// leave gives the place back. If that fails, the place is free again after two terms.
+func (h *seat) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	writes := h.less(h.term)
+	if len(writes) == 0 {
+		return
+	}
+	if err := h.table.Transact(ctx, writes...); err != nil {
+		h.log.Warn("the place of a stream could not be given back", "workspace", h.workspace, "error", err)
+	}
+}

@@ -1,0 +1,210 @@
+package quota_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+const (
+	deployment = "0197a000-0000-7000-8000-00000000000d"
+	thread     = "0197a000-0000-7000-8000-00000000000e"
+	sibling    = "0197a000-0000-7000-8000-00000000000f"
+)
+
+// handClock is a clock that the test sets.
+type handClock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newHandClock() *handClock { return &handClock{at: time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)} }
+
+func (c *handClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *handClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// processes are the counts of two processes that share one table.
+func processes(t *testing.T, now clock.Clock, limits quota.Limits) [2]*quota.Shared {
+	t.Helper()
+	tb, log := testtable.Open(t, now), slog.New(slog.DiscardHandler)
+	return [2]*quota.Shared{quota.NewShared(tb, now, limits, log), quota.NewShared(tb, now, limits, log)}
+}
+
+// wantRefused checks that an error is the refusal of a quota.
+func wantRefused(t *testing.T, err error, name quota.Name) {
+	t.Helper()
+	if !fault.Is(err, fault.TooMany) || !strings.Contains(err.Error(), fmt.Sprintf("quota %s of", name)) || !strings.Contains(err.Error(), "(--quota") {
+		t.Errorf("got %v, want a refusal because of %s", err, name)
+	}
+}
+
+// TestStreamsOfAllProcessesAreCounted opens streams at two processes at once, whose count has one
+// part and several parts. Not one stream is too many, and none is refused while there is a place.
+func TestStreamsOfAllProcessesAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{0, 1, 5, 130} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			at := processes(t, newHandClock().now, quota.Limits{}.With(quota.Streams, most))
+			asked := int(most) + 10
+			leaves, errs := make([]func(), asked), make([]error, asked)
+			var all sync.WaitGroup
+			for i := range asked {
+				all.Go(func() { leaves[i], errs[i] = at[i%2].Hold(t.Context(), workspace, "", "") })
+			}
+			all.Wait()
+			open := int64(0)
+			for i, err := range errs {
+				if err == nil {
+					open++
+					defer leaves[i]()
+				} else {
+					wantRefused(t, err, quota.Streams)
+				}
+			}
+			if open != most {
+				t.Errorf("%d streams are open, want %d", open, most)
+			}
+			if most == 0 {
+				return
+			}
+			leave, err := at[0].Hold(t.Context(), stranger, "", "")
+			if err != nil {
+				t.Fatalf("another workspace: %v", err)
+			}
+			leave()
+		})
+	}
+}
+
+// TestAStreamGivesItsPlaceBack takes the last place again and again, at either process, for
+// longer than a term.
+func TestAStreamGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	at := processes(t, c.now, quota.Limits{}.With(quota.Streams, 1))
+	for i := range 12 {
+		leave, err := at[i%2].Hold(t.Context(), workspace, deployment, thread)
+		if err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+		_, err = at[(i+1)%2].Hold(t.Context(), workspace, "", "")
+		wantRefused(t, err, quota.Streams)
+		leave()
+		c.pass(10 * time.Second)
+	}
+}
+
+// TestAThreadHasItsOwnLimit fills a thread: other threads and other connections have places.
+func TestAThreadHasItsOwnLimit(t *testing.T) {
+	t.Parallel()
+	at := processes(t, newHandClock().now, quota.Limits{}.With(quota.ThreadStreams, 2))
+	for i := range 2 {
+		if _, err := at[i].Sit(t.Context(), workspace, deployment, thread); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := at[0].Sit(t.Context(), workspace, deployment, thread)
+	wantRefused(t, err, quota.ThreadStreams)
+	last, err := at[0].Sit(t.Context(), workspace, deployment, sibling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at[1].Sit(t.Context(), workspace, "", ""); err != nil {
+		t.Error(err)
+	}
+	last.Leave(t.Context())
+	for i := range 2 {
+		if _, err := at[i].Sit(t.Context(), workspace, deployment, sibling); err != nil {
+			t.Errorf("stream %d after another has ended: %v", i, err)
+		}
+	}
+}
+
+// TestThePlaceOfADeadStreamComesBack has two streams, of which only one is renewed: the place of
+// the other is free after two terms, and not earlier than after one term.
+func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	at := processes(t, c.now, quota.Limits{}.With(quota.Streams, 2))
+	alive, err := at[0].Sit(t.Context(), workspace, deployment, thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at[1].Sit(t.Context(), workspace, deployment, thread); err != nil {
+		t.Fatal(err)
+	}
+	renew := func() {
+		t.Helper()
+		if err := alive.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.pass(time.Minute)
+	renew()
+	_, err = at[0].Sit(t.Context(), workspace, "", "")
+	wantRefused(t, err, quota.Streams)
+	c.pass(time.Minute)
+	renew()
+	second, err := at[0].Sit(t.Context(), workspace, "", "")
+	if err != nil {
+		t.Fatalf("the place of a dead stream is not free: %v", err)
+	}
+	_, err = at[1].Sit(t.Context(), workspace, "", "")
+	wantRefused(t, err, quota.Streams)
+	alive.Leave(t.Context())
+	second.Leave(t.Context())
+	for i := range 2 {
+		if _, err := at[i].Sit(t.Context(), workspace, "", ""); err != nil {
+			t.Errorf("stream %d after all have ended: %v", i, err)
+		}
+	}
+	_, err = at[1].Sit(t.Context(), workspace, "", "")
+	wantRefused(t, err, quota.Streams)
+}
+
+// TestAStreamRenewsItsPlace holds a stream over several terms of the real clock.
+func TestAStreamRenewsItsPlace(t *testing.T) {
+	t.Parallel()
+	const term = 100 * time.Millisecond
+	tb := testtable.Open(t, clock.System)
+	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
+	shared.SetTerm(term)
+	started := time.Now()
+	begun := clock.System().UnixNano() / int64(term)
+	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for terms := 0; terms < 3; {
+		if time.Since(started) > time.Minute {
+			t.Fatalf("a stream is counted in %d terms", terms)
+		}
+		terms = 0
+		for at := begun; at <= clock.System().UnixNano()/int64(term); at++ {
+			item, err := tb.Get(t.Context(), keys.ThreadStreams(workspace, deployment, thread, at))
+			if err == nil && item.Int("n") <= 1 {
+				terms++
+			}
+		}
+	}
+	leave()
+}
