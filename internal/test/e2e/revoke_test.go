@@ -23,9 +23,9 @@ import (
 // keyMemory is how long the answer about a key is kept.
 const keyMemory = time.Minute
 
-// keys returns the store of the server's keys, as an operator would open it: the environment
-// of its functions contains the place of the keys.
-func (s *server) keys(t *testing.T) *apikey.Store {
+// opened returns the server's stack as an operator would open it: the environment of its functions
+// contains the place of the table and of the keys.
+func (s *server) opened(t *testing.T) *stack.Stack {
 	t.Helper()
 	pids := s.functions(t, "Authorizer")
 	if len(pids) == 0 {
@@ -44,15 +44,22 @@ func (s *server) keys(t *testing.T) *apikey.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := opened.Key(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		if err := opened.Table().Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return opened
+}
+
+// keys returns the store of the server's keys.
+func (s *server) keys(t *testing.T) *apikey.Store {
+	t.Helper()
+	opened := s.opened(t)
+	key, err := opened.Key(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return apikey.NewStore(opened.Table(), key, clock.System)
 }
 
