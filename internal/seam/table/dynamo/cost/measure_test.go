@@ -34,7 +34,7 @@ type row struct {
 // measured holds everything that the report says.
 type measured struct {
 	// operations have the names of the interface documents. They do not include the
-	// authorizer's call and the start of a function's process.
+	// authorizer's call, the start of a function's process and the places of connections.
 	operations []row
 	// others are activities beside the operations.
 	others []row
@@ -52,6 +52,15 @@ var tenSeconds = body{"token_delay_ms": 44, "answer_words": 200, "node_delay_ms"
 func isCaller(c charge) bool { return strings.Contains(c.what, "API key") }
 func isStart(c charge) bool  { return c.what == "Query data key" }
 func isWork(c charge) bool   { return !isCaller(c) && !isStart(c) }
+
+// isPlace selects the charges of the place that a waiting connection has in the quotas of streams.
+func isPlace(c charge) bool { return strings.Contains(c.what, "'s streams") }
+
+// places are the operations at which the places of connections are measured.
+var places = map[string]string{
+	"JoinRun":     "the place of a connection that waits for a thread, and the same again for each minute that it waits",
+	"WaitForAuth": "the place of a connection that waits for anything else, and the same again for each minute that it waits",
+}
 
 // split cuts a trace behind the request whose text contains what, which is the last request of
 // an operation. The requests after it belong to the workflow that the operation starts.
@@ -91,6 +100,12 @@ func measure(t *testing.T) measured {
 	for _, m := range found {
 		all.operations, all.others = append(all.operations, m.operations...), append(all.others, m.others...)
 		all.run, all.stream, all.large = append(all.run, m.run...), append(all.stream, m.stream...), append(all.large, m.large...)
+	}
+	for i, o := range all.operations {
+		if place := places[o.name]; place != "" {
+			all.other(place, o.only(isPlace))
+		}
+		all.operations[i].trace = o.only(func(c charge) bool { return !isPlace(c) })
 	}
 	return all
 }
@@ -356,7 +371,7 @@ func (m *measured) idle(s *stack) {
 	s.meter.take()
 	const while = 15 * time.Second
 	pass(while)
-	watched := s.meter.take().only(isWork)
+	watched := s.meter.take().only(func(c charge) bool { return isWork(c) && !isPlace(c) })
 	check.Must(s.t, answer.Body.Close())
 	reader := units{read: watched.units().read/while.Minutes() - alone.units().read/minutes}
 	m.about("a minute of a stream that has nothing to tell", trace{{what: "poll", units: reader}}, 1)
