@@ -70,28 +70,25 @@ func (c Cond) Terms() []Term { return c.terms }
 // no item.
 func (c Cond) Holds(item *Item) bool {
 	for _, term := range c.terms {
-		switch term.Op {
-		case OpAbsent:
-			if item != nil {
-				return false
-			}
-		case OpPresent:
-			if item == nil {
-				return false
-			}
-		case OpIn:
-			if item == nil || !slices.Contains(term.Values, item.Attrs[term.Attr]) || item.Attrs[term.Attr] == nil {
-				return false
-			}
-		case OpBelow:
-			if item == nil || !below(item.Attrs[term.Attr], term.Values[0]) {
-				return false
-			}
-		case OpAbsentOrBelow:
-			if item != nil && !below(item.Attrs[term.Attr], term.Values[0]) {
-				return false
-			}
+		if !term.holds(item) {
+			return false
 		}
+	}
+	return true
+}
+
+func (t Term) holds(item *Item) bool {
+	switch t.Op {
+	case OpAbsent:
+		return item == nil
+	case OpPresent:
+		return item != nil
+	case OpIn:
+		return item != nil && item.Attrs[t.Attr] != nil && slices.Contains(t.Values, item.Attrs[t.Attr])
+	case OpBelow:
+		return item != nil && below(item.Attrs[t.Attr], t.Values[0])
+	case OpAbsentOrBelow:
+		return item == nil || below(item.Attrs[t.Attr], t.Values[0])
 	}
 	return true
 }
