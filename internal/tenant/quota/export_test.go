@@ -8,17 +8,17 @@ import (
 // SetTerm sets how long a term of streams is, before any stream is counted.
 func (s *Shared) SetTerm(term time.Duration) { s.term = term }
 
-// Seat is the place of a stream that is not renewed by itself.
-type Seat struct{ *seat }
+// StreamPlace is the place of a stream that is not renewed by itself.
+type StreamPlace struct{ *streamPlace }
 
-// Sit takes a place.
-func (s *Shared) Sit(ctx context.Context, workspace, deployment, thread string) (Seat, error) {
-	h, err := s.sit(ctx, workspace, deployment, thread)
-	return Seat{h}, err
+// NewStreamPlace takes a place.
+func (s *Shared) NewStreamPlace(ctx context.Context, workspace, deployment, thread string) (StreamPlace, error) {
+	p, err := s.newStreamPlace(ctx, workspace, deployment, thread)
+	return StreamPlace{p}, err
 }
 
 // Renew renews the place.
-func (s Seat) Renew(ctx context.Context) error { return s.renew(ctx) }
+func (s StreamPlace) Renew(ctx context.Context) error { return s.renew(ctx) }
 
 // Leave gives the place back.
-func (s Seat) Leave(ctx context.Context) { s.leave(ctx) }
+func (s StreamPlace) Leave(ctx context.Context) { s.leave(ctx) }

@@ -26,8 +26,8 @@ const (
 	leaving = 3 * time.Second
 )
 
-// seat is the place of one stream. It is used by one goroutine at a time.
-type seat struct {
+// streamPlace is the place of one stream. It is used by one goroutine at a time.
+type streamPlace struct {
 	*Shared
 
 	workspace string
@@ -52,18 +52,18 @@ type load struct {
 // place is free again after two terms. If the workspace or the thread has no place, Hold returns
 // the refusal.
 func (s *Shared) Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
-	h, err := s.sit(ctx, workspace, deployment, thread)
+	p, err := s.newStreamPlace(ctx, workspace, deployment, thread)
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)
 	stop := make(chan struct{})
 	var renewing sync.WaitGroup
-	renewing.Go(guard.Func(s.log, "renew the place of a stream", func() { h.keep(ctx, stop) }))
+	renewing.Go(guard.Func(s.log, "renew the place of a stream", func() { p.keep(ctx, stop) }))
 	return func() {
 		close(stop)
 		renewing.Wait()
-		h.leave(ctx)
+		p.leave(ctx)
 	}, nil
 }
 
@@ -84,69 +84,69 @@ func (s *Shared) partLimit(part int) int64 {
 
 func (s *Shared) termAt(now time.Time) int64 { return now.UnixNano() / int64(s.term) }
 
-// sit takes a place.
-func (s *Shared) sit(ctx context.Context, workspace, deployment, thread string) (*seat, error) {
-	h := &seat{Shared: s, workspace: workspace, deployment: deployment, thread: thread, part: 1 + rand.IntN(s.parts())}
-	if err := record.Decide(ctx, s.table, h.take); err != nil {
+// newStreamPlace takes a place for a stream.
+func (s *Shared) newStreamPlace(ctx context.Context, workspace, deployment, thread string) (*streamPlace, error) {
+	p := &streamPlace{Shared: s, workspace: workspace, deployment: deployment, thread: thread, part: 1 + rand.IntN(s.parts())}
+	if err := record.Decide(ctx, s.table, p.take); err != nil {
 		return nil, err
 	}
-	return h, nil
+	return p, nil
 }
 
-func (h *seat) take(ctx context.Context) (o record.Outbox, err error) {
-	h.term = h.termAt(h.now())
-	loads, err := h.loads(ctx, h.term, h.counts()...)
+func (p *streamPlace) take(ctx context.Context) (o record.Outbox, err error) {
+	p.term = p.termAt(p.now())
+	loads, err := p.loads(ctx, p.term, p.counts()...)
 	if err != nil {
 		return o, err
 	}
-	if loads[0].now+loads[0].before >= h.partLimit(h.part) {
-		if loads[0], err = h.move(ctx); err != nil {
+	if loads[0].now+loads[0].before >= p.partLimit(p.part) {
+		if loads[0], err = p.move(ctx); err != nil {
 			return o, err
 		}
 	}
-	o.Add(h.more(loads[0], table.Below(attrCount, h.partLimit(h.part)-loads[0].before)))
+	o.Add(p.more(loads[0], table.Below(attrCount, p.partLimit(p.part)-loads[0].before)))
 	if len(loads) == 1 {
 		return o, nil
 	}
-	room := h.limits.StreamsPerThread() - loads[1].before
+	room := p.limits.StreamsPerThread() - loads[1].before
 	if loads[1].now >= room {
-		return o, h.limits.RefuseThreadStream()
+		return o, p.limits.RefuseThreadStream()
 	}
-	o.Add(h.more(loads[1], table.Below(attrCount, room)))
+	o.Add(p.more(loads[1], table.Below(attrCount, room)))
 	return o, nil
 }
 
 // counts are the counts that the stream is in: that of its workspace, and that of its thread.
-func (h *seat) counts() []func(term int64) table.Key {
-	counts := []func(int64) table.Key{h.ofPart(h.part)}
-	if h.thread != "" {
-		counts = append(counts, func(term int64) table.Key { return keys.ThreadStreams(h.workspace, h.deployment, h.thread, term) })
+func (p *streamPlace) counts() []func(term int64) table.Key {
+	counts := []func(int64) table.Key{p.ofPart(p.part)}
+	if p.thread != "" {
+		counts = append(counts, func(term int64) table.Key { return keys.ThreadStreams(p.workspace, p.deployment, p.thread, term) })
 	}
 	return counts
 }
 
-func (h *seat) ofPart(part int) func(term int64) table.Key {
-	return func(term int64) table.Key { return keys.Streams(h.workspace, part, term) }
+func (p *streamPlace) ofPart(part int) func(term int64) table.Key {
+	return func(term int64) table.Key { return keys.Streams(p.workspace, part, term) }
 }
 
 // move chooses the part that has the most room, or returns the refusal.
-func (h *seat) move(ctx context.Context) (best load, err error) {
-	all := make([]func(int64) table.Key, h.parts())
+func (p *streamPlace) move(ctx context.Context) (best load, err error) {
+	all := make([]func(int64) table.Key, p.parts())
 	for i := range all {
-		all[i] = h.ofPart(i + 1)
+		all[i] = p.ofPart(i + 1)
 	}
-	loads, err := h.loads(ctx, h.term, all...)
+	loads, err := p.loads(ctx, p.term, all...)
 	if err != nil {
 		return load{}, err
 	}
 	most := int64(0)
 	for i, l := range loads {
-		if room := h.partLimit(i+1) - l.now - l.before; room > most {
-			most, best, h.part = room, l, i+1
+		if room := p.partLimit(i+1) - l.now - l.before; room > most {
+			most, best, p.part = room, l, i+1
 		}
 	}
 	if most == 0 {
-		return load{}, h.limits.RefuseStream()
+		return load{}, p.limits.RefuseStream()
 	}
 	return best, nil
 }
@@ -176,77 +176,77 @@ func (s *Shared) loads(ctx context.Context, term int64, counts ...func(int64) ta
 }
 
 // more returns the write that counts the stream in its term, if the count has room.
-func (h *seat) more(l load, room table.Cond) table.Write {
-	key := l.key(h.term)
+func (p *streamPlace) more(l load, room table.Cond) table.Write {
+	key := l.key(p.term)
 	if l.there {
 		return table.Update{Key: key, Add: map[string]int64{attrCount: 1}, If: room}
 	}
-	end := time.Unix(0, (h.term+termsCounted)*int64(h.Shared.term))
-	attrs := record.Attrs(kindStreams, h.now(), table.Attrs{attrCount: int64(1)})
+	end := time.Unix(0, (p.term+termsCounted)*int64(p.Shared.term))
+	attrs := record.Attrs(kindStreams, p.now(), table.Attrs{attrCount: int64(1)})
 	return table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()}
 }
 
 // less returns the writes that no longer count the stream in a term, as far as the term is
 // counted at all.
-func (h *seat) less(term int64) (writes []table.Write) {
-	if h.termAt(h.now())-term >= termsCounted {
+func (p *streamPlace) less(term int64) (writes []table.Write) {
+	if p.termAt(p.now())-term >= termsCounted {
 		return nil
 	}
-	for _, key := range h.counts() {
+	for _, key := range p.counts() {
 		writes = append(writes, table.Update{Key: key(term), Add: map[string]int64{attrCount: -1}})
 	}
 	return writes
 }
 
 // renew counts the stream in the current term in place of an earlier one.
-func (h *seat) renew(ctx context.Context) error {
-	earlier := h.term
-	err := record.Decide(ctx, h.table, func(ctx context.Context) (o record.Outbox, err error) {
-		h.term = h.termAt(h.now())
-		loads, err := h.loads(ctx, h.term, h.counts()...)
-		if err != nil || h.term == earlier {
+func (p *streamPlace) renew(ctx context.Context) error {
+	earlier := p.term
+	err := record.Decide(ctx, p.table, func(ctx context.Context) (o record.Outbox, err error) {
+		p.term = p.termAt(p.now())
+		loads, err := p.loads(ctx, p.term, p.counts()...)
+		if err != nil || p.term == earlier {
 			return o, err
 		}
 		for _, l := range loads {
-			o.Add(h.more(l, table.Cond{}))
+			o.Add(p.more(l, table.Cond{}))
 		}
-		o.Add(h.less(earlier)...)
+		o.Add(p.less(earlier)...)
 		return o, nil
 	})
 	if err != nil {
-		h.term = earlier
+		p.term = earlier
 	}
 	return err
 }
 
 // keep renews the place until stop is closed: once in each term, at a moment in its first half
 // that depends on when the stream began. So the streams do not renew their places all at once.
-func (h *seat) keep(ctx context.Context, stop <-chan struct{}) {
-	phase := time.Duration(h.now().UnixNano()%int64(h.Shared.term)) / 2
+func (p *streamPlace) keep(ctx context.Context, stop <-chan struct{}) {
+	phase := time.Duration(p.now().UnixNano()%int64(p.Shared.term)) / 2
 	for {
-		due := time.Unix(0, (h.term+1)*int64(h.Shared.term)).Add(phase)
-		timer := time.NewTimer(max(due.Sub(h.now()), h.Shared.term/60))
+		due := time.Unix(0, (p.term+1)*int64(p.Shared.term)).Add(phase)
+		timer := time.NewTimer(max(due.Sub(p.now()), p.Shared.term/60))
 		select {
 		case <-stop:
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		if err := h.renew(ctx); err != nil {
-			h.log.Warn("the place of a stream could not be renewed", "workspace", h.workspace, "error", err)
+		if err := p.renew(ctx); err != nil {
+			p.log.Warn("the place of a stream could not be renewed", "workspace", p.workspace, "error", err)
 		}
 	}
 }
 
 // leave gives the place back. If that fails, the place is free again after two terms.
-func (h *seat) leave(ctx context.Context) {
+func (p *streamPlace) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaving)
 	defer cancel()
-	writes := h.less(h.term)
+	writes := p.less(p.term)
 	if len(writes) == 0 {
 		return
 	}
-	if err := h.table.Transact(ctx, writes...); err != nil {
-		h.log.Warn("the place of a stream could not be given back", "workspace", h.workspace, "error", err)
+	if err := p.table.Transact(ctx, writes...); err != nil {
+		p.log.Warn("the place of a stream could not be given back", "workspace", p.workspace, "error", err)
 	}
 }

@@ -119,22 +119,22 @@ func TestAThreadHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	at := processes(t, newHandClock().now, quota.Limits{}.With(quota.ThreadStreams, 2))
 	for i := range 2 {
-		if _, err := at[i].Sit(t.Context(), workspace, deployment, thread); err != nil {
+		if _, err := at[i].NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := at[0].Sit(t.Context(), workspace, deployment, thread)
+	_, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, thread)
 	wantRefused(t, err, quota.ThreadStreams)
-	last, err := at[0].Sit(t.Context(), workspace, deployment, sibling)
+	last, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, sibling)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := at[1].Sit(t.Context(), workspace, "", ""); err != nil {
+	if _, err := at[1].NewStreamPlace(t.Context(), workspace, "", ""); err != nil {
 		t.Error(err)
 	}
 	last.Leave(t.Context())
 	for i := range 2 {
-		if _, err := at[i].Sit(t.Context(), workspace, deployment, sibling); err != nil {
+		if _, err := at[i].NewStreamPlace(t.Context(), workspace, deployment, sibling); err != nil {
 			t.Errorf("stream %d after another has ended: %v", i, err)
 		}
 	}
@@ -146,11 +146,11 @@ func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()
 	at := processes(t, c.now, quota.Limits{}.With(quota.Streams, 2))
-	alive, err := at[0].Sit(t.Context(), workspace, deployment, thread)
+	alive, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, thread)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := at[1].Sit(t.Context(), workspace, deployment, thread); err != nil {
+	if _, err := at[1].NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
 		t.Fatal(err)
 	}
 	renew := func() {
@@ -161,24 +161,24 @@ func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 	}
 	c.pass(time.Minute)
 	renew()
-	_, err = at[0].Sit(t.Context(), workspace, "", "")
+	_, err = at[0].NewStreamPlace(t.Context(), workspace, "", "")
 	wantRefused(t, err, quota.Streams)
 	c.pass(time.Minute)
 	renew()
-	second, err := at[0].Sit(t.Context(), workspace, "", "")
+	second, err := at[0].NewStreamPlace(t.Context(), workspace, "", "")
 	if err != nil {
 		t.Fatalf("the place of a dead stream is not free: %v", err)
 	}
-	_, err = at[1].Sit(t.Context(), workspace, "", "")
+	_, err = at[1].NewStreamPlace(t.Context(), workspace, "", "")
 	wantRefused(t, err, quota.Streams)
 	alive.Leave(t.Context())
 	second.Leave(t.Context())
 	for i := range 2 {
-		if _, err := at[i].Sit(t.Context(), workspace, "", ""); err != nil {
+		if _, err := at[i].NewStreamPlace(t.Context(), workspace, "", ""); err != nil {
 			t.Errorf("stream %d after all have ended: %v", i, err)
 		}
 	}
-	_, err = at[1].Sit(t.Context(), workspace, "", "")
+	_, err = at[1].NewStreamPlace(t.Context(), workspace, "", "")
 	wantRefused(t, err, quota.Streams)
 }
 
