@@ -43,7 +43,8 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			return
 		case <-timer.C:
 		}
-		tx, item, err := t.look(ctx, key)
+		found, err := t.look(ctx, key)
+		tx := textOf(found, nameTx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -55,7 +56,7 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			t.watchers.Wake(key)
 		case !known || tx != last:
 			last, known, interval = tx, true, minPoll
-			t.watchers.WakeWith(key, item)
+			t.watchers.WakeWith(key, t.whole(found))
 		default:
 			interval = min(2*interval, maxPoll)
 		}
@@ -63,17 +64,22 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 	}
 }
 
-// look returns the token of the write that changed the item last, "" when there is no item, and
-// the item if it is whole. An eventually consistent read is half the price, and the next read
-// corrects a read that was behind.
-func (t *Table) look(ctx context.Context, key table.Key) (tx string, item *table.Item, err error) {
+// look reads an item in its stored form, nil when there is no item. An eventually consistent read
+// is half the price, and the next read corrects a read that was behind.
+func (t *Table) look(ctx context.Context, key table.Key) (stored, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: storedKey(key)})
 	if err != nil {
-		return "", nil, fmt.Errorf("watch item %q: %w", key, err)
+		return nil, fmt.Errorf("watch item %q: %w", key, err)
 	}
-	h, err := decodeItem(out.Item)
+	return out.Item, nil
+}
+
+// whole decodes an item for the watchers. It returns nil for an item that they have to read
+// themselves: it is gone, its body is elsewhere, or it is damaged.
+func (t *Table) whole(found stored) *table.Item {
+	h, err := decodeItem(found)
 	if err != nil || !h.alive(t.seconds()) || h.wantsBody() {
-		return textOf(out.Item, nameTx), nil, nil //nolint:nilerr // the reader meets the error when it reads the item itself
+		return nil
 	}
-	return textOf(out.Item, nameTx), h.Item, nil
+	return h.Item
 }
