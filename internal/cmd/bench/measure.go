@@ -102,8 +102,8 @@ type measurement struct {
 	measure func() error
 }
 
-// measureOnly makes the measurements whose names, separated by commas, are in only; all but overhead
-// if only is "".
+// measureOnly makes the measurements whose names, separated by commas, are in only. If only is "",
+// it makes all but overhead.
 func measureOnly(only string, measurements []measurement) error {
 	for _, measurement := range measurements {
 		if only == "" && measurement.name == overhead || only != "" && !slices.Contains(strings.Split(only, ","), measurement.name) {
