@@ -299,13 +299,15 @@ func (m *measured) interrupt(s *stack) {
 	thread := s.thread()
 	s.await(thread, s.start(thread, ask(fast)))
 	s.settle()
-	s.await(thread, s.start(thread, ask(fast)))
-	plain := s.settle().only(isWork)
+	plain := cheapest(func() trace {
+		s.await(thread, s.start(thread, ask(fast)))
+		return s.settle().only(isWork)
+	})
 	m.about("a run that answers at once", plain, 1)
 	m.other("of these, reads of the deployment and its revision", plain.only(func(c charge) bool {
 		return c.what == "GetItem deployment" || c.what == "GetItem revision"
 	}))
-	told := m.told(s, thread).units().plus(plain.units().times(-1))
+	told := cheapest(func() trace { return m.told(s, thread) }).units().plus(plain.units().times(-1))
 	m.about("what its message to a webhook adds, if it arrives at once", trace{{units: told}}, 1)
 	thread = s.thread()
 	slow := s.start(thread, ask(body{"token_delay_ms": 8000, "answer_words": 10, "node_delay_ms": 0}))
@@ -316,6 +318,16 @@ func (m *measured) interrupt(s *stack) {
 	s.meter.take()
 	s.await(thread, s.start(thread, ask(fast).interrupting()))
 	m.about("the same, when it interrupts another", s.settle().only(isWork), 1)
+}
+
+// cheapest measures twice, for lines that are compared with each other. A transaction that met
+// another one, and was sent again, can only add to a measurement.
+func cheapest(measure func() trace) trace {
+	first, second := measure(), measure()
+	if second.units().write < first.units().write {
+		return second
+	}
+	return first
 }
 
 // told measures a run on a thread that tells a webhook of its end.
