@@ -41,15 +41,15 @@ func (a keptAttempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
 }
 
-func newKept(t *testing.T, c *handClock) kept {
+func newKept(t *testing.T, c *fixtures.Clock) kept {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(c.now))
-	return kept{idempotency.NewStore(tb, key, c.now)}
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(c.Now))
+	return kept{idempotency.NewStore(tb, key, c.Now)}
 }
 
 // newRepeatable are widgets whose changes may be repeated.
@@ -58,9 +58,9 @@ func newRepeatable(t *testing.T, answers web.Answers) *widgets {
 	return newGuardedWidgets(t, true, nil, answers)
 }
 
-func newRepeatables(t *testing.T) (*widgets, *handClock) {
+func newRepeatables(t *testing.T) (*widgets, *fixtures.Clock) {
 	t.Helper()
-	c := newHandClock()
+	c := fixtures.NewClock()
 	return newRepeatable(t, newKept(t, c)), c
 }
 
@@ -114,11 +114,11 @@ func TestARequestIsExecutedOnce(t *testing.T) {
 		if w := send(t, s, request.method, request.target, request.body); isReplay(w) || s.calls != 3 {
 			t.Errorf("%s without a key: executed %d times", request.method, s.calls)
 		}
-		c.pass(24*time.Hour - time.Second)
+		c.Pass(24*time.Hour - time.Second)
 		if w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key); !isReplay(w) {
 			t.Errorf("%s within a day: got %d", request.method, w.Code)
 		}
-		c.pass(time.Second)
+		c.Pass(time.Second)
 		if w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key); isReplay(w) || s.calls != 4 {
 			t.Errorf("%s after a day: executed %d times", request.method, s.calls)
 		}
@@ -282,7 +282,7 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 // TestManyEqualRequestsAtOnce sends requests to two servers over one table.
 func TestManyEqualRequestsAtOnce(t *testing.T) {
 	t.Parallel()
-	answers := newKept(t, newHandClock())
+	answers := newKept(t, fixtures.NewClock())
 	servers := []*widgets{newRepeatable(t, answers), newRepeatable(t, answers)}
 	release := make(chan struct{})
 	for _, s := range servers {

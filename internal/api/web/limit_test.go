@@ -13,40 +13,19 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// handClock is a clock that the test sets.
-type handClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newHandClock() *handClock {
-	return &handClock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-}
-
-func (c *handClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *handClock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-func limited(limits web.Limits, c *handClock) func(*web.Mux) web.Middleware {
+func limited(limits web.Limits, c *fixtures.Clock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
-		m.Limit(web.NewLimiter(quota.Limits{}, limits, c.now))
+		m.Limit(web.NewLimiter(quota.Limits{}, limits, c.Now))
 		return m.Counted(func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
 	}
 }
 
 func TestACallerThatAsksTooOften(t *testing.T) {
 	t.Parallel()
-	c := newHandClock()
+	c := fixtures.NewClock()
 	s := newGuardedWidgets(t, true, limited(web.Limits{Reads: web.Rate{PerSecond: 2, Burst: 3}, Writes: web.Rate{PerSecond: 0.1, Burst: 1}}, c), nil)
 	type answer struct {
 		Status              int
@@ -75,12 +54,12 @@ func TestACallerThatAsksTooOften(t *testing.T) {
 		{time.Millisecond, "GET", "a", answer{200, "", reads, `"reads";r=0;t=2`}},
 		{time.Hour, "GET", "a", answer{200, "", reads, `"reads";r=2;t=1`}},
 	} {
-		c.pass(step.pass)
+		c.Pass(step.pass)
 		if diff := cmp.Diff(step.want, get(step.method, step.key)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
-	c.pass(-time.Hour) // a clock that is set back is no reason to fail
+	c.Pass(-time.Hour) // a clock that is set back is no reason to fail
 	get("GET", "a")
 	if w := send(t, s, "DELETE", "/widgets/1", "", "X-Api-Key", "b"); w.Code != 204 {
 		t.Errorf("got %d", w.Code)
@@ -89,7 +68,7 @@ func TestACallerThatAsksTooOften(t *testing.T) {
 
 func TestRefusalsSayWhatIsAllowed(t *testing.T) {
 	t.Parallel()
-	s := newGuardedWidgets(t, true, limited(web.Limits{Reads: web.Rate{PerSecond: 1.5, Burst: 1}}, newHandClock()), nil)
+	s := newGuardedWidgets(t, true, limited(web.Limits{Reads: web.Rate{PerSecond: 1.5, Burst: 1}}, fixtures.NewClock()), nil)
 	send(t, s, "GET", "/widgets/1", "")
 	if w := send(t, s, "GET", "/widgets/1", ""); w.Body.String() != `{"detail":"Too many requests: 1 at once and 1.5 per second are allowed."}` {
 		t.Errorf("got %d %s", w.Code, w.Body)
@@ -98,7 +77,7 @@ func TestRefusalsSayWhatIsAllowed(t *testing.T) {
 
 func TestNoLimit(t *testing.T) {
 	t.Parallel()
-	s := newGuardedWidgets(t, true, limited(web.Limits{}, newHandClock()), nil)
+	s := newGuardedWidgets(t, true, limited(web.Limits{}, fixtures.NewClock()), nil)
 	for range 1000 {
 		if w := send(t, s, "GET", "/widgets/1", ""); w.Code != 200 || w.Header().Get("RateLimit") != "" || w.Header().Get("RateLimit-Policy") != "" {
 			t.Fatalf("got %d %v", w.Code, w.Header())
@@ -108,7 +87,7 @@ func TestNoLimit(t *testing.T) {
 
 func TestManyRequestsAtOnceAreCounted(t *testing.T) {
 	t.Parallel()
-	s := newGuardedWidgets(t, true, limited(web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 20}}, newHandClock()), nil)
+	s := newGuardedWidgets(t, true, limited(web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 20}}, fixtures.NewClock()), nil)
 	var wg sync.WaitGroup
 	var passed atomic.Int64
 	for range 100 {
@@ -129,7 +108,7 @@ func TestManyRequestsAtOnceAreCounted(t *testing.T) {
 func TestCallersAreForgotten(t *testing.T) {
 	t.Parallel()
 	const most = 10
-	limiter := web.NewLimiter(quota.Limits{}, web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 1}}, newHandClock().now)
+	limiter := web.NewLimiter(quota.Limits{}, web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 1}}, fixtures.NewClock().Now)
 	limiter.SetMost(most)
 	s := newGuardedWidgets(t, true, func(m *web.Mux) web.Middleware {
 		m.Limit(limiter)
@@ -151,9 +130,9 @@ func TestCallersAreForgotten(t *testing.T) {
 
 // asWorkspace is a guard that takes a request for a request of the workspace that a header
 // names.
-func asWorkspace(limits quota.Limits, c *handClock) func(*web.Mux) web.Middleware {
+func asWorkspace(limits quota.Limits, c *fixtures.Clock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
-		m.Limit(web.NewLimiter(limits, web.Limits{}, c.now))
+		m.Limit(web.NewLimiter(limits, web.Limits{}, c.Now))
 		count := m.Counted(nil)
 		return func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +147,7 @@ func asWorkspace(limits quota.Limits, c *handClock) func(*web.Mux) web.Middlewar
 // them share the rate of the workspace.
 func TestAttackAWorkspaceThatAsksTooOften(t *testing.T) {
 	t.Parallel()
-	c := newHandClock()
+	c := fixtures.NewClock()
 	s := newGuardedWidgets(t, true, asWorkspace(quota.Limits{}.With(quota.Requests, 4), c), nil)
 	ask := func(workspace string, i int) *httptest.ResponseRecorder {
 		method := []string{"GET", "DELETE", "HEAD"}[i%3]
@@ -193,7 +172,7 @@ func TestAttackAWorkspaceThatAsksTooOften(t *testing.T) {
 	if answer := ask("b", 0); answer.Code != http.StatusOK {
 		t.Errorf("another workspace got %d", answer.Code)
 	}
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	for i := range 5 {
 		if got := ask("a", 3*i).Code; (got == http.StatusOK) != (i < 4) {
 			t.Errorf("request %d after a second: got %d", i, got)

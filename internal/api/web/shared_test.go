@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // wantOpen opens a connection, which must wait.
@@ -84,9 +85,9 @@ func TestProcessesShareTheQuotaOfStreams(t *testing.T) {
 func TestProcessesShareTheQuotaOfRequests(t *testing.T) {
 	t.Parallel()
 	const perSecond, grain = 20, 10
-	c := newHandClock()
-	tb, limits := testtable.Open(t, c.now), quota.Limits{}.With(quota.Requests, perSecond)
-	process := func() *quota.Shared { return quota.NewShared(tb, c.now, limits, slog.New(slog.DiscardHandler)) }
+	c := fixtures.NewClock()
+	tb, limits := testtable.Open(t, c.Now), quota.Limits{}.With(quota.Requests, perSecond)
+	process := func() *quota.Shared { return quota.NewShared(tb, c.Now, limits, slog.New(slog.DiscardHandler)) }
 	for other := process(); other.Count(t.Context(), "a") == nil; {
 	}
 	s := newLimitedHolds(t, limits, process())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestRequestsOfAllProcessesAreCounted sends far more requests than the quota to two processes in
@@ -18,8 +19,8 @@ func TestRequestsOfAllProcessesAreCounted(t *testing.T) {
 		allowed   = 10 * perSecond // in a window of 10 s
 		grain     = 10
 	)
-	c := newHandClock()
-	at := processes(t, c.now, quota.Limits{}.With(quota.Requests, perSecond))
+	c := fixtures.NewClock()
+	at := processes(t, c.Now, quota.Limits{}.With(quota.Requests, perSecond))
 	send := func(workspace string) (accepted int) {
 		for i := range 20 * allowed {
 			err := at[i%2].Count(t.Context(), workspace)
@@ -34,7 +35,7 @@ func TestRequestsOfAllProcessesAreCounted(t *testing.T) {
 		}
 		return accepted
 	}
-	c.pass(3 * time.Second)
+	c.Pass(3 * time.Second)
 	for range 3 {
 		if got := send(workspace); got < allowed || got > allowed+3*grain {
 			t.Errorf("two processes accept %d requests, want %d to %d", got, allowed, allowed+3*grain)
@@ -42,6 +43,6 @@ func TestRequestsOfAllProcessesAreCounted(t *testing.T) {
 		if err := at[0].Count(t.Context(), stranger); err != nil {
 			t.Errorf("another workspace: %v", err)
 		}
-		c.pass(10 * time.Second)
+		c.Pass(10 * time.Second)
 	}
 }

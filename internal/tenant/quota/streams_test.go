@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -21,26 +22,6 @@ const (
 	thread     = "0197a000-0000-7000-8000-00000000000e"
 	sibling    = "0197a000-0000-7000-8000-00000000000f"
 )
-
-// handClock is a clock that the test sets.
-type handClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newHandClock() *handClock { return &handClock{at: time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)} }
-
-func (c *handClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *handClock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
 
 // processes are the counts of two processes that share one table.
 func processes(t *testing.T, now clock.Clock, limits quota.Limits) [2]*quota.Shared {
@@ -64,7 +45,7 @@ func TestStreamsOfAllProcessesAreCounted(t *testing.T) {
 	for _, most := range []int64{0, 1, 5, 130} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
-			at := processes(t, newHandClock().now, quota.Limits{}.With(quota.Streams, most))
+			at := processes(t, fixtures.NewClock().Now, quota.Limits{}.With(quota.Streams, most))
 			asked := int(most) + 10
 			leaves, errs := make([]func(), asked), make([]error, asked)
 			var all sync.WaitGroup
@@ -100,8 +81,8 @@ func TestStreamsOfAllProcessesAreCounted(t *testing.T) {
 // longer than a term.
 func TestAStreamGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
-	c := newHandClock()
-	at := processes(t, c.now, quota.Limits{}.With(quota.Streams, 1))
+	c := fixtures.NewClock()
+	at := processes(t, c.Now, quota.Limits{}.With(quota.Streams, 1))
 	for i := range 12 {
 		leave, err := at[i%2].Hold(t.Context(), workspace, deployment, thread)
 		if err != nil {
@@ -110,14 +91,14 @@ func TestAStreamGivesItsPlaceBack(t *testing.T) {
 		_, err = at[(i+1)%2].Hold(t.Context(), workspace, "", "")
 		wantRefused(t, err, quota.Streams)
 		leave()
-		c.pass(10 * time.Second)
+		c.Pass(10 * time.Second)
 	}
 }
 
 // TestAThreadHasItsOwnLimit fills a thread: other threads and other connections have places.
 func TestAThreadHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
-	at := processes(t, newHandClock().now, quota.Limits{}.With(quota.ThreadStreams, 2))
+	at := processes(t, fixtures.NewClock().Now, quota.Limits{}.With(quota.ThreadStreams, 2))
 	for i := range 2 {
 		if _, err := at[i].NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
 			t.Fatal(err)
@@ -144,8 +125,8 @@ func TestAThreadHasItsOwnLimit(t *testing.T) {
 // the other is free after two terms, and not earlier than after one term.
 func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 	t.Parallel()
-	c := newHandClock()
-	at := processes(t, c.now, quota.Limits{}.With(quota.Streams, 2))
+	c := fixtures.NewClock()
+	at := processes(t, c.Now, quota.Limits{}.With(quota.Streams, 2))
 	alive, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, thread)
 	if err != nil {
 		t.Fatal(err)
@@ -159,11 +140,11 @@ func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	renew()
 	_, err = at[0].NewStreamPlace(t.Context(), workspace, "", "")
 	wantRefused(t, err, quota.Streams)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	renew()
 	second, err := at[0].NewStreamPlace(t.Context(), workspace, "", "")
 	if err != nil {
