@@ -40,11 +40,11 @@ func TestARunOfACommandIsAnOrdinaryRun(t *testing.T) {
 	asked["multitaskStrategy"], asked["multitask_strategy"] = "interrupt", "interrupt" // newer clients send both
 	id := f.does(t, thread, "run.start", asked).string("result", "run_id")
 	f.settle(t, f.path(thread))
-	made := f.newestRun(t, thread)
-	metadata, _ := made["metadata"].(object)
-	kwargs, _ := made["kwargs"].(object)
-	if made["run_id"] != id || made["status"] != "success" || made["multitask_strategy"] != "interrupt" || made["assistant_id"] != agentID || metadata["a"] != 1.0 {
-		t.Errorf("the run is %v", made)
+	run := f.newestRun(t, thread)
+	metadata, _ := run["metadata"].(object)
+	kwargs, _ := run["kwargs"].(object)
+	if run["run_id"] != id || run["status"] != "success" || run["multitask_strategy"] != "interrupt" || run["assistant_id"] != agentID || metadata["a"] != 1.0 {
+		t.Errorf("the run is %v", run)
 	}
 	modes := []any{"values", "updates", "messages-tuple", "custom", "tasks", "tools"}
 	if diff := cmp.Diff([]any{modes, true, asked["input"]}, []any{kwargs["stream_mode"], kwargs["subgraphs"], kwargs["input"]}); diff != "" {

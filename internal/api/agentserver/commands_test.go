@@ -139,8 +139,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	wantLines(t, "the answers", eventLines(of(answered, "input.answered")), `input.answered {"interrupt_ids":["q1","q2"]}`)
 	wantLines(t, "the lifecycle", lifecycles(answered), "running", "completed")
 	wantRefusal(t, f.command(t, thread, "input.respond", object{"interrupt_id": "q1", "response": true}), "invalid_argument")
-	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
-	kwargs, _ := runs[0].(object)["kwargs"].(object)
+	kwargs, _ := f.newestRun(t, thread)["kwargs"].(object)
 	want := object{"resume": object{"q1": true, "q2": object{"ok": 1.0}}, "update": object{"x": "2"}, "goto": "model"}
 	if diff := cmp.Diff(any(want), kwargs["command"]); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
@@ -152,8 +151,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	fine := present.runs(t, 1)
 	wantLines(t, "the lifecycle", lifecycles(fine), "running", "completed")
 	wantLines(t, "the answers", eventLines(of(fine, "input.answered")), `input.answered {"interrupt_ids":["q1","q2"]}`)
-	runs, _ = f.call(t, "GET", thread+"/runs", nil).body.([]any)
-	kwargs, _ = runs[0].(object)["kwargs"].(object)
+	kwargs, _ = f.newestRun(t, thread)["kwargs"].(object)
 	if diff := cmp.Diff(any(object{"resume": "yes"}), kwargs["command"]); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
 	}
@@ -274,8 +272,7 @@ func TestAnInputThatIsACommand(t *testing.T) {
 	command := object{"lg_name": "Command", "resume": object{"q1": true, "q2": false}, "goto": []any{}}
 	f.does(t, thread, "run.start", with(script(add("model", "m1", "Fine")), "input", command))
 	wantLines(t, "the answers", eventLines(of(present.runs(t, 1), "input.answered")), `input.answered {"interrupt_ids":["q1","q2"]}`)
-	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
-	kwargs, _ := runs[0].(object)["kwargs"].(object)
+	kwargs, _ := f.newestRun(t, thread)["kwargs"].(object)
 	if diff := cmp.Diff(any(command), kwargs["command"]); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
 	}
@@ -301,8 +298,7 @@ func TestAForkOfAWaitingThread(t *testing.T) {
 	if told := of(present.runs(t, 1), "input.answered"); len(told) > 0 {
 		t.Errorf("the fork answers %v", told)
 	}
-	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
-	kwargs, _ := runs[0].(object)["kwargs"].(object)
+	kwargs, _ := f.newestRun(t, thread)["kwargs"].(object)
 	if kwargs["command"] != nil || kwargs["input"] == nil {
 		t.Errorf("the run has the command %v and the input %v", kwargs["command"], kwargs["input"])
 	}

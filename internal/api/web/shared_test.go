@@ -64,14 +64,14 @@ func TestProcessesShareTheQuotaOfStreams(t *testing.T) {
 	serve := func() *holds {
 		return newLimitedHolds(t, limits, quota.NewShared(tb, clock.System, limits, slog.New(slog.DiscardHandler)))
 	}
-	one, two := serve(), serve()
-	open := one.wantOpen(t, "a", "/d/1/threads/1/stream")
-	two.wantOver(t, "a", "/stream", quota.Streams)
-	two.wantOpen(t, "b", "/stream")
+	first, second := serve(), serve()
+	open := first.wantOpen(t, "a", "/d/1/threads/1/stream")
+	second.wantOver(t, "a", "/stream", quota.Streams)
+	second.wantOpen(t, "b", "/stream")
 	open.Body.Close()
-	two.wantPlace(t, "a", "/d/1/threads/1/stream")
-	one.wantOver(t, "a", "/stream", quota.Streams)
-	for _, s := range []*holds{one, two} {
+	second.wantPlace(t, "a", "/d/1/threads/1/stream")
+	first.wantOver(t, "a", "/stream", quota.Streams)
+	for _, s := range []*holds{first, second} {
 		close(s.end)
 		s.Close()
 		if open := s.limiter.Open(); open != 0 {

@@ -60,20 +60,20 @@ func measureOverheadOf(ctx context.Context, c *client, language string, duration
 	defer func() { err = errors.Join(err, stop()) }()
 	fmt.Printf("thread + run of a graph that does nothing, %s\n", language)
 	for _, clients := range []int{1, 64} {
-		both := []*contender{{name: "this server", url: url}, {name: "framework's", url: theirs}}
+		servers := []*contender{{name: "this server", url: url}, {name: "framework's", url: theirs}}
 		for range rounds {
-			for _, one := range both {
-				taken, err := load(ctx, clients, duration/rounds, func() error { return c.threadAndRun(ctx, one.url) })
+			for _, server := range servers {
+				taken, err := load(ctx, clients, duration/rounds, func() error { return c.threadAndRun(ctx, server.url) })
 				if err != nil {
 					return err
 				}
-				one.taken = append(one.taken, taken...)
+				server.taken = append(server.taken, taken...)
 			}
 		}
-		for _, one := range both {
-			slices.Sort(one.taken)
-			fmt.Printf("%-14s %2d clients %8.0f /s   p50 %7.2f ms   p99 %7.2f ms\n", one.name, clients,
-				float64(len(one.taken))/duration.Seconds(), ms(percentile(one.taken, 50)), ms(percentile(one.taken, 99)))
+		for _, server := range servers {
+			slices.Sort(server.taken)
+			fmt.Printf("%-14s %2d clients %8.0f /s   p50 %7.2f ms   p99 %7.2f ms\n", server.name, clients,
+				float64(len(server.taken))/duration.Seconds(), ms(percentile(server.taken, 50)), ms(percentile(server.taken, 99)))
 		}
 	}
 	return nil

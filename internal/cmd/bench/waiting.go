@@ -58,10 +58,10 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 		return err
 	}
 	idle := memoryMiB(pid, "VmRSS")
-	var made atomic.Int64
+	var created atomic.Int64
 	runs := make(chan string, waitingRuns)
 	if err := concurrently(8, func() error {
-		for made.Add(1) <= waitingRuns {
+		for created.Add(1) <= waitingRuns {
 			run, err := c.waitingRun(ctx, url)
 			if err != nil {
 				return err
@@ -134,7 +134,7 @@ func functionProcess(name, temp string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var found []int
+	var pids []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -146,11 +146,11 @@ func functionProcess(name, temp string) (int, error) {
 		}
 		variables := append([]byte{0}, environment...)
 		if bytes.Contains(variables, []byte("\x00AWS_LAMBDA_FUNCTION_NAME="+name+"\x00")) && bytes.Contains(variables, []byte("\x00TMPDIR="+temp+"\x00")) {
-			found = append(found, pid)
+			pids = append(pids, pid)
 		}
 	}
-	if len(found) != 1 {
-		return 0, fmt.Errorf("the function %s has the processes %v, want one", name, found)
+	if len(pids) != 1 {
+		return 0, fmt.Errorf("the function %s has the processes %v, want one process", name, pids)
 	}
-	return found[0], nil
+	return pids[0], nil
 }

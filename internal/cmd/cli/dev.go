@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const devLong = `Serve the agent of a directory on this machine, and deploy it again whenever a file changes. Threads stay, so that you
-can go on talking (slipway chat) while you write. What the agent prints is printed on stdout. At a terminal, the console
-opens in a browser.
+const devLong = `Serve the agent of a directory on this machine, and deploy it again whenever a file
+changes. Threads stay, so that you can go on talking (slipway chat) while you write. What the agent
+prints is printed on stdout. At a terminal, the console opens in a browser.
 
 The server is the one of --data; it is started, and ended with the command, when none runs there.`
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestALateServiceIsNotAskedByWhoGaveUp(t *testing.T) {
+func TestALateServiceIsNotAskedForAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	service := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })

@@ -117,14 +117,15 @@ DynamoDB Local does not count all of this: of a transaction's writes that cost t
 find is free there. The meter counts transactions from the items before and after them; for those of one write it has to agree with DynamoDB Local.
 
 Lines with "about" vary from one measurement to the next: watched keys are polled, and events are written together as they come. The others do not;
-what an operation polls while it waits is left out of them. The report of a process about 20 requests of a workspace in 10 s, a write of 2 units, is in no line.
+what an operation polls while it waits is left out of them.
+The report of a process about 20 requests of a workspace in 10 s, a write of 2 units, is in no line.
 Items are as small as in the example; a state, an input or an answer of more than a KB adds to each line that has it.
 `
 
 func report(m measured) string {
 	var b strings.Builder
 	b.WriteString(preamble)
-	b.WriteString("\n## Operations\n\nWithout the call of the authorizer and the place of a connection that waits (below). Answers of lists and of a run that is over grow with what is read.\n")
+	b.WriteString("\n## Operations\n\nWithout the call of the authorizer and the place of a connection that waits (below).\nAnswers of lists and of a run that is over grow with what is read.\n")
 	slices.SortStableFunc(m.operations, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	operationsReport(&b, m.operations)
 	b.WriteString("\n## What goes on beside them\n\n| | Reads | Writes | Index writes | $ per million |\n|---|---|---|---|---|\n")
