@@ -131,9 +131,9 @@ func (d *developing) openConsole(ctx context.Context) error {
 	if d.options.noBrowser || d.options.asJSON || !output.IsTerminal(d.cmd.OutOrStdout()) {
 		return errNoBrowser
 	}
-	made, err := newConsoleAddress(ctx, d.client)
+	console, err := newConsoleAddress(ctx, d.client)
 	if err == nil {
-		err = openBrowser(made.URL)
+		err = openBrowser(console.URL)
 	}
 	return err
 }

@@ -32,20 +32,20 @@ func newOpen() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var made consoleAddress
+			var console consoleAddress
 			if where.User != "" {
-				made.URL = api.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
-			} else if made, err = newConsoleAddress(cmd.Context(), api); err != nil {
+				console.URL = api.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
+			} else if console, err = newConsoleAddress(cmd.Context(), api); err != nil {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(console)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), made.URL)
+			fmt.Fprintln(cmd.OutOrStdout(), console.URL)
 			if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
 				return nil
 			}
-			if err := openBrowser(made.URL); err != nil {
+			if err := openBrowser(console.URL); err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no browser could be started here; open the address above within a minute")
 			}
 			return nil
@@ -63,9 +63,9 @@ type consoleAddress struct {
 }
 
 // newConsoleAddress makes an address with a code that is good once, for a minute.
-func newConsoleAddress(ctx context.Context, to *client.Client) (made consoleAddress, err error) {
-	err = to.Call(ctx, http.MethodPost, "/console/codes", nil, &made)
-	return made, err
+func newConsoleAddress(ctx context.Context, to *client.Client) (console consoleAddress, err error) {
+	err = to.Call(ctx, http.MethodPost, "/console/codes", nil, &console)
+	return console, err
 }
 
 // openBrowser opens an address in a browser, which may print nothing here.

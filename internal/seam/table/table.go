@@ -215,10 +215,10 @@ type Table interface {
 	Transact(ctx context.Context, writes ...Write) error
 	// InOrder applies writes one after the other, and ends with the first write whose condition
 	// does not hold. It costs half of Transact where each write costs money. After any error,
-	// some of the first writes may be applied and the later ones not; an adapter may also apply
-	// all or none. A write may be applied twice, when the answer of its first application was
-	// lost. If a write makes its own condition fail, *ConditionFailed can mean that it was
-	// applied, and its Item is the item as the write, or a later writer, has left it.
+	// some of the first writes may be applied and the later writes not; an adapter may also apply
+	// all writes or no write. A write may be applied twice, when the answer of its first
+	// application was lost. If a write makes its own condition fail, *ConditionFailed can mean
+	// that it was applied, and its Item is the item as the write, or a later writer, has left it.
 	InOrder(ctx context.Context, writes ...Write) error
 	// Watch returns a watcher that is woken after each transaction that wrote to the key. A
 	// wake-up is a hint: it may come without a change, and several changes may be one wake-up,

@@ -39,7 +39,7 @@ func wantRefused(t *testing.T, err error, name quota.Name) {
 }
 
 // TestStreamsOfAllProcessesAreCounted opens streams at two processes at once, whose count has one
-// part and several parts. Not one stream is too many, and none is refused while there is a place.
+// part and several parts. No stream is too many, and no stream is refused while there is a place.
 func TestStreamsOfAllProcessesAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int64{0, 1, 5, 130} {

@@ -43,8 +43,8 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			return
 		case <-timer.C:
 		}
-		found, err := t.look(ctx, key)
-		tx := textOf(found, nameTx)
+		item, err := t.look(ctx, key)
+		tx := textOf(item, nameTx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -56,7 +56,7 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 			t.watchers.Wake(key)
 		case !known || tx != last:
 			last, known, interval = tx, true, minPoll
-			t.watchers.WakeWith(key, t.whole(found))
+			t.watchers.WakeWith(key, t.whole(item))
 		default:
 			interval = min(2*interval, maxPoll)
 		}
@@ -76,8 +76,8 @@ func (t *Table) look(ctx context.Context, key table.Key) (stored, error) {
 
 // whole decodes an item for the watchers. It returns nil for an item that they have to read
 // themselves: it is gone, its body is elsewhere, or it is damaged.
-func (t *Table) whole(found stored) *table.Item {
-	h, err := decodeItem(found)
+func (t *Table) whole(item stored) *table.Item {
+	h, err := decodeItem(item)
 	if err != nil || !h.alive(t.seconds()) || h.wantsBody() {
 		return nil
 	}

@@ -42,9 +42,9 @@ func (w *worker) count(p phase) int {
 	return n
 }
 
-// asking returns the lane by which a worker asks for a call: one that has answered its call, or has
-// had none. A worker with one lane has no other; a worker with several asks again by an idle lane
-// if a connection broke.
+// asking returns the lane by which a worker asks for a call: a lane that has answered its call, or
+// that has had no call. A worker with several lanes asks again by an idle lane if a connection
+// broke.
 func (w *worker) asking() *lane {
 	for _, p := range []phase{finishing, starting, idle} {
 		for _, l := range w.lanes {

@@ -103,7 +103,7 @@ func (p *pool) retireReplaced() {
 	}
 }
 
-// retire gives a worker no more calls, and ends it as soon as it has none.
+// retire gives a worker no more calls, and ends it as soon as it has no call.
 func (p *pool) retire(w *worker) {
 	p.free = slices.DeleteFunc(p.free, func(l *lane) bool { return l.worker == w })
 	w.ending = true
