@@ -230,9 +230,12 @@ func (c *conversation) subscribe(asked socketCommand) error {
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	s := &subscription{of: c, command: asked.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
+	// It joins before the next message is read: no later subscription sends the end of a run first.
+	c.order.join(s)
 	c.work.Go(guard.Func(nil, "read a subscription", func() {
 		defer close(s.done)
 		defer cancel()
+		defer c.order.leave(s)
 		if err := s.run(ctx, asked.Params); err != nil {
 			c.end(err)
 		}
@@ -287,8 +290,6 @@ func (s *subscription) WriteHeader(status int) {
 
 // run streams events until ctx ends. An error ends the conversation.
 func (s *subscription) run(ctx context.Context, params []byte) error {
-	s.of.order.join(s)
-	defer s.of.order.leave(s)
 	err := s.of.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, http.MethodPost, url.URL{Path: s.of.thread + "/stream/events"}, bytes.NewReader(params))
 	s.of.mu.Lock()
 	delete(s.of.subscriptions, s.id)

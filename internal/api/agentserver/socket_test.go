@@ -417,3 +417,32 @@ func TestSubscriptionsOfASocketKeepTheOrder(t *testing.T) {
 	late.does(t, "subscription.subscribe", object{"channels": []string{"messages"}, "since": 0})
 	wantLines(t, "the lifecycles", lifecycles(late.runs(t, 20))[38:], "running", "completed")
 }
+
+// TestSubscriptionsThatComeTogetherKeepTheOrder checks the order of the events for a client
+// that does not wait for the answers: hooks subscribe to the end of runs last.
+func TestSubscriptionsThatComeTogetherKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	before := f.talk(t, thread)
+	before.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	before.does(t, "run.start", script(say("m1", "Hello"), add("model", "m1", "Hello")))
+	before.runs(t, 1)
+	for range 20 {
+		s := f.talk(t, thread)
+		for i, channel := range []string{"messages", "values", "lifecycle"} {
+			s.send(t, fmt.Sprintf(`{"id":%d,"method":"subscription.subscribe","params":{"channels":[%q]}}`, i, channel))
+		}
+		last := int64(0)
+		for event := (&shownEvent{}); event == nil || event.root() != "completed"; {
+			if event, _ = s.next(t); event == nil {
+				continue // the answer to a subscription
+			}
+			if event.Seq < last {
+				t.Fatalf("the event %d follows %d", event.Seq, last)
+			}
+			last = event.Seq
+		}
+		check.Must(t, s.CloseNow())
+	}
+}
