@@ -373,8 +373,13 @@ func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 		{"JavaScript hooks", "killed", nil},
 		{"JavaScript hooks", "hook-threads", []string{"killed"}},
 		{"JavaScript Svelte", "hook-threads", []string{"killed"}},
+		{"Python", "remote", []string{"killed"}},
+		{"JavaScript streaming", "remote", []string{"killed"}},
 	} {
 		for _, transport := range transports() {
+			if client.script == "remote" && transport != "sse" {
+				continue // a RemoteGraph has no other transport
+			}
 			r := &reader{
 				Cmd:  agent.client(t, client.sdk, client.script, append([]string{transport}, client.alone...)...),
 				name: client.sdk + " " + client.script + " " + transport,

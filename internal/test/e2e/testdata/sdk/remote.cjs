@@ -1,5 +1,6 @@
 // Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one. Arguments: the agent's URL, the key,
-// the transport, and "scripted" for the stories that need an agent that follows scripts.
+// the transport, and "scripted" for the stories that need an agent that follows scripts, or "killed" for the story in which the server may be killed when it says
+// "shown".
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { createRequire } = require("node:module");
@@ -13,6 +14,7 @@ const remote = new RemoteGraph({ graphId: "agent", url: apiUrl, apiKey });
 const on = (thread_id, { configurable }) => ({ configurable: { ...configurable, thread_id } });
 const pauses = [{ event: "interrupt", data: [{ id: "q1", value: "May I?" }, { id: "q2", value: "And now?" }] }];
 const goesOn = [{ event: "updates", data: { model: { messages: [{ type: "ai", id: "m1", content: "Done" }] } } }];
+const long = { configurable: { token_delay_ms: 30, node_delay_ms: 20, answer_words: 400 } };
 const answers = { q1: true, q2: false };
 const scripted = (thread, script) => on(thread, { configurable: { script } });
 
@@ -122,4 +124,23 @@ async function forked() {
   await run.thread.close();
 }
 
-tell(...(process.argv[5] === "scripted" ? [asked, subgraphs] : [invoked, streamed, threadsStreamed, failed, aborted, forked]));
+/** killed has the stream go on after the server has been killed and started again, up to the output. */
+async function killed() {
+  const thread = randomUUID();
+  const run = await remote.streamEvents(ask("sf"), { ...on(thread, long), version: "v3" });
+  let pieces = 0;
+  for await (const { method, params } of run) {
+    if (method === "messages" && params.data.event === "content-block-delta" && ++pieces === 10) {
+      console.log("shown");
+      break;
+    }
+  }
+  const output = await run.output;
+  assert.deepEqual(types(output), answered);
+  assert.deepEqual(types((await remote.getState(on(thread, {}))).values), answered);
+  assert.equal((await client.runs.list(thread)).length, 1);
+  await run.thread.close();
+}
+
+const stories = { scripted: [asked, subgraphs], killed: [killed] };
+tell(...(stories[process.argv[5]] ?? [invoked, streamed, threadsStreamed, failed, aborted, forked]));

@@ -1,6 +1,7 @@
 """Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one.
 
-Arguments: the agent's URL, the key, the transport, and "scripted" for the stories that need an agent that follows scripts."""
+Arguments: the agent's URL, the key, the transport, and "scripted" for the stories that need an agent that follows scripts, or "killed" for the story in which the
+server may be killed when it says "shown"."""
 
 import asyncio
 import sys
@@ -12,6 +13,7 @@ from langgraph_sdk import get_client, get_sync_client
 from story import ANSWERED, BRISK, FAST, SLOW, ask, expect, refused, tell, types, until
 from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH
 
+LONG = {"configurable": {"token_delay_ms": 30, "node_delay_ms": 20, "answer_words": 400}}
 ANSWERS = {"q1": True, "q2": False}
 
 
@@ -164,7 +166,25 @@ async def forked(client):
     expect("the answer", types(await remote().ainvoke(ask("nyc"), on(thread_id, FAST))), ["human", *ANSWERED])
 
 
+async def killed(client):
+    """The stream goes on after the server has been killed and started again, up to the output."""
+    thread_id, pieces = str(uuid.uuid4()), 0
+    async with await remote().astream_events(ask("sf"), on(thread_id, LONG), version="v3") as run:
+        async for event in run:
+            if event["method"] == "messages" and event["params"]["data"]["event"] == "content-block-delta":
+                pieces += 1
+                if pieces == 10:
+                    print("shown", flush=True)
+                    break
+        output = await run.output()
+    expect("the output", types(output), ANSWERED)
+    expect("the state", (await remote().aget_state(on(thread_id, LONG))).values, output)
+    expect("how many runs there are", len(await client.runs.list(thread_id)), 1)
+
+
 if sys.argv[4:] == ["scripted"]:
     tell(asked, subgraphs)
+elif sys.argv[4:] == ["killed"]:
+    tell(killed)
 else:
     tell(invoked, streamed, threads_streamed, threads_streamed_synchronously, failed, aborted, forked)
