@@ -96,7 +96,7 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
 	found := make(map[table.Key]stored, len(keys))
 	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
-		if err := t.getSome(ctx, some, found); err != nil {
+		if err := t.getSome(ctx, some, consistently, found); err != nil {
 			return nil, err
 		}
 	}
@@ -115,10 +115,13 @@ func distinct(keys []table.Key) []table.Key {
 	return once
 }
 
+// The two ways to read: a consistent read sees each earlier write, and costs twice as much.
+const consistently, eventually = true, false
+
 // getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys
 // that it has left out.
-func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]stored) error {
-	wanted := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
+func (t *Table) getSome(ctx context.Context, keys []table.Key, consistent bool, found map[table.Key]stored) error {
+	wanted := types.KeysAndAttributes{ConsistentRead: &consistent}
 	for _, key := range keys {
 		wanted.Keys = append(wanted.Keys, storedKey(key))
 	}

@@ -1,77 +1,147 @@
 package dynamo
 
 import (
-	"context"
-	"fmt"
+	"slices"
+	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A watched key is read after minPoll, then at intervals that double up to maxPoll. After a
-// change, the intervals begin again at minPoll. An idle watch costs half a read unit in a
-// second.
-const minPoll, maxPoll = 100 * time.Millisecond, time.Second
+// tick is the unit of the times at which watched keys are read.
+const tick = 25 * time.Millisecond
+
+// A watched key is read minPoll ticks after its watch began, then at intervals that double up
+// to maxPoll ticks. After a change, the intervals begin again at minPoll. An idle watch costs
+// half a read unit in a second.
+const minPoll, maxPoll = 4, 40
 
 // Watch returns a watcher of the key. The watcher is woken once soon after it was made: the
 // first look at the key, with which later looks are compared, may already have missed a
 // change.
 func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }
 
+// looks are the watched keys. One request reads all keys that are due at about the same time:
+// with a request for each key, 256 waiting runs took a tenth of a processor.
+type looks struct {
+	mu    sync.Mutex
+	byKey map[table.Key]*look
+	// now counts ticks while a goroutine polls.
+	now     int64
+	polling bool
+}
+
+// look is a watched key. Its times are in ticks.
+type look struct {
+	key      table.Key
+	interval int64
+	// due is when the key is read next; 0 while a request reads it.
+	due int64
+	// tx is the transaction that wrote the item that was read last. It is not known before the
+	// first read and after an error.
+	tx    string
+	known bool
+}
+
 // startPoll polls a key until the returned function is called.
 func (t *Table) startPoll(key table.Key) (end func()) {
 	if t.open.Err() != nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(t.open)
-	t.polls.Go(guard.Func(t.log, "watch an item", func() { t.poll(ctx, key) }))
-	return cancel
+	all := &t.looks
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.byKey[key] = &look{key: key, interval: minPoll, due: all.now + minPoll}
+	if !all.polling {
+		all.polling = true
+		t.polls.Go(guard.Func(t.log, "watch items", t.poll))
+	}
+	return func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		delete(all.byKey, key)
+	}
 }
 
-func (t *Table) poll(ctx context.Context, key table.Key) {
-	var last string
-	known := false
-	interval := minPoll
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
+// poll reads the watched keys when they are due, until there are none.
+func (t *Table) poll() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-t.open.Done():
 			return
-		case <-timer.C:
+		case <-ticker.C:
 		}
-		item, err := t.look(ctx, key)
-		tx := textOf(item, nameTx)
-		switch {
-		case ctx.Err() != nil:
+		due, goesOn := t.looks.next()
+		if !goesOn {
 			return
+		}
+		for some := range slices.Chunk(due, maxBatchGet) {
+			t.polls.Go(guard.Func(t.log, "read watched items", func() { t.read(some) }))
+		}
+	}
+}
+
+// next returns the looks that are due at the next tick, and whether there will be others.
+func (all *looks) next() (due []*look, goesOn bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.now++
+	for _, l := range all.byKey {
+		if l.due > 0 && l.due <= all.now {
+			l.due = 0
+			due = append(due, l)
+		}
+	}
+	all.polling = len(all.byKey) > 0
+	return due, all.polling
+}
+
+// read looks at keys, and wakes the watchers of those that have changed. An eventually
+// consistent read is half the price, and the next read corrects a read that was behind.
+func (t *Table) read(some []*look) {
+	keys := make([]table.Key, len(some))
+	for i, l := range some {
+		keys[i] = l.key
+	}
+	found := make(map[table.Key]stored, len(some))
+	err := t.getSome(t.open, keys, eventually, found)
+	if t.open.Err() != nil {
+		return
+	}
+	if err != nil {
+		t.log.WarnContext(t.open, "Watched keys could not be read.", "keys", len(keys), "error", err)
+	}
+	for _, l := range some {
+		item := found[l.key]
+		switch changed := t.looks.seen(l, textOf(item, nameTx), err == nil); {
 		case err != nil:
 			// The woken reader reads, and learns by its own read whether the table can be
 			// reached.
-			t.log.WarnContext(ctx, "A watched key could not be read.", "error", err)
-			known, interval = false, min(2*interval, maxPoll)
-			t.watchers.Wake(key)
-		case !known || tx != last:
-			last, known, interval = tx, true, minPoll
-			t.watchers.WakeWith(key, t.whole(item))
-		default:
-			interval = min(2*interval, maxPoll)
+			t.watchers.Wake(l.key)
+		case changed:
+			t.watchers.WakeWith(l.key, t.whole(item))
 		}
-		timer.Reset(interval)
 	}
 }
 
-// look reads an item in its stored form, nil when there is no item. An eventually consistent read
-// is half the price, and the next read corrects a read that was behind.
-func (t *Table) look(ctx context.Context, key table.Key) (stored, error) {
-	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: storedKey(key)})
-	if err != nil {
-		return nil, fmt.Errorf("watch item %q: %w", key, err)
+// seen notes a read, and says when the next one is due. It reports whether the item has
+// changed. What was read for a watch that has ended changes nothing.
+func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if changed = known && (!l.known || tx != l.tx); changed {
+		l.interval = minPoll
+	} else {
+		l.interval = min(2*l.interval, maxPoll)
 	}
-	return out.Item, nil
+	l.tx, l.known = tx, known
+	// Quarters of intervals bring keys together that are read seldom.
+	quarter := l.interval / minPoll
+	l.due = (all.now + l.interval + quarter/2) / quarter * quarter
+	return changed && all.byKey[l.key] == l
 }
 
 // whole decodes an item for the watchers. It returns nil for an item that they have to read

@@ -1,8 +1,10 @@
 package dynamo_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +13,16 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-func writtenBy(tx string) answer { return reply(http.StatusOK, `{"Item":{"tx":{"S":"`+tx+`"}}}`) }
+// writtenBy is the answer to a look at an item that a transaction has written.
+func writtenBy(tx string) answer {
+	return batch(nil, item(key("p", "a"), nil, fmt.Sprintf(`"tx":{"S":%q}`, tx)))
+}
 
 func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := writtenBy("A"), writtenBy("B")
-		// Looks at 100, 200, 400, 800, 1600 and 2600 ms. At 3600 ms it sees the change, and
+		// Looks at 100, 200, 400, 800, 1600 and 2500 ms. At 3500 ms it sees the change, and
 		// the intervals begin again.
 		w := newWire(t, a, a, a, a, a, a, b, b, b)
 		tb := w.open()
@@ -29,8 +34,8 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 			<-watcher.C()
 			wakes = append(wakes, time.Since(start))
 		}
-		wantEqual(t, wakes, []time.Duration{100 * time.Millisecond, 3600 * time.Millisecond})
-		<-time.After(300 * time.Millisecond)
+		wantEqual(t, wakes, []time.Duration{100 * time.Millisecond, 3500 * time.Millisecond})
+		<-time.After(310 * time.Millisecond)
 		synctest.Wait()
 		if got := len(w.sent()); got != 9 {
 			t.Errorf("got %d looks, want 9", got)
@@ -92,7 +97,7 @@ func TestOwnWritesWakeAtOnce(t *testing.T) {
 func TestAWakeUpBringsItsItem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, reply(http.StatusOK, `{"Item":{"pk":{"S":"p"},"sk":{"S":"a"},"tx":{"S":"A"},"attrs":{"M":{"n":{"N":"7"}}}}}`), done)
+		w := newWire(t, batch(nil, item(key("p", "a"), map[string]int{"n": 7}, `"tx":{"S":"A"}`)), done)
 		tb := w.open()
 		watcher := tb.Watch(key("p", "a"))
 		defer watcher.Stop()
@@ -104,6 +109,61 @@ func TestAWakeUpBringsItsItem(t *testing.T) {
 		<-watcher.C()
 		if item := watcher.Item(); item != nil {
 			t.Errorf("got %v after a write, want no item", item)
+		}
+	})
+}
+
+// TestKeysThatAreDueTogetherAreReadTogether checks also that keys whose watches began at
+// different times are, when they have been still for a while.
+func TestKeysThatAreDueTogetherAreReadTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, batch(nil))
+		tb := w.open()
+		const keys = 3 * 100 // of which one request reads a hundred
+		for i := range keys {
+			defer tb.Watch(key("p", fmt.Sprint(i))).Stop()
+			<-time.After(7 * time.Millisecond)
+		}
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		before := len(w.sent())
+		<-time.After(4 * time.Second)
+		synctest.Wait()
+		looks := 0
+		sent := w.sent()[before:]
+		for _, r := range sent {
+			looks += strings.Count(string(r.body), `"pk"`)
+		}
+		if looks != 4*keys || len(sent) > 5*4 {
+			t.Errorf("%d requests in 4 s looked at %d keys, want %d looks by 20 requests at most", len(sent), looks, 4*keys)
+		}
+	})
+}
+
+// TestAWatchThatEndsWhileItsKeyIsRead checks that the next watch of the key is woken by its own
+// first look.
+func TestAWatchThatEndsWhileItsKeyIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, answered := make(chan struct{}), make(chan struct{})
+		late := func() (*http.Response, error) {
+			close(asked)
+			<-answered
+			return writtenBy("A")()
+		}
+		tb := newWire(t, late, writtenBy("A")).open()
+		tb.Watch(key("p", "a")).Stop()
+		first := tb.Watch(key("p", "a"))
+		<-asked
+		first.Stop()
+		next := tb.Watch(key("p", "a"))
+		defer next.Stop()
+		start := time.Now()
+		close(answered)
+		<-next.C()
+		if took := time.Since(start); took != 100*time.Millisecond {
+			t.Errorf("woken after %v, want by the look after 100 ms", took)
 		}
 	})
 }

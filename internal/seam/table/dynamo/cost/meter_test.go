@@ -174,22 +174,28 @@ func (m *meter) ask(r *http.Request) (asked, error) {
 	return a, err
 }
 
-// batch returns the keys of a BatchGetItem.
-func (w wire) batch() []map[string]text {
+// batch returns the keys of a BatchGetItem, and whether it is a poll: no other read is
+// eventually consistent.
+func (w wire) batch() (keys []map[string]text, polls bool) {
 	for _, raw := range w.RequestItems {
-		var of struct{ Keys []map[string]text }
+		var of struct {
+			Keys           []map[string]text
+			ConsistentRead bool
+		}
 		if json.Unmarshal(raw, &of) == nil {
-			return of.Keys
+			return of.Keys, !of.ConsistentRead
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // atLeast is the cost of a read that finds nothing.
 func (w wire) atLeast(operation string) float64 {
-	switch {
+	switch keys, polls := w.batch(); {
+	case polls:
+		return float64(len(keys)) / 2
 	case operation == "BatchGetItem":
-		return float64(len(w.batch()))
+		return float64(len(keys))
 	case operation == "Query" && w.ConsistentRead:
 		return 1
 	}
@@ -200,10 +206,7 @@ func (w wire) atLeast(operation string) float64 {
 func (w wire) about(operation string) string {
 	switch operation {
 	case "GetItem":
-		if !w.ConsistentRead {
-			operation = "poll"
-		}
-		return operation + " " + kindOf(w.Key["pk"].S, w.Key["sk"].S)
+		return "GetItem " + kindOf(w.Key["pk"].S, w.Key["sk"].S)
 	case "Query":
 		pk, sk := w.ExpressionAttributeValues[":0"].S, w.ExpressionAttributeValues[":1"].S
 		if w.IndexName != "" {
@@ -220,11 +223,15 @@ func (w wire) about(operation string) string {
 		}
 		return "Transact: " + strings.Join(compact(writes), ", ")
 	case "BatchGetItem":
+		keys, polls := w.batch()
+		if polls {
+			operation = "poll"
+		}
 		var read []string
-		for _, key := range w.batch() {
+		for _, key := range keys {
 			read = append(read, kindOf(key["pk"].S, key["sk"].S))
 		}
-		return "BatchGetItem " + strings.Join(compact(read), ", ")
+		return operation + " " + strings.Join(compact(read), ", ")
 	case "PutItem", "UpdateItem", "DeleteItem":
 		key := target{Key: w.Key, Item: w.Item}.key()
 		return operation + " " + kindOf(key["pk"].S, key["sk"].S)
