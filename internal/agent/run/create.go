@@ -30,14 +30,14 @@ type Config struct {
 	// Webhooks sends the end of a run to the address that the run names. If it is nil, no
 	// address is notified.
 	Webhooks *webhook.Store
-	// Watcher is told of runs; nil if no part of the server counts runs.
-	Watcher Watcher
+	// Observer is told of runs; nil if no part of the server counts runs.
+	Observer Observer
 	// Asked is told, after the commit, that the questions of a thread of a deployment have changed:
 	// a graph has paused, or a run answers the questions or passes over them. Nil if no part of the
 	// server wants to know.
 	Asked func(workspace, deployment string)
-	// Paced says that workers write seldom while no reader waits for a run's events (Run.Watched),
-	// so readers must say that they wait.
+	// Paced says that workers write seldom while no reader waits for a run's events
+	// (Run.HasReader), so readers must say that they wait.
 	Paced bool
 	// Lease is how long a worker may go without renewing its lease before Rescue checks its run;
 	// default 30 s.
@@ -56,7 +56,7 @@ type Store struct {
 	workflow workflow.Engine
 	now      clock.Clock
 	webhooks *webhook.Store
-	watcher  Watcher
+	observer Observer
 	asked    func(workspace, deployment string)
 	lease    time.Duration
 	linger   time.Duration
@@ -73,7 +73,7 @@ func NewStore(c Config) *Store {
 		c.Lease = 30 * time.Second
 	}
 	return &Store{
-		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, watcher: c.Watcher, asked: c.Asked, lease: c.Lease,
+		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, observer: c.Observer, asked: c.Asked, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
 		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(), paced: c.Paced,
 	}

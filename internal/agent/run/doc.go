@@ -52,8 +52,8 @@
 // pass over a void batch whose worker died first.
 //
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
-// reader notes in the run that it waits (Run.Watched). Until the worker knows of a reader, each of
-// its flushes has the further condition that this note is not there. If this condition alone
+// reader notes in the run that it waits (Run.HasReader). Until the worker knows of a reader, each
+// of its flushes has the further condition that this note is not there. If this condition alone
 // fails, the worker still owns the run: it makes the same write again without the condition, and
 // writes more often from then on.
 //

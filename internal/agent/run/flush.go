@@ -145,12 +145,12 @@ func (a *Attempt) writeBy(
 	events := next.events
 	writes := next.takeUnflushed(now)
 	condition := a.fence
-	if a.store.paced && !a.Run.Watched {
-		condition = table.All(condition, unwatched())
+	if a.store.paced && !a.Run.HasReader {
+		condition = table.All(condition, noReader())
 	}
 	err := commit(ctx, a.store.table, a.flushed(next.move(now, set, index, condition), writes))
-	if errors.Is(err, errWatched) {
-		next.Run.Watched = true
+	if errors.Is(err, errHasReader) {
+		next.Run.HasReader = true
 		err = commit(ctx, a.store.table, a.flushed(next.move(now, set, index, a.fence), writes))
 	}
 	if errors.Is(err, ErrFenced) || errors.Is(err, errMoved) || errors.Is(err, record.ErrLost) {
@@ -166,12 +166,12 @@ func (a *Attempt) writeBy(
 	return nil
 }
 
-// errWatched says that a write was refused only because a reader has come since the last write.
-var errWatched = errors.New("a reader waits for the run")
+// errHasReader says that a write was refused only because a reader has come since the last write.
+var errHasReader = errors.New("a reader waits for the run")
 
-// unwatched is the condition that no reader has come. With it a worker that writes seldom learns
+// noReader is the condition that no reader has come. With it a worker that writes seldom learns
 // of a reader from its next write, and does not have to read the run.
-func unwatched() table.Cond { return table.Below(attrWatched, 1) }
+func noReader() table.Cond { return table.Below(attrHasReader, 1) }
 
 // errMoved says that the position stands where the write was to move it. A write in order was
 // applied then, and only its answer was lost: no other process moves the position while the run
@@ -187,7 +187,7 @@ func (a *Attempt) flushed(move table.Update, writes []table.Write) (o record.Out
 		case stood == nil:
 			return ErrFenced
 		case a.fence.Holds(stood):
-			return errWatched
+			return errHasReader
 		case moved(move, a.Run.Attempt).Holds(stood):
 			return errMoved
 		}

@@ -18,14 +18,14 @@ func TestAWorkerLearnsOfAReader(t *testing.T) {
 	r, a := f.started("hi")
 	show(a, "m", "one")
 	f.flush(a)
-	if a.Run.Watched {
+	if a.Run.HasReader {
 		t.Error("the worker knows of a reader that has not come")
 	}
 	first := f.follow(r, 0)
 	first.until(run.EventMessages)
 	show(a, "m", "two")
 	f.flush(a)
-	if !a.Run.Watched {
+	if !a.Run.HasReader {
 		t.Error("the worker does not know of the reader")
 	}
 	before := f.table.transactions.Load()
@@ -92,7 +92,7 @@ func TestAStoreThatIsNotPacedWritesNothingForReaders(t *testing.T) {
 	}
 	f.finish(a)
 	reader.wait(t)
-	if f.get(r).Watched {
-		t.Error("the run is watched")
+	if f.get(r).HasReader {
+		t.Error("the run has a reader")
 	}
 }

@@ -37,7 +37,7 @@ var ErrAsked = errors.New("the thread waits for the answer")
 // Refuse creates a run that has failed already, for a strict request that Create has refused:
 // clients learn from the run's end that their answer came too late. The thread stays as it is,
 // with its questions and its active run. If the thread has come to wait for the answer meanwhile,
-// Refuse returns ErrAsked, and the caller creates the run again. The watcher and the webhook are
+// Refuse returns ErrAsked, and the caller creates the run again. The observer and the webhook are
 // not told of a refused run: no agent has worked on it.
 func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)

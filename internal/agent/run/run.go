@@ -96,9 +96,9 @@ type Run struct {
 	// read. Bulk is the size of that part in bytes, 0 if it was read or its size is not known.
 	Detached bool
 	Bulk     int64
-	// Watched says that a reader waits, or has waited, for the run's events as they come. It
+	// HasReader says that a reader waits, or has waited, for the run's events as they come. It
 	// is set only if Config.Paced is.
-	Watched bool
+	HasReader bool
 
 	Progress
 }
@@ -120,7 +120,7 @@ const (
 	attrDue          = "due"
 	attrStarted      = "started"
 	attrCancelReason = "cancel_reason"
-	attrWatched      = "watched"
+	attrHasReader    = "watched" // the name of HasReader in an earlier version
 )
 
 // decode reads a run. The lock says whether an interrupt overtook the run while it was
@@ -137,7 +137,7 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Started:      read.Time(attrStarted),
 		Detached:     read.Bool(attrDetached),
 		Bulk:         read.Int(attrBulk),
-		Watched:      read.Int(attrWatched) > 0,
+		HasReader:    read.Int(attrHasReader) > 0,
 		Progress:     progressOf(&read),
 	}
 	if r.CancelReason == "" && r.Status == Interrupted && read.Text(attrStatus) == string(Pending) {

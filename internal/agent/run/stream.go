@@ -58,11 +58,11 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 // attract tells the worker of a run that a reader waits for the run's events as they come. It
 // writes once for each run.
 func (s *Store) attract(ctx context.Context, run Run) error {
-	if !s.paced || run.Watched || run.Status.Final() {
+	if !s.paced || run.HasReader || run.Status.Final() {
 		return nil
 	}
 	_, err := record.Try(ctx, s.table, table.Update{
-		Key: run.Key(), Set: table.Attrs{attrWatched: int64(1)}, If: table.In(attrStatus, string(Pending), string(Running)),
+		Key: run.Key(), Set: table.Attrs{attrHasReader: int64(1)}, If: table.In(attrStatus, string(Pending), string(Running)),
 	})
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Watcher is told of the beginning and of the end of each run, after the run was written. If the
-// process dies in between, the watcher is not told. It is not told of runs that Refuse creates.
-type Watcher interface {
+// Observer is told of the beginning and of the end of each run, after the run was written. If the
+// process dies in between, the observer is not told. It is not told of runs that Refuse creates.
+type Observer interface {
 	// Started is told of a run's first attempt, and how long the run waited for it since the run
 	// was created, or since it was due.
 	Started(ctx context.Context, run Run, waited time.Duration)
@@ -50,10 +50,10 @@ const maxTold = 8 << 20
 // transaction of Seal. If the message is larger than maxTold, values and input are left out,
 // and then all arguments and the metadata: otherwise the run could not end.
 //
-// The watcher, if there is one, is told after the commit.
+// The observer, if there is one, is told after the commit.
 func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outbox) {
-	if s.watcher != nil {
-		o.Then(func(ctx context.Context) { s.watcher.Ended(ctx, run) })
+	if s.observer != nil {
+		o.Then(func(ctx context.Context) { s.observer.Ended(ctx, run) })
 	}
 	if run.Webhook == "" || s.webhooks == nil {
 		return o

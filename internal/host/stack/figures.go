@@ -19,8 +19,8 @@ type Figures struct {
 	Now       clock.Clock
 }
 
-// figures returns the watcher of runs, or nil if the stack has no metrics of runs.
-func (s *Stack) figures() run.Watcher {
+// figures returns the observer of runs, or nil if the stack has no metrics of runs.
+func (s *Stack) figures() run.Observer {
 	namespace := s.Get(variableMetrics)
 	if namespace == "" {
 		return nil
@@ -31,12 +31,12 @@ func (s *Stack) figures() run.Watcher {
 // metric is the definition of a metric, as the format names its members.
 type metric struct{ Name, Unit string }
 
-// Started implements run.Watcher.
+// Started implements run.Observer.
 func (f Figures) Started(ctx context.Context, started run.Run, waited time.Duration) {
 	f.write(ctx, "run started", started, []metric{{"RunsStarted", "Count"}, {"QueueTime", "Milliseconds"}}, 1, waited.Milliseconds())
 }
 
-// Ended implements run.Watcher.
+// Ended implements run.Observer.
 func (f Figures) Ended(ctx context.Context, ended run.Run) {
 	failed := 0
 	if ended.Status == run.Error || ended.Status == run.Timeout {

@@ -261,7 +261,7 @@ func (s *Stack) AgentTokens() deployment.Agents {
 // Runs is the store of runs.
 func (s *Stack) Runs() *run.Store {
 	return s.runs.get(func() *run.Store {
-		return run.NewStore(run.Config{Table: s.Table(), Threads: s.Threads(), Workflow: s.Engine(), Now: clock.System, Log: s.Log, Webhooks: s.Webhooks(), Watcher: s.figures(), Paced: true})
+		return run.NewStore(run.Config{Table: s.Table(), Threads: s.Threads(), Workflow: s.Engine(), Now: clock.System, Log: s.Log, Webhooks: s.Webhooks(), Observer: s.figures(), Paced: true})
 	})
 }
 

@@ -225,8 +225,8 @@ func TestASilentAgentsInputIsShown(t *testing.T) {
 // reader waits for them, and for the shorter one once a reader has come.
 func TestARunWithoutReadersIsWrittenSeldom(t *testing.T) {
 	t.Parallel()
-	for _, watched := range []bool{false, true} {
-		t.Run(fmt.Sprint("watched: ", watched), func(t *testing.T) {
+	for _, hasReader := range []bool{false, true} {
+		t.Run(fmt.Sprint("has reader: ", hasReader), func(t *testing.T) {
 			t.Parallel()
 			begin, end := make(chan struct{}), make(chan struct{})
 			f := newFixture(t, graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -237,22 +237,22 @@ func TestARunWithoutReadersIsWrittenSeldom(t *testing.T) {
 				emit(graph.EventMessages, chunk("m", "y"))
 				return nil
 			}), func(c *runner.Config) {
-				c.FlushDelay, c.FlushInterval, c.UnwatchedInterval, c.Heartbeat = time.Nanosecond, time.Millisecond, never, never
+				c.FlushDelay, c.FlushInterval, c.ReaderlessInterval, c.Heartbeat = time.Nanosecond, time.Millisecond, never, never
 			})
 			f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, Paced: true})
 			f.config.Runs = f.runs
 			f.startEngine()
 			r := f.create(f.newThread(), "hi", run.Enqueue)
-			if watched {
+			if hasReader {
 				f.until(r, run.EventMetadata)
 			}
 			close(begin)
-			if watched {
+			if hasReader {
 				f.until(r, graph.EventMessages) // although the agent goes on
 			}
 			close(end)
 			f.join(r)
-			if batches := f.batches(r); !watched && len(batches) > 3 { // the start, the first event, all others
+			if batches := f.batches(r); !hasReader && len(batches) > 3 { // the start, the first event, all others
 				t.Errorf("got the batches %v", batches)
 			}
 		})

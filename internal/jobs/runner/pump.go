@@ -72,7 +72,7 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 		return err
 	}
 	if !a.attempt.HasUnflushed() {
-		pace.begin(r.interval(a.attempt.Run.Watched))
+		pace.begin(r.interval(a.attempt.Run.HasReader))
 	}
 	if err := a.take(got.event); err != nil || a.bytes-a.grown < growStep {
 		return err
@@ -82,11 +82,11 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 }
 
 // interval is the least time between two writes of a run's events.
-func (r *Runner) interval(watched bool) time.Duration {
-	if watched {
+func (r *Runner) interval(hasReader bool) time.Duration {
+	if hasReader {
 		return r.FlushInterval
 	}
-	return max(r.FlushInterval, r.UnwatchedInterval)
+	return max(r.FlushInterval, r.ReaderlessInterval)
 }
 
 // pace is the timer that decides when waiting events are written: a delay after the first of

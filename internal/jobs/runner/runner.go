@@ -73,9 +73,9 @@ type Config struct {
 	// FlushInterval is the least time between two writes of one attempt's events, for a
 	// platform where each write costs money: the first event after a silence is written after
 	// FlushDelay, later events wait. It must be well below the lease of a run. Default none.
-	// The end of an attempt and a full batch do not wait. UnwatchedInterval takes its place, if
+	// The end of an attempt and a full batch do not wait. ReaderlessInterval takes its place, if
 	// it is longer, while no reader waits for the run's events; the store of runs must be Paced.
-	FlushInterval, UnwatchedInterval time.Duration
+	FlushInterval, ReaderlessInterval time.Duration
 	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
 	Heartbeat time.Duration
 	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.

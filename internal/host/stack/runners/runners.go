@@ -12,11 +12,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// flushInterval and unwatchedInterval bound the cost of a run's events: each write is a
+// flushInterval and readerlessInterval bound the cost of a run's events: each write is a
 // transaction, whatever its size. A reader that comes later waits for the next write first.
 const (
-	flushInterval     = 250 * time.Millisecond
-	unwatchedInterval = time.Second
+	flushInterval      = 250 * time.Millisecond
+	readerlessInterval = time.Second
 )
 
 // Runners makes the runner. It is safe for concurrent use.
@@ -44,7 +44,7 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 		r.shared = runner.New(runner.Config{
 			ServerURL: serverURL(r.BaseURL),
 			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, Limits: r.Deployments().RunLimits,
-			FlushInterval: flushInterval, UnwatchedInterval: unwatchedInterval,
+			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval,
 		})
 	}
 	return r.shared, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// notes is a watcher that notes what it is told, with whole seconds of waiting.
+// notes is an observer that notes what it is told, with whole seconds of waiting.
 type notes []string
 
 func (n *notes) Started(_ context.Context, r run.Run, waited time.Duration) {
@@ -24,12 +24,12 @@ func (n *notes) Ended(_ context.Context, r run.Run) {
 	*n = append(*n, fmt.Sprintf("%s ended with %s", r.Run, r.Status))
 }
 
-// TestRunsAreWatched checks that the watcher is told once of each beginning and of each kind of
+// TestRunsAreObserved checks that the observer is told once of each beginning and of each kind of
 // end, although an attempt is repeated.
-func TestRunsAreWatched(t *testing.T) {
+func TestRunsAreObserved(t *testing.T) {
 	t.Parallel()
 	f, told := newFixture(t), notes{}
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Watcher: &told})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Observer: &told})
 	first := f.create("first", run.Enqueue)
 	f.hand.move(7 * time.Second)
 	f.claim(first)
