@@ -102,9 +102,9 @@ type Attempt struct {
 }
 
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
-// It first seals the thread. The first attempt also adds the run's input to the state and takes one
-// of the deployment's permits; permits is 0 if there is no limit. Claim returns ErrWaitsForPermit
-// if no permit is free.
+// If the lock says Unsealed, Claim first seals the thread. The first attempt also adds the run's
+// input to the state and takes one of the deployment's permits; permits is 0 if there is no limit.
+// Claim returns ErrWaitsForPermit if no permit is free.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.take(ctx, ref)

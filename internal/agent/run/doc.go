@@ -13,43 +13,68 @@
 // lock's epoch, and fails if the epoch has changed since the writer read the lock. A writer that
 // loses this race reads and decides again (record.Decide).
 //
-// Create reads the lock and commits one transaction:
+// Create reads the lock and commits one transaction. On an idle thread the new run becomes the
+// active run. On a busy thread the strategy of the new run decides:
 //
 //   - reject: the new run is refused (409), nothing is written;
 //   - enqueue: the new run is written as pending, behind the active run;
-//   - interrupt: the active run becomes interrupted, the new run is written, and the lock moves to
-//     the new run;
-//   - rollback: like interrupt, but the active run and the runs behind it become removed.
+//   - interrupt: the active run and the runs behind it become interrupted, the new run is written,
+//     and the lock moves to the new run;
+//   - rollback: like interrupt, but these runs become removed.
 //
-// Run ids sort by the turns of the runs on their thread. The queue is the pending runs behind the
-// active run. The lock's mark Overtaken is the newest run that an interrupt has superseded. A
-// pending run with an id up to this mark counts as interrupted, so an interrupt of a thousand
-// queued runs writes no item of a queued run.
+// A run's turn is its creation time, or its due time if it is delayed (Request.After). Run ids sort
+// by turn. The queue is the pending runs behind the active run. The lock's mark Overtaken is the
+// newest run that an interrupt has superseded. A pending run with an id up to this mark counts as
+// interrupted, so an interrupt of a thousand queued runs writes no item of a queued run.
 //
-// The turn of a run is its creation, and the turn of a delayed run (Request.After) is the time when
-// it is due. Runs that are created before that time go first. Its workflow sleeps until then.
+// Runs that are created before a delayed run is due go before the delayed run. The workflow of the
+// delayed run sleeps until the due time.
+//
+// # An interrupt, step by step
+//
+//  1. Create commits the transaction above. The lock now also says Unsealed. Readers see the old
+//     run as interrupted from this commit on, and no later write of its worker becomes visible.
+//  2. The change of the lock wakes the old worker, or the worker's next write fails. The worker
+//     ends the agent's call and writes nothing more.
+//  3. The workflow of the new run starts a worker. Its Claim finds Unsealed in the lock, and seals
+//     the thread: it puts what the superseded runs left into the thread's state. Only now do the
+//     webhooks and the Observer hear that these runs were interrupted.
+//  4. The same Claim commits the first attempt of the new run: its first event ("metadata"), and
+//     its input as a checkpoint. If the agent may keep checkpoints of its own, the "values" event
+//     that shows this input is not in this commit. It is written with the agent's first event, or
+//     by the first Flush that has nothing else to write; or else the agent's first checkpoint shows
+//     the input.
 //
 // # The fence
 //
 // A worker calls the agent for a run and writes the agent's events. It owns one attempt at the run:
-// Claim gives it the next attempt number. The fence is a condition on the run's item: its status,
-// its attempt number, its position (the number of its newest event) and its last handover (the
-// number of the newest attempt that left the run to a next attempt, see Slices) are those that the
-// worker wrote or read last. Claim, HandOver, Finish, and a Flush with a checkpoint each commit one
-// transaction of events, checkpoints and the run's new position under the fence. A Claim first
-// seals the thread, in transactions of their own that have the condition of the lock's epoch.
+// Claim gives it the next attempt number. The fence is a condition on the run's item. It holds if
+// four attributes are as the worker last read or wrote them:
 //
-// An interrupt changes the status. Another worker's Claim changes the attempt. The worker's own
-// HandOver changes the last handover. After each of these, every later write of the old worker
-// fails with ErrFenced, and the worker ends the agent's call and writes nothing more. While the
-// agent works, the worker also watches the thread (WatchLoss): an interrupt wakes it, and
-// CheckOwned tells it that it has lost the run. Readers read the run first, and then only the
-// events up to its position, so an event that the fence refused is never seen.
+//   - the status: an interrupt, a cancel or a rollback changes it;
+//   - the attempt number: another worker's Claim changes it;
+//   - the position, which is the number of the run's newest event: each of the worker's own writes
+//     that adds events changes it;
+//   - the last handover, which is the number of the newest attempt that left the run to a next
+//     attempt (see Slices): the worker's own HandOver changes it.
 //
-// A Flush without a checkpoint is no transaction, which would cost twice as much in DynamoDB: it
-// stores the batch of events and then moves the position under the fence. If the fence refuses the
-// move, the batch is void, and the worker erases it. void.go says how readers and later workers
-// pass over a void batch whose worker died first.
+// Each successful write of the owner sets the fence for its next write. When any other process has
+// changed an attribute, or after HandOver, every later write of the old worker fails with
+// ErrFenced. While the agent works, the worker also watches the thread (WatchLoss): an interrupt
+// wakes it, and CheckOwned tells it that it has lost the run. Readers read the run first, and then
+// only the events up to its position, so an event that the fence refused is never seen.
+//
+// The fence guards a worker's writes in one of two ways:
+//
+//   - Claim, HandOver, Finish, and a Flush that has more to store than events (checkpoints, results
+//     of tasks) each commit one transaction under the fence: the events, the other items, and the
+//     run's new position.
+//   - A Flush that stores only events makes two writes, because a transaction costs twice as much
+//     in DynamoDB. The first write stores the batch of events without the fence. Its only condition
+//     is that no batch of a later attempt stands in its place. The second write moves the position
+//     under the fence, and so makes the batch visible. If the fence refuses the move, the batch is
+//     void, and the worker erases it. void.go says how readers and later workers pass over a void
+//     batch whose worker died first.
 //
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
 // reader notes in the run that it waits (Run.HasReader). Until the worker knows of a reader, each
@@ -57,8 +82,8 @@
 // fails, the worker still owns the run: it makes the same write again without the condition, and
 // writes more often from then on.
 //
-// A lease is the time by which a worker must have written again: Claim and Flush extend it. The
-// end of a lease takes no run from its worker. Rescue then starts a workflow if the run has no
+// A lease is the time by which a worker must have written again: Claim and Flush extend it. A
+// worker keeps its run when the lease ends. Rescue then starts a workflow if the run has no
 // workflow at work, and only the next Claim takes the run. No clocks of two hosts are compared
 // for correctness.
 //
@@ -67,9 +92,9 @@
 // Events have positions that increase along the thread, and they are durable before a reader
 // sees them. So a reader may have seen words of a run that an interrupt then fenced, before a
 // checkpoint held them. To seal a thread is to put such leftovers into its state, so that the
-// next run's agent knows what the reader saw. The next Claim on the thread seals it before the
-// run begins. Seal goes through the superseded runs in the order of their ids, and puts their
-// leftovers into the thread's state:
+// next run's agent knows what the reader saw. If the lock says Unsealed, the next Claim on the
+// thread seals it before the run begins. Seal goes through the superseded runs in the order of
+// their ids, and puts their leftovers into the thread's state:
 //
 //   - the updates that an interrupted run's finished steps returned, if the state does not have
 //     them yet;
@@ -80,17 +105,27 @@
 // A request that cancels a run before its first claim leaves nothing in the state: the client took
 // the run back. If the client only lost its connection, the state gets the run's input.
 //
+// Seal works in batches, each in a transaction of its own. A batch starts behind the mark Sealed,
+// and has the condition that the lock's epoch is the epoch that was read. So Seal is idempotent,
+// and two workers that seal at once add everything once. The transaction of a batch also holds the
+// messages to the webhooks of the interrupted runs, and the Observer is told after its commit.
+//
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
-// StateTooLarge. Seal is idempotent: each of its batches starts behind the mark Sealed, and has the
-// condition that the lock's epoch is the epoch that was read. These call Seal: Claim; Create, while
-// a rollback is still being erased, before an interrupt that would replace the reason of queued
-// runs that an earlier interrupt or cancel superseded, and before a delayed run that is not due;
-// Cancel, for the same reasons and if no run follows; Delete; a client's update of the state; and
-// the readers of the newest state and of an interrupted run's result. Rescue calls it when a
-// superseded run's lease is over.
+// StateTooLarge. These call Seal:
+//
+//   - Claim, Fail and TimeOut, if the lock says Unsealed;
+//   - Create with a rollback or a fork, if an earlier rollback is not completely erased;
+//   - Create with an interrupt, if it would replace the reason of queued runs that an earlier
+//     interrupt or cancel superseded;
+//   - Create of a run that goes before a delayed run;
+//   - Cancel, in the cases of Create with a rollback or an interrupt, and after its commit if no
+//     run follows;
+//   - Rescue, if the lease of a superseded run is over;
+//   - Delete, a client's update of the state, and the readers of the newest state and of an
+//     interrupted run's result.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
-// and Cut marks removed runs. Package thread has a table of these words.
+// and Cut marks removed runs. The comment of thread.Lock lists all these marks.
 //
 // Seal keeps the text of a step only if the text goes to the root graph's channel "messages",
 // directly or through the "messages" of subgraphs. Only the runtime of the agent knows the graph,
