@@ -107,7 +107,7 @@ type Attempt struct {
 // Claim returns ErrWaitsForPermit if no permit is free.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
-		a, err := s.take(ctx, ref)
+		a, err := s.loadAttempt(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -152,9 +152,10 @@ func (a *Attempt) count() error {
 	return nil
 }
 
-// take seals the thread, and reads its active run and its state. The attempt that it returns has
-// the run's current number; its fence holds until the run changes.
-func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
+// loadAttempt reads the thread's active run and its state, after it has sealed the thread if the
+// lock says Unsealed. The attempt that it returns has the run's current number; its fence holds
+// until the run changes.
+func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, ErrNothingToDo // it was removed

@@ -22,7 +22,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	return a.try(func(d *draft) error {
 		now := d.store.now()
 		if c.NS != "" {
-			return d.take(d.Log.Subgraph(now, c))
+			return d.adopt(d.Log.Subgraph(now, c))
 		}
 		return d.follow(now, c)
 	})
@@ -36,7 +36,7 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	}
 	if next, put, same := d.Log.Amend(c); same {
 		d.amended = true
-		return d.take(next, []table.Write{put}, nil)
+		return d.adopt(next, []table.Write{put}, nil)
 	}
 	if agent := d.Log.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints follow it, so it stays as it was
@@ -71,7 +71,7 @@ func (d *draft) keepOriginal(c graph.Checkpoint) error {
 
 // Writes adds the results of a task of an agent that keeps checkpoints.
 func (a *Attempt) Writes(w graph.Writes) error {
-	return a.try(func(d *draft) error { return d.take(d.Log.Writes(d.store.now(), w)) })
+	return a.try(func(d *draft) error { return d.adopt(d.Log.Writes(d.store.now(), w)) })
 }
 
 // addWrite adds a write to the next flush and replaces an unflushed write with the same key,

@@ -154,7 +154,7 @@ func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 // and the client must not send the request twice: Rescue dispatches the run later.
 func (s *Store) start(ctx context.Context, run Run) {
 	if err := s.Dispatch(ctx, run); err != nil {
-		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
+		s.log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "run", run.Run, "error", err)
 	}
 }
 
@@ -193,10 +193,10 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 
 // lockPlan says how a new run changes the lock and the active run.
 type lockPlan struct {
-	// before holds the write that ends or displaces the active run, if the plan has such a
+	// endActive holds the write that ends or displaces the active run, if the plan has such a
 	// write, and the calls that follow the commit.
-	before record.Outbox
-	change table.Update
+	endActive record.Outbox
+	change    table.Update
 	// active says that the new run becomes the active run.
 	active bool
 }
@@ -213,20 +213,20 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 		if err != nil {
 			return p, err
 		}
-		p.before.Add(end)
+		p.endActive.Add(end)
 		if delayed != nil {
-			p.before.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run took over") })
+			p.endActive.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run took over") })
 		}
 	case delayed != nil && run.Run < delayed.Run:
 		p.active = true
-		p.before.Add(s.displace(*delayed, now))
-		p.before.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run goes first") })
+		p.endActive.Add(s.displace(*delayed, now))
+		p.endActive.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run goes first") })
 	}
 	if p.active {
 		t.Occupy(&p.change, run.Run, run.Due)
 		t.Ask(&p.change, nil) // the new run answers or passes over the questions
-		p.before.Join(s.tellQuestions(t, nil))
-		p.before.Then(func(ctx context.Context) { s.start(ctx, run) })
+		p.endActive.Join(s.tellQuestions(t, nil))
+		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
 	t.Belong(&p.change, run.AssistantID, run.Graph)
 	return p, nil
@@ -243,7 +243,7 @@ func (s *Store) planWrites(
 			return o, err
 		}
 	}
-	o.Join(p.before)
+	o.Join(p.endActive)
 	o.Add(p.change)
 	o.Add(s.put(run, p.active)...)
 	err = record.AddNotes(ctx, &o, run, notes...)

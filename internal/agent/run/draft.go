@@ -139,7 +139,7 @@ func (d *draft) checkpoint(change thread.Change) error {
 // apply records a change as the thread's next checkpoint.
 func (d *draft) apply(now time.Time, change thread.Change) error {
 	change.Run, change.Graph = d.Run.Run, d.Run.Graph
-	if err := d.take(d.Log.Apply(now, change)); err != nil {
+	if err := d.adopt(d.Log.Apply(now, change)); err != nil {
 		return err
 	}
 	d.Run.Checkpoint = d.Log.At.Number
@@ -150,8 +150,8 @@ func (d *draft) apply(now time.Time, change thread.Change) error {
 	return nil
 }
 
-// take takes the result of a change of the log.
-func (d *draft) take(next thread.Log, writes []table.Write, err error) error {
+// adopt makes the result of a change of the log the draft's own.
+func (d *draft) adopt(next thread.Log, writes []table.Write, err error) error {
 	if err != nil {
 		return err
 	}

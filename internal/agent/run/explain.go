@@ -68,7 +68,7 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 	case run.Interrupts != nil:
 		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
 	}
-	err = s.Shown(ctx, run, e.take)
+	err = s.Shown(ctx, run, e.addMoments)
 	if errors.Is(err, errMoreMoments) {
 		e.More, err = true, nil
 	}
@@ -78,8 +78,8 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 // errMoreMoments ends the reading of events when an explanation is full.
 var errMoreMoments = errors.New("there are more moments than an explanation has")
 
-// take adds the moments that the next events of the run show.
-func (e *Explanation) take(events []Event) error {
+// addMoments adds the moments that the next events of the run show.
+func (e *Explanation) addMoments(events []Event) error {
 	for _, event := range events {
 		var before Moment
 		if n := len(e.Timeline); n > 0 {

@@ -161,7 +161,7 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 	_, err := retake(ctx, func(ctx context.Context) (struct{}, error) {
-		a, err := s.take(ctx, ref)
+		a, err := s.loadAttempt(ctx, ref)
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -78,7 +78,7 @@ type leftoverFold struct {
 func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 	before := k.values
 	if l.input.isObject() {
-		if err := k.take(state.Member{Name: nodeInput, Value: l.input.JSON()}, true, true); err != nil {
+		if err := k.foldUpdate(state.Member{Name: nodeInput, Value: l.input.JSON()}, true, true); err != nil {
 			return thread.Change{}, err
 		}
 	}
@@ -94,7 +94,7 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 		}
 		has := done[update.Name] > 0
 		done[update.Name]--
-		if err := k.take(update, !has, k.whole); err != nil {
+		if err := k.foldUpdate(update, !has, k.whole); err != nil {
 			return thread.Change{}, err
 		}
 	}
@@ -114,10 +114,10 @@ func (k *leftoverFold) reduce(update json.RawMessage) error {
 	return err
 }
 
-// take folds in the update that a node has returned. Only the graph knows how its own reducers
-// would fold a value that is not plain, so take folds in the plain values only, unless whole
-// is true.
-func (k *leftoverFold) take(update state.Member, pending, whole bool) error {
+// foldUpdate folds in the update that a node has returned. Only the graph knows how its own
+// reducers would fold a value that is not plain, so foldUpdate folds in the plain values only,
+// unless whole is true.
+func (k *leftoverFold) foldUpdate(update state.Member, pending, whole bool) error {
 	value, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
 		return err

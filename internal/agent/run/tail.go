@@ -97,7 +97,7 @@ const freeBatch = 16 << 10
 // its own budget.
 func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
 	for after < upTo {
-		events, err := t.take(ctx, batchKey{ref, after})
+		events, err := t.get(ctx, batchKey{ref, after})
 		if err != nil || len(events) == 0 {
 			return after, err
 		}
@@ -109,9 +109,9 @@ func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([
 	return after, nil
 }
 
-// take returns a batch, nil if the batch is not remembered. It holds no batch while it waits
+// get returns a batch, nil if the batch is not remembered. It holds no batch while it waits
 // for room.
-func (t *tail) take(ctx context.Context, at batchKey) ([]Event, error) {
+func (t *tail) get(ctx context.Context, at batchKey) ([]Event, error) {
 	events, ok := t.batches.Get(at)
 	if !ok {
 		return nil, nil
