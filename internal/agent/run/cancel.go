@@ -178,7 +178,7 @@ func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 		return
 	}
 	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
-		s.log.ErrorContext(ctx, "thread was not sealed, reconcile will", "thread", run.Thread, "error", err)
+		s.log.ErrorContext(ctx, "thread was not sealed: reconcile seals it later", "thread", run.Thread, "error", err)
 	}
 }
 

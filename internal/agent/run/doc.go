@@ -83,9 +83,9 @@
 // writes more often from then on.
 //
 // A lease is the time by which a worker must have written again: Claim and Flush extend it. A
-// worker keeps its run when the lease ends. Rescue then starts a workflow if the run has no
-// workflow at work, and only the next Claim takes the run. No clocks of two hosts are compared
-// for correctness.
+// worker keeps its run when the lease ends. Rescue, which the timer "reconcile" calls, then starts
+// a workflow if the run has no workflow at work, and only the next Claim takes the run. No clocks
+// of two hosts are compared for correctness.
 //
 // # Seal: shown output is kept
 //

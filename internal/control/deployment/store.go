@@ -94,7 +94,7 @@ func NewStore(c Config) *Store {
 func (s *Store) begin(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
 	return func(ctx context.Context) {
 		if err := start(ctx, d); err != nil {
-			s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
+			s.log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "deployment", d.Deployment, "error", err)
 		}
 	}
 }

@@ -43,6 +43,6 @@ func (s *Store) carry(d Delivery) func(context.Context) {
 // startOrLog starts the workflow of a delivery. A failure is only logged: Rescue starts it later.
 func (s *Store) startOrLog(ctx context.Context, d Delivery) {
 	if err := s.start(ctx, d); err != nil {
-		s.log.ErrorContext(ctx, "delivery was not started, reconcile will", "delivery", d.Delivery, "error", err)
+		s.log.ErrorContext(ctx, "delivery was not started: reconcile starts it later", "delivery", d.Delivery, "error", err)
 	}
 }
