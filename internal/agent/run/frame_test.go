@@ -284,7 +284,7 @@ func (k *keeper) speak() {
 	}
 	k.stale = false
 	k.partial += "x"
-	k.ok(k.attempt.Unfinished([]graph.Unfinished{{ID: k.id, Node: "model"}}))
+	k.attempt.Unfinished([]graph.Unfinished{{ID: k.id, Node: "model"}})
 	k.attempt.Show(run.EventMessages, json.RawMessage(fmt.Sprintf(`[{"id":%q,"type":"AIMessageChunk","content":"x"},{"graph_node":"model"}]`, k.id)))
 	k.ok(k.attempt.Flush(k.fixture.t.Context()))
 }

@@ -60,7 +60,7 @@ func isMessages(name string) bool {
 
 // Unfinished takes the agent's own list of its unfinished messages. The list replaces the
 // agent's previous list. From then on the agent alone decides which messages are unfinished.
-func (a *Attempt) Unfinished(messages []graph.Unfinished) error {
+func (a *Attempt) Unfinished(messages []graph.Unfinished) {
 	a.tellsUnfinished = true
 	wanted := map[string]bool{}
 	for _, message := range messages {
@@ -70,7 +70,6 @@ func (a *Attempt) Unfinished(messages []graph.Unfinished) error {
 	for _, message := range messages {
 		a.remember(message.ID, message.Node, a.Run.Position)
 	}
-	return nil
 }
 
 // beginMessage remembers the message of a chunk if the agent does not report its unfinished

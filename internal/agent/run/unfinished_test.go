@@ -16,12 +16,6 @@ func showAs(a *run.Attempt, name, node, id, text string) {
 	a.Show(name, json.RawMessage(fmt.Sprintf(`[{"id":%q,"type":"AIMessageChunk","content":%q},{"graph_node":%q}]`, id, text, node)))
 }
 
-// tell makes the agent report which messages are unfinished, each as "id node".
-func (f *fixture) tell(a *run.Attempt, unfinished ...graph.Unfinished) {
-	f.t.Helper()
-	f.must(a.Unfinished(unfinished))
-}
-
 // update shows the update of a node.
 func (f *fixture) update(a *run.Attempt, node, update string) {
 	f.t.Helper()
@@ -62,37 +56,37 @@ func TestOnlyStepsUnderWayLeaveText(t *testing.T) {
 			showAs(a, run.EventMessages, "talk", "m", "Hel")
 		}, nil},
 		"told: one of two messages": {func(f *fixture, a *run.Attempt) {
-			f.tell(a)
+			a.Unfinished(nil)
 			showAs(a, run.EventMessages, "title", "t", "A ti")
-			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+			a.Unfinished([]graph.Unfinished{{ID: "m", Node: "talk"}})
 			showAs(a, run.EventMessages, "talk", "m", "Hel")
 			showAs(a, run.EventMessages, "title", "t", "tle")
 			showAs(a, run.EventMessages, "talk", "m", "lo")
 		}, []string{"ai Hello..."}},
 		"told: a message of a subgraph": {func(f *fixture, a *run.Attempt) {
-			f.tell(a)
-			f.tell(a, graph.Unfinished{ID: "m", Node: "outer"})
+			a.Unfinished(nil)
+			a.Unfinished([]graph.Unfinished{{ID: "m", Node: "outer"}})
 			showAs(a, run.EventMessages+"|outer:1", "talk", "m", "Hel")
 		}, []string{"ai Hel..."}},
 		"told: a message that was finished": {func(f *fixture, a *run.Attempt) {
-			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+			a.Unfinished([]graph.Unfinished{{ID: "m", Node: "talk"}})
 			showAs(a, run.EventMessages, "talk", "m", "Hello")
 			f.update(a, "talk", `{"plan":"Hello"}`)
-			f.tell(a)
+			a.Unfinished(nil)
 		}, nil},
 		"told: a branch of two with one name": {func(f *fixture, a *run.Attempt) {
-			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"}, graph.Unfinished{ID: "n", Node: "talk"})
+			a.Unfinished([]graph.Unfinished{{ID: "m", Node: "talk"}, {ID: "n", Node: "talk"}})
 			showAs(a, run.EventMessages, "talk", "m", "one")
 			showAs(a, run.EventMessages, "talk", "n", "two")
 			f.update(a, "talk", `{"plan":"one"}`)
-			f.tell(a, graph.Unfinished{ID: "n", Node: "talk"})
+			a.Unfinished([]graph.Unfinished{{ID: "n", Node: "talk"}})
 		}, []string{"ai two..."}},
 		"told: more messages than are remembered": {func(f *fixture, a *run.Attempt) {
 			var all []graph.Unfinished
 			for i := range 300 {
 				all = append(all, graph.Unfinished{ID: fmt.Sprint("m", i), Node: "talk"})
 			}
-			f.tell(a, all...)
+			a.Unfinished(all)
 			showAs(a, run.EventMessages, "talk", "m0", "the oldest")
 			showAs(a, run.EventMessages, "talk", "m299", "the newest")
 		}, []string{"ai the newest..."}},
@@ -126,12 +120,12 @@ func TestTextOfAnEarlierAttemptIsKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	r, a := f.started("one")
-	f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+	a.Unfinished([]graph.Unfinished{{ID: "m", Node: "talk"}})
 	showAs(a, run.EventMessages, "talk", "m", "Hello")
 	f.flush(a)
 	b := f.claim(r)
-	f.tell(b)
-	f.tell(b, graph.Unfinished{ID: "n", Node: "talk"})
+	b.Unfinished(nil)
+	b.Unfinished([]graph.Unfinished{{ID: "n", Node: "talk"}})
 	showAs(b, run.EventMessages, "talk", "n", "Good")
 	f.flush(b)
 	f.create("two", run.Interrupt)

@@ -47,9 +47,15 @@ func (a *answer) take(event graph.Event) error {
 			err = a.attempt.Checkpoint(c)
 		}
 	case graph.EventWrites:
-		err = into(event.Data, a.attempt.Writes)
+		var results graph.Writes
+		if err = json.Unmarshal(event.Data, &results); err == nil {
+			err = a.attempt.Writes(results)
+		}
 	case graph.EventUnfinished:
-		err = into(event.Data, a.attempt.Unfinished)
+		var messages []graph.Unfinished
+		if err = json.Unmarshal(event.Data, &messages); err == nil {
+			a.attempt.Unfinished(messages)
+		}
 	case graph.EventUpdates:
 		err = a.attempt.Update(event.Name, event.Data)
 	case graph.EventValues:
@@ -65,15 +71,6 @@ func (a *answer) take(event graph.Event) error {
 		return &updateError{err}
 	}
 	return nil
-}
-
-// into decodes the data of an event and passes it to take.
-func into[T any](data json.RawMessage, take func(T) error) error {
-	var value T
-	if err := json.Unmarshal(data, &value); err != nil {
-		return err
-	}
-	return take(value)
 }
 
 // maxMessage is how many bytes the message of a failure may have: it is stored on the run
