@@ -142,21 +142,12 @@ type taskError struct {
 
 // result is the output of a Task state.
 type result struct {
-	// Next is read by executions that an earlier version has started: they keep their definition.
-	Next next `json:"next"`
+	// Next is always "Done". Only executions that started before NextSlice became an error read it:
+	// they keep their definition, for a year at most. Next may go when they have ended.
+	Next string `json:"next"`
 	// Due is, for the step Due, when the run may begin.
 	Due string `json:"due"`
 }
-
-// next says whether the run's task is over.
-type next string
-
-const (
-	// over: the run is over, or another worker has it.
-	over next = "Done"
-	// nextSlice: the run goes on with another worker.
-	nextSlice next = "Work"
-)
 
 // Errors of the step Work that the machine catches: the next worker is called at once, or when
 // the run is due. So a run that one worker ends passes no other state of the machine.
@@ -176,7 +167,7 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
 	var err error
-	answer := result{Next: over}
+	answer := result{Next: "Done"}
 	switch t.Step {
 	case "Work":
 		err = r.whenDue(ctx, t.Ref())
@@ -213,11 +204,11 @@ func (r *Runner) whenDue(ctx context.Context, ref run.Ref) error {
 	if waits {
 		return r.continues(ctx, ref, errorNotDue)
 	}
-	answer, err := r.work(ctx, ref)
+	goesOn, err := r.work(ctx, ref)
 	if _, early := errors.AsType[*run.NotDueError](err); early {
 		return r.continues(ctx, ref, errorNotDue)
 	}
-	if err == nil && answer == nextSlice {
+	if err == nil && goesOn {
 		return r.continues(ctx, ref, errorNextSlice)
 	}
 	return err
@@ -228,14 +219,15 @@ func (r *Runner) continues(ctx context.Context, ref run.Ref, why string) error {
 	return &workflow.TaskError{Name: why, Cause: Continues}
 }
 
-// work makes one attempt at a run, or as much of it as this task has time for. If a canary
-// could not complete the attempt, the active release goes on with it at once.
-func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
-	answer, err := r.attempt(ctx, ref, ref.Thread)
+// work makes one attempt at a run, or as much of it as this task has time for. goesOn says that
+// the run goes on with another worker. If a canary could not complete the attempt, the active
+// release goes on with it at once.
+func (r *Runner) work(ctx context.Context, ref run.Ref) (goesOn bool, err error) {
+	goesOn, err = r.attempt(ctx, ref, ref.Thread)
 	if errors.Is(err, errCanary) {
 		return r.attempt(ctx, ref, "")
 	}
-	return answer, err
+	return goesOn, err
 }
 
 // errCanary says that a canary was not available, or ended before its answer was complete. The
@@ -244,20 +236,20 @@ var errCanary = errors.New("the canary is unavailable")
 
 // attempt works on a run with the release that serves the thread; "" is for the active
 // release.
-func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next, error) {
+func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesOn bool, err error) {
 	slice, end := r.slice(ctx)
 	defer end()
 	release, limits, leave, err := r.turn(ctx, slice, ref, thread)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	defer leave()
 	endpoint, done, err := r.acquire(ctx, slice, release)
 	if isAgentUnavailable(err) && onTrial(ctx, r.Deployments, release, thread) {
-		return "", errCanary
+		return false, errCanary
 	}
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	defer done()
 	// From here on, a worker that has little time left still takes the run up. So each slice
@@ -266,26 +258,26 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	defer room.close()
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
-		return over, nil
+		return false, nil
 	case errors.Is(err, run.ErrAttemptsExhausted):
-		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
+		return false, r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
 			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
 	case errors.Is(err, run.ErrNoProgress):
-		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
+		return false, r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
 			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
 	case err != nil:
-		return over, r.failTooLarge(ctx, ref, err)
+		return false, r.failTooLarge(ctx, ref, err)
 	}
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
-	answer, err := r.invoke(ctx, limited, attempt, room, release, endpoint)
+	goesOn, err = r.invoke(ctx, limited, attempt, room, release, endpoint)
 	if _, full := errors.AsType[*run.TooLargeError](err); full {
-		return over, r.failTooLarge(ctx, ref, err)
+		return false, r.failTooLarge(ctx, ref, err)
 	}
 	switch {
 	case !isAgentUnavailable(err):
 	case r.replaced(ctx, release, thread):
-		answer, err = nextSlice, attempt.HandOver(ctx)
+		goesOn, err = true, attempt.HandOver(ctx)
 	case onTrial(ctx, r.Deployments, release, thread):
 		if err = attempt.HandOver(ctx); err == nil {
 			err = errCanary
@@ -293,9 +285,9 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
-		return over, attempt.FreePermitOfDeletedRun(ctx)
+		return false, attempt.FreePermitOfDeletedRun(ctx)
 	}
-	return answer, err
+	return goesOn, err
 }
 
 // replaced reports whether another release serves by now. If a release ends because its time
@@ -370,7 +362,7 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 }
 
 // invoke calls the agent and writes its answer until the run or the slice is over.
-func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, release compute.Ref, endpoint compute.Endpoint) (next, error) {
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, release compute.Ref, endpoint compute.Endpoint) (goesOn bool, err error) {
 	if err := r.fit(ctx, slice, room, attempt); err != nil {
 		return r.cutShort(ctx, slice, attempt, err)
 	}
@@ -399,7 +391,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 	}
 	last, cancel := lastWrite(ctx)
 	defer cancel()
-	return over, attempt.Finish(last, answer.outcome())
+	return false, attempt.Finish(last, answer.outcome())
 }
 
 // lastPatience is how long an attempt's last write may take when its process is ending.
@@ -441,7 +433,7 @@ func explained(ctx context.Context, endpoint compute.Endpoint, err error) error 
 
 // cutShort handles the error that ended an attempt before the agent's answer was complete. The
 // events that had arrived by then are kept, because the next attempt goes on from them.
-func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (next, error) {
+func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (goesOn bool, _ error) {
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
 	var invalid *updateError
@@ -452,36 +444,36 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	defer cancel()
 	switch {
 	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
-		return "", err
+		return false, err
 	case errors.As(err, &refused):
-		return over, finishFailed(last, attempt, run.FailureAgentRefused, refused.Error())
+		return false, finishFailed(last, attempt, run.FailureAgentRefused, refused.Error())
 	case errors.As(err, &broken):
-		return over, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
+		return false, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
 	case errors.As(err, &invalid):
-		return over, finishFailed(last, attempt, run.FailureInvalidUpdate, invalid.Error())
+		return false, finishFailed(last, attempt, run.FailureInvalidUpdate, invalid.Error())
 	case errors.As(err, &excess):
-		return over, finishFailed(last, attempt, run.FailureOutputTooLarge, excess.Error())
+		return false, finishFailed(last, attempt, run.FailureOutputTooLarge, excess.Error())
 	case errors.As(err, &noRoom):
-		return over, finishFailed(last, attempt, run.FailureOutOfDisk, noRoom.Error())
+		return false, finishFailed(last, attempt, run.FailureOutOfDisk, noRoom.Error())
 	}
 	if errors.Is(context.Cause(slice), errTimedOut) {
-		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
+		return false, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
 			Name: run.FailureTimedOut, Message: "The run took longer than its deployment allows.",
 		}})
 	}
 	if errors.Is(slice.Err(), context.DeadlineExceeded) {
-		return nextSlice, attempt.HandOver(last)
+		return true, attempt.HandOver(last)
 	}
 	if ctx.Err() != nil { // the process is ending: the next process goes on, and this attempt did not fail
-		return "", errors.Join(ctx.Err(), attempt.HandOver(last))
+		return false, errors.Join(ctx.Err(), attempt.HandOver(last))
 	}
 	if flushErr := attempt.Flush(last); flushErr != nil {
-		return "", flushErr
+		return false, flushErr
 	}
 	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return "", &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: unavailable.Error()}
+		return false, &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: unavailable.Error()}
 	}
-	return "", err
+	return false, err
 }
 
 // failTooLarge ends a run that has filled its thread. It returns any other error unchanged.
