@@ -109,18 +109,8 @@ func New(c Config) *Runner {
 		c.States = budget.NewLasting(defaultStates)
 	}
 	c.StateAtRest, c.StateWait = cmp.Or(c.StateAtRest, 8<<20), cmp.Or(c.StateWait, time.Minute)
-	if c.FlushDelay == 0 {
-		c.FlushDelay = 2 * time.Millisecond
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = 5 * time.Second
-	}
-	if c.AgentWait == 0 {
-		c.AgentWait = 30 * time.Second
-	}
-	if c.Margin == 0 {
-		c.Margin = 3 * time.Second
-	}
+	c.FlushDelay, c.Heartbeat = cmp.Or(c.FlushDelay, 2*time.Millisecond), cmp.Or(c.Heartbeat, 5*time.Second)
+	c.AgentWait, c.Margin = cmp.Or(c.AgentWait, 30*time.Second), cmp.Or(c.Margin, 3*time.Second)
 	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1), grown: make(chan struct{}, 1)}
 }
 
