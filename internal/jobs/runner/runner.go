@@ -246,24 +246,36 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	// is counted, and slices cannot be wasted for ever.
 	attempt, room, err := r.claim(ctx, slice, ref, limits.permits)
 	defer room.close()
-	switch {
-	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
-		return false, nil
-	case errors.Is(err, run.ErrAttemptsExhausted):
-		return false, r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
-			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
-	case errors.Is(err, run.ErrNoProgress):
-		return false, r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
-			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
-	case err != nil:
-		return false, r.failTooLarge(ctx, ref, err)
+	if err != nil {
+		return false, r.unclaimed(ctx, ref, err)
 	}
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
 	goesOn, err = r.invoke(ctx, limited, attempt, room, release, endpoint)
-	if _, full := errors.AsType[*run.TooLargeError](err); full {
-		return false, r.failTooLarge(ctx, ref, err)
+	if err != nil {
+		return r.afterFailure(ctx, attempt, release, thread, err)
 	}
+	return goesOn, nil
+}
+
+// unclaimed handles the error of a claim. It ends a run that may have no other attempt.
+func (r *Runner) unclaimed(ctx context.Context, ref run.Ref, err error) error {
+	switch {
+	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
+		return nil
+	case errors.Is(err, run.ErrAttemptsExhausted):
+		return r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
+			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
+	case errors.Is(err, run.ErrNoProgress):
+		return r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
+			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
+	}
+	return r.failTooLarge(ctx, ref, err)
+}
+
+// afterFailure handles the error with which an attempt has ended. A run whose release is
+// unavailable goes on with another release, if one serves by now.
+func (r *Runner) afterFailure(ctx context.Context, attempt *run.Attempt, release compute.Ref, thread string, err error) (goesOn bool, _ error) {
 	switch {
 	case !isAgentUnavailable(err):
 	case r.replaced(ctx, release, thread):
@@ -274,10 +286,10 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 		}
 	}
 	if errors.Is(err, run.ErrFenced) {
-		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
+		r.Log.DebugContext(ctx, "run was taken from its worker", "run", attempt.Run.Run, "attempt", attempt.Run.Attempt)
 		return false, attempt.FreePermitOfDeletedRun(ctx)
 	}
-	return goesOn, err
+	return goesOn, r.failTooLarge(ctx, attempt.Run.Ref, err)
 }
 
 // replaced reports whether another release serves by now. If a release ends because its time
