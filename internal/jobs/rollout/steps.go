@@ -72,18 +72,9 @@ func insisting(step func(*Rollout, context.Context, task, bearing) (answered, er
 func ofRevision(step func(*Rollout, context.Context, position) (next, error)) handler {
 	return undelayed(func(r *Rollout, ctx context.Context, t task) (name next, err error) {
 		for name == again && err == nil {
-			name, err = decide(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
+			name, err = record.Retry(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
 		}
 		return name, err
-	})
-}
-
-// decide performs a step, which commits its own writes. It performs the step again each time
-// that the step loses a race.
-func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (T, error) {
-	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
-		answer, err := step(ctx)
-		return answer, record.Outbox{}, err
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -70,7 +71,7 @@ func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, ov
 // stopReleases ends the rollout in flight and stops the releases that serve. Builds and older
 // releases follow when their revisions are erased, which is after the recovery window.
 func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answered, error) {
-	return decide(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
+	return record.Retry(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
 }
 
 func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, error) {
@@ -104,7 +105,7 @@ func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, err
 // beginPurge begins to erase the remaining data of a deployment when its recovery window is
 // over.
 func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
-	return decide(ctx, func(ctx context.Context) (answered, error) {
+	return record.Retry(ctx, func(ctx context.Context) (answered, error) {
 		d, over, err := r.torn(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
