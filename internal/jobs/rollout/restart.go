@@ -93,7 +93,7 @@ func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	var at position
 	if err == nil {
-		at, err = r.read(ctx, task{Task: deployment.Task{Workspace: t.Workspace, Deployment: t.Deployment, Revision: d.Slot}})
+		at, err = r.read(ctx, d.Revision(d.Slot))
 	}
 	switch {
 	case fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete):
@@ -136,7 +136,7 @@ func (r *Rollout) restarted(ctx context.Context, t task) ([]position, error) {
 		if id == "" {
 			continue
 		}
-		at, err := r.read(ctx, task{Task: deployment.Task{Workspace: t.Workspace, Deployment: t.Deployment, Revision: id}})
+		at, err := r.read(ctx, d.Revision(id))
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (r *Rollout) takeBackRestart(ctx context.Context, before position) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	now, err := r.read(ctx, task{Task: deployment.Task{Workspace: before.revision.Workspace, Deployment: before.revision.Deployment, Revision: before.revision.Revision}})
+	now, err := r.read(ctx, before.revision.Ref)
 	if fault.Is(err, fault.NotFound) || (err == nil && now.runs()) {
 		return nil
 	}

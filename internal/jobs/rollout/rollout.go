@@ -173,8 +173,8 @@ type position struct {
 	revision   revision.Revision
 }
 
-func (r *Rollout) read(ctx context.Context, t task) (position, error) {
-	d, rev, err := r.Deployments.GetRevision(ctx, t.deployment().Revision(t.Revision))
+func (r *Rollout) read(ctx context.Context, ref revision.Ref) (position, error) {
+	d, rev, err := r.Deployments.GetRevision(ctx, ref)
 	return position{d, rev}, err
 }
 
