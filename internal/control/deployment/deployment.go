@@ -36,6 +36,9 @@ type Ref struct {
 // Key is the deployment's storage key.
 func (r Ref) Key() table.Key { return keys.Deployment(r.Workspace, r.Deployment) }
 
+// RefOf names the deployment of a revision.
+func RefOf(ref revision.Ref) Ref { return Ref{Workspace: ref.Workspace, Deployment: ref.Deployment} }
+
 // Revision names one of the deployment's revisions.
 func (r Ref) Revision(id string) revision.Ref {
 	return revision.Ref{Workspace: r.Workspace, Deployment: r.Deployment, Revision: id}

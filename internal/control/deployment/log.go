@@ -131,7 +131,7 @@ func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.
 // until no more lines will come. It returns the revision as it is then.
 func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, after string, send func([]revisionlog.Line) error) (revision.Revision, error) {
 	log := revisionlog.Log{Revision: ref.Revision, Kind: kind}
-	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(owner(ref).Key()) // a change of the deployment skips queued revisions
+	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(RefOf(ref).Key()) // a change of the deployment skips queued revisions
 	defer lines.Stop()
 	defer statuses.Stop()
 	defer passed.Stop()
@@ -261,7 +261,7 @@ func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, mo
 	if err != nil {
 		return revisionlog.Secrets{}, err
 	}
-	secrets, err := l.Deployments.Secrets(ctx, owner(r.Ref), r.Secrets)
+	secrets, err := l.Deployments.Secrets(ctx, RefOf(r.Ref), r.Secrets)
 	if err != nil {
 		return revisionlog.Secrets{}, err
 	}
@@ -270,7 +270,7 @@ func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, mo
 		values = append(values, secret.Value)
 	}
 	if len(r.Credentials) > 0 {
-		credentials, err := l.Deployments.Open(ctx, owner(r.Ref), r.Credentials)
+		credentials, err := l.Deployments.Open(ctx, RefOf(r.Ref), r.Credentials)
 		if err != nil {
 			return revisionlog.Secrets{}, err
 		}
@@ -279,8 +279,6 @@ func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, mo
 	}
 	return revisionlog.NewSecrets(values), nil
 }
-
-func owner(ref revision.Ref) Ref { return Ref{Workspace: ref.Workspace, Deployment: ref.Deployment} }
 
 // LoggedRevision returns the revision whose log is meant where only a deployment is named: the
 // newest revision for builds; for agents the revision that serves, or the newest revision as

@@ -221,7 +221,7 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 // too large for a new agent since the present agent got its values. A value that is gone is a
 // *StartError.
 func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
-	secrets, err := s.Secrets(ctx, owner(r.Ref), r.Secrets)
+	secrets, err := s.Secrets(ctx, RefOf(r.Ref), r.Secrets)
 	if err != nil || d.Remote() || len(r.SecretReferences) == 0 {
 		return secrets, err
 	}

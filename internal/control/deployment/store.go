@@ -261,7 +261,7 @@ func NotFound(ref Ref) error {
 // revision that is still queued when its slot has gone to a newer revision stays queued, and
 // this makes it SKIPPED.
 func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
-	d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
+	d, err := s.Get(ctx, RefOf(ref))
 	if err != nil {
 		return Deployment{}, revision.Revision{}, err
 	}

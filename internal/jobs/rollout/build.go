@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
@@ -45,7 +46,7 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 	}
 	switch {
 	case len(rev.Credentials) > 0:
-		credentials, err := r.Deployments.Open(ctx, owner(rev.Ref), rev.Credentials)
+		credentials, err := r.Deployments.Open(ctx, deployment.RefOf(rev.Ref), rev.Credentials)
 		if err != nil {
 			return build.Spec{}, err
 		}

@@ -109,7 +109,7 @@ func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, err
 	if rev.Source != revision.InternalDocker || r.Images == nil {
 		return image, nil
 	}
-	repository, err := r.Images.Repository(ctx, owner(rev.Ref).Images())
+	repository, err := r.Images.Repository(ctx, deployment.RefOf(rev.Ref).Images())
 	if err != nil {
 		return "", fmt.Errorf("name repository: %w", err)
 	}

@@ -313,10 +313,6 @@ func (r *Rollout) startNext(ctx context.Context, d deployment.Deployment) error 
 	return r.Deployments.StartRollout(ctx, d)
 }
 
-func owner(ref revision.Ref) deployment.Ref {
-	return deployment.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
-}
-
 func text(s *string) string {
 	if s == nil {
 		return ""
