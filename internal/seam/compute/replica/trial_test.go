@@ -148,3 +148,24 @@ func TestAttackAReleaseWhoseStartEndsTheServer(t *testing.T) {
 		t.Errorf("another release is %+v, %v; want it healthy", status, err)
 	}
 }
+
+// TestAStartThatGetsNoTurnInTime is not made, and its release fails with a fault of the platform.
+func TestAStartThatGetsNoTurnInTime(t *testing.T) {
+	t.Parallel()
+	host, limits := &deadly{}, replica.Limits{ReadyLimit: time.Millisecond}
+	target := replica.New(host, limits, nil, slog.New(slog.DiscardHandler), nil, func(ctx context.Context, _ string, _ func() error) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	t.Cleanup(func() { target.Close(context.Background()) })
+	ref := compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}
+	if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
+		t.Errorf("it is %+v, %v; want it failed with %s", status, err, compute.ReasonInternal)
+	}
+	if n := host.starts.Load(); n != 0 {
+		t.Errorf("it was started %d times", n)
+	}
+}

@@ -23,7 +23,13 @@ import (
 // inBubble runs a test in which time passes at once, on a table that lives outside the bubble.
 func inBubble(t *testing.T, test func(t *testing.T, tb *outsideTable)) {
 	t.Helper()
-	tb := openOutside(t)
+	inBubbleOver(t, filepath.Join(t.TempDir(), "table.db"), test)
+}
+
+// inBubbleOver is inBubble over the table of a file.
+func inBubbleOver(t *testing.T, file string, test func(t *testing.T, tb *outsideTable)) {
+	t.Helper()
+	tb := openOutside(t, file)
 	synctest.Test(t, func(t *testing.T) { test(t, tb) })
 }
 
@@ -47,11 +53,11 @@ type call struct {
 	done chan struct{}
 }
 
-func openOutside(t *testing.T) *outsideTable {
+func openOutside(t *testing.T, file string) *outsideTable {
 	t.Helper()
 	tb := &outsideTable{calls: make(chan *call), free: make(chan *call, 8)}
 	tb.setClock(bubbleStart)
-	tb.Table = openTable(t, filepath.Join(t.TempDir(), "table.db"), sqlite.WithClock(func() time.Time { return *tb.clock.Load() }))
+	tb.Table = openTable(t, file, sqlite.WithClock(func() time.Time { return *tb.clock.Load() }))
 	var workers sync.WaitGroup
 	for range cap(tb.free) {
 		tb.free <- &call{done: make(chan struct{})}

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -66,6 +68,7 @@ func New(config Config) (*Engine, error) {
 		cut:        cut,
 		closing:    closing,
 		beginClose: beginClose,
+		trials:     semaphore.NewWeighted(allTrials),
 		claims:     map[table.Key]*claim{},
 	}
 	if e.now == nil {

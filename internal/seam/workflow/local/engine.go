@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -46,9 +48,9 @@ type Engine struct {
 	noted bool
 	// died is true if the previous engine died.
 	died bool
-	// trials is held by Try: by many callers at a time for fresh work, by one for suspected
-	// work.
-	trials  sync.RWMutex
+	// trials are the turns of work in Try. Fresh work takes one of them, suspected work takes
+	// all.
+	trials  *semaphore.Weighted
 	claims  map[table.Key]*claim
 	claimed sync.WaitGroup
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -21,9 +22,15 @@ const (
 	trialCondemned = "condemned" // two servers have died with it
 )
 
+// allTrials is the number of turns. There are never as many pieces of fresh work.
+const allTrials = math.MaxInt64
+
 // Try implements workflow.Trials. Work whose note a dead server has left is done while no
 // other such work is done. A note which says that such work was done alone condemns it. An
 // engine that is closing writes no more notes.
+//
+// Work that must be alone waits until the work before it has ended, and later work waits behind
+// it. Both stop waiting when ctx ends.
 func (e *Engine) Try(ctx context.Context, name string, work func() error) error {
 	if e.closing.Err() != nil {
 		return work()
@@ -51,18 +58,18 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 		}
 		return workflow.ErrServerDied
 	case found == trialFresh && died:
-		e.trials.Lock()
-		defer e.trials.Unlock()
-		return e.tryNoted(ctx, key, trialAlone, work)
+		return e.tryNoted(ctx, key, trialAlone, allTrials, work)
 	}
-	e.trials.RLock()
-	defer e.trials.RUnlock()
-	return e.tryNoted(ctx, key, trialFresh, work)
+	return e.tryNoted(ctx, key, trialFresh, 1, work)
 }
 
-// tryNoted does the work under a note. The note is also removed when the work panics: a panic
-// ends the work, but not the server.
-func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, work func() error) error {
+// tryNoted does the work under a note when it has its turns. The note is also removed when the
+// work panics: a panic ends the work, but not the server.
+func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, turns int64, work func() error) error {
+	if err := e.trials.Acquire(ctx, turns); err != nil {
+		return fmt.Errorf("wait for other trials: %w", err)
+	}
+	defer e.trials.Release(turns)
 	if err := e.noteTrial(ctx, key, trial); err != nil {
 		return err
 	}

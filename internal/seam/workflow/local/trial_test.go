@@ -6,7 +6,10 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
@@ -18,10 +21,10 @@ func tryAll(engine *local.Engine, poison func() error) error {
 }
 
 // newTrial is an engine that continues after deaths.
-func newTrial(t *testing.T, file string) *local.Engine {
+func newTrial(t *testing.T, tb table.Table) *local.Engine {
 	t.Helper()
 	noFunction := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
-	engine, err := newDeadlyEngine(openTable(t, file), noFunction, nil)
+	engine, err := newDeadlyEngine(tb, noFunction, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,7 @@ func TestAttackWorkThatEndsTheServer(t *testing.T) {
 	dieWith(t, file, "trial")
 	dieWith(t, file, "trial")
 	for range 2 {
-		engine := newTrial(t, file)
+		engine := newTrial(t, openTable(t, file))
 		wantTrial(t, engine, "poison", workflow.ErrServerDied)
 		wantTrial(t, engine, "innocent", nil)
 		wantTrial(t, engine, "new", nil)
@@ -63,7 +66,7 @@ func TestWorkIsTriedAgainAfterOneDeath(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	wantTrial(t, newTrial(t, file), "poison", nil)
+	wantTrial(t, newTrial(t, openTable(t, file)), "poison", nil)
 }
 
 // TestWorkThatFailsIsNoSuspect in whichever way it fails.
@@ -71,11 +74,54 @@ func TestWorkThatFailsIsNoSuspect(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	engine, trouble := newTrial(t, file), errors.New("trouble")
+	engine, trouble := newTrial(t, openTable(t, file)), errors.New("trouble")
 	for range 3 {
 		if err := engine.Try(t.Context(), "poison", func() error { return trouble }); !errors.Is(err, trouble) {
 			t.Errorf("got %v", err)
 		}
 	}
 	wantTrial(t, engine, "poison", nil)
+}
+
+// TestASuspectWaitsNoLongerThanItsContext for the work that is done before it, and later work
+// does not wait for a suspect that has left.
+func TestASuspectWaitsNoLongerThanItsContext(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "trial")
+	inBubbleOver(t, file, func(t *testing.T, tb *outsideTable) {
+		engine := newTrial(t, tb)
+		slow, end := make(chan error), make(chan struct{})
+		go func() {
+			slow <- engine.Try(t.Context(), "slow", func() error {
+				<-end
+				return nil
+			})
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		suspect := make(chan error)
+		go func() {
+			suspect <- engine.Try(ctx, "poison", func() error {
+				t.Error("the suspect was not alone")
+				return nil
+			})
+		}()
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := engine.Try(impatient, "before", func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if err := <-suspect; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		wantTrial(t, engine, "after", nil)
+		close(end)
+		if err := <-slow; err != nil {
+			t.Error(err)
+		}
+		wantTrial(t, engine, "poison", nil)
+	})
 }
