@@ -29,6 +29,13 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
+// leave closes a connection that has lost its place. It does nothing if c is nil.
+func (c *connection) leave() {
+	if c != nil {
+		_ = c.Conn.Close() // the only error would be that it is closed already
+	}
+}
+
 // CloseWrite ends the sending direction. net/http looks for this method, so that clients can
 // read the last answer before the end.
 func (c *connection) CloseWrite() error {

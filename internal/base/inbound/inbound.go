@@ -55,21 +55,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &connection{Conn: accepted, listener: l, group: Group(accepted.RemoteAddr().String())}
-	l.enter(&l.anonymous, c)
-	return c, nil
-}
-
-// enter gives a connection a place, and closes the connection that loses its place for it.
-func (l *Listener) enter(p *pool, c *connection) {
 	l.mu.Lock()
-	if c.pool != nil {
-		c.pool.remove(c)
-	}
-	victim := p.add(c)
+	victim := l.anonymous.add(c)
 	l.mu.Unlock()
-	if victim != nil {
-		_ = victim.Conn.Close() // the only error would be that it is closed already
-	}
+	victim.leave()
+	return c, nil
 }
 
 type contextKey struct{}
@@ -110,17 +100,20 @@ func Known(ctx context.Context, workspace string) {
 	if c == nil || c.proven.Swap(true) {
 		return
 	}
-	l := c.listener
+	c.listener.makeKnown(c, workspace).leave()
+}
+
+// makeKnown gives a connection a place among the known connections of a workspace. It returns
+// the connection that loses its place for that, or nil.
+func (l *Listener) makeKnown(c *connection, workspace string) (victim *connection) {
 	l.mu.Lock()
-	here := c.pool != nil // it may have lost its place meanwhile
-	if here {
-		c.pool.remove(c)
-		c.group = workspace
+	defer l.mu.Unlock()
+	if c.pool == nil { // it has been closed, or has lost its place
+		return nil
 	}
-	l.mu.Unlock()
-	if here {
-		l.enter(&l.known, c)
-	}
+	c.pool.remove(c)
+	c.group = workspace
+	return l.known.add(c)
 }
 
 // Group is the group of a remote address.

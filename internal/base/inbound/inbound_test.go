@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
@@ -145,6 +146,27 @@ func TestAClosedConnectionGivesItsPlaceBack(t *testing.T) {
 	b.known(first, "a")
 	b.Changed(first.server, http.StateIdle)
 	wantOpen(t, true, b.dial(t, "192.0.2.1"), second)
+}
+
+// TestConnectionsThatAreClosedWhileTheyBecomeKnown leave their places to others. The race detector
+// makes it likely that a Close comes in the middle of Known.
+func TestConnectionsThatAreClosedWhileTheyBecomeKnown(t *testing.T) {
+	t.Parallel()
+	const many = 2000
+	b := newBounded(many, many)
+	var races sync.WaitGroup
+	for range many {
+		closed := b.dial(t, "192.0.2.1")
+		races.Go(func() { closed.server.Close() })
+		races.Go(func() { b.known(closed, "a") })
+	}
+	races.Wait()
+	oldest := b.dial(t, "192.0.2.1")
+	b.known(oldest, "b")
+	for range many - 1 {
+		b.known(b.dial(t, "192.0.2.1"), "b")
+	}
+	wantOpen(t, true, oldest)
 }
 
 func TestLimitsLeaveHalfOfTheFiles(t *testing.T) {
