@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -304,4 +305,33 @@ func TestATokenThatIsDeletedWhileItIsRefreshedIsRevoked(t *testing.T) {
 	if len(f.tokens(t)) != 0 || f.oauth.accepts(last) {
 		t.Error("a token that nobody has is good at the provider")
 	}
+}
+
+// TestAPatchIsAppliedAsAWhole or not at all, when the table fails.
+func TestAPatchIsAppliedAsAWhole(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	token, patch := f.imported(t), authservice.TokenPatch{Label: new("home"), Default: new(false)}
+	config := f.config
+	config.Table = frozenTable{f.table}
+	if _, err := authservice.New(config).PatchToken(t.Context(), token.TokenRef, patch); !errors.Is(err, errDead) {
+		t.Fatalf("got %v", err)
+	}
+	if got, err := f.Token(t.Context(), token.TokenRef); err != nil || !got.IsDefault || got.Label != token.Label {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+	if got, err := f.PatchToken(t.Context(), token.TokenRef, patch); err != nil || got.IsDefault || got.Label != "home" {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+}
+
+// frozenTable refuses each transaction that changes an item.
+type frozenTable struct{ table.Table }
+
+func (f frozenTable) Transact(ctx context.Context, writes ...table.Write) error {
+	if slices.ContainsFunc(writes, func(w table.Write) bool { _, changes := w.(table.Update); return changes }) {
+		return errDead
+	}
+	return f.Table.Transact(ctx, writes...)
 }

@@ -135,25 +135,17 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	return int(deleted.Load()), err
 }
 
-// erase deletes a token and everything that refers to it. Only the default needs care, because
-// another token may be the default by the time of the write.
+// erase deletes a token and everything that refers to it.
 func (s *Service) erase(ctx context.Context, t Token) error {
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
 	}
-	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		item, err := s.table.Get(ctx, note)
-		if err != nil && !errors.Is(err, table.ErrNotFound) {
-			return o, fmt.Errorf("get default token: %w", err)
-		}
 		now := s.now()
 		o.AddOr(table.Delete{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(t.Token)))
 		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
-		if err == nil && item.Text(attrToken) == t.Token {
-			o.Add(table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
-		}
-		return o, nil
+		err = s.leaveDefault(ctx, &o, t)
+		return o, err
 	})
 }
 
@@ -206,32 +198,40 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 	if err != nil {
 		return Token{}, err
 	}
-	now := s.now()
-	var o record.Outbox
-	o.AddOr(record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), record.Always(tokenNotFound(ref.Token)))
-	o.Add(t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
-	switch {
-	case patch.Default == nil:
-	case *patch.Default:
-		o.Add(t.becomesDefault(t.provider, t.Agent, now))
-	default:
-		if err := s.leaveDefault(ctx, t); err != nil {
-			return Token{}, err
+	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		now := s.now()
+		o.AddOr(record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), record.Always(tokenNotFound(ref.Token)))
+		o.Add(t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
+		switch {
+		case patch.Default == nil:
+		case *patch.Default:
+			o.Add(t.becomesDefault(t.provider, t.Agent, now))
+		default:
+			err = s.leaveDefault(ctx, &o, t)
 		}
-	}
-	if err := record.Commit(ctx, s.table, o); err != nil {
+		return o, err
+	})
+	if err != nil {
 		return Token{}, err
 	}
 	return s.Token(ctx, ref)
 }
 
-// leaveDefault removes a token as the default; if the token is not the default, nothing
-// changes.
-func (s *Service) leaveDefault(ctx context.Context, t Token) error {
-	_, err := record.Try(ctx, s.table, table.Delete{
-		Key: keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent), If: table.Equals(attrToken, t.Token),
-	})
-	return err
+// leaveDefault adds the write that removes a token as the default, if the token is the default.
+// The write has a condition, because another token may be the default by the time of the write.
+func (s *Service) leaveDefault(ctx context.Context, o *record.Outbox, t Token) error {
+	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
+	item, err := s.table.Get(ctx, note)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get default token: %w", err)
+	}
+	if item.Text(attrToken) == t.Token {
+		o.Add(table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
+	}
+	return nil
 }
 
 // Token returns one of the owner's tokens, without its value; an unknown token, or a token of
