@@ -367,6 +367,31 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestABlobThatIsRefusedLeavesNothing when its client sends it in one request, and so cannot send
+// its end again.
+func TestABlobThatIsRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	m, ref := newMachine(t, func(c *files.Config) { c.MaxBlob = 1000 }), registrytest.NewRef()
+	grant := m.grant(t, ref)
+	path := "/v2/" + strings.TrimPrefix(grant.Repository, grant.Host()+"/") + "/blobs/uploads/?digest="
+	zeros := "sha256:" + strings.Repeat("0", 64)
+	for what, c := range map[string]struct {
+		digest, body string
+		status       int
+	}{
+		"one with another digest":  {zeros, "x", http.StatusBadRequest},
+		"one by another algorithm": {"sha512:" + strings.Repeat("0", 128), "x", http.StatusBadRequest},
+		"one that is too large":    {zeros, strings.Repeat("x", 1001), http.StatusRequestEntityTooLarge},
+	} {
+		if got := m.request(t, grant, http.MethodPost, path+c.digest, "", strings.NewReader(c.body)); got.status != c.status {
+			t.Errorf("%s is answered with %d %s; want %d", what, got.status, got.body, c.status)
+		}
+		if left := m.files(t); len(left) > 0 {
+			t.Errorf("%s leaves %q", what, left)
+		}
+	}
+}
+
 // TestARepositoryIsFull pushes until the repository refuses more, and again after an image was
 // removed.
 func TestARepositoryIsFull(t *testing.T) {

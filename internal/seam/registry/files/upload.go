@@ -202,8 +202,11 @@ func (u *upload) Cancel() error {
 	return errors.Join(u.Close(), missing(err, nil))
 }
 
-// pushBlob takes a blob that is sent in one request.
+// pushBlob takes a blob that is sent in one request. Nothing is left of a blob that fails.
 func (r *Registry) pushBlob(ctx context.Context, repo string, described ociregistry.Descriptor, content io.Reader) (ociregistry.Descriptor, error) {
+	if _, err := encoded(described.Digest); err != nil {
+		return ociregistry.Descriptor{}, err
+	}
 	begun, err := r.begin(ctx, repo, 0)
 	if err != nil {
 		return ociregistry.Descriptor{}, err
@@ -211,5 +214,9 @@ func (r *Registry) pushBlob(ctx context.Context, repo string, described ociregis
 	if _, err := io.Copy(begun, content); err != nil {
 		return ociregistry.Descriptor{}, errors.Join(err, begun.Cancel())
 	}
-	return begun.Commit(described.Digest)
+	blob, err := begun.Commit(described.Digest)
+	if err != nil {
+		return ociregistry.Descriptor{}, errors.Join(err, begun.Cancel())
+	}
+	return blob, nil
 }
