@@ -30,6 +30,8 @@ type guardian struct {
 	ruling string
 	// shared is the resource whose things all users share, "" if there is none.
 	shared string
+	// meeting is done when all requests of the user "meets" are there; they are answered then.
+	meeting sync.WaitGroup
 }
 
 // answersOf has the answers of handlers that fail, by the name of the user that sends the
@@ -45,6 +47,10 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "hangs" {
 		<-ctx.Done()
 		return "", ctx.Err()
+	}
+	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "meets" {
+		g.meeting.Done()
+		g.meeting.Wait()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +70,7 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 		return answer, nil
 	}
 	switch name {
-	case "ada", "bob":
+	case "ada", "bob", "meets":
 		return string(marshal(object{"allowed": true, "user": object{"identity": name, "permissions": []string{}}})), nil
 	case "throws":
 		return "", errors.New("a mistake, with a secret")

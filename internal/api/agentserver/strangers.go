@@ -67,14 +67,21 @@ type question struct {
 	// remembered says that the request has credentials to remember.
 	remembered bool
 	began      time.Time
-	// giveBack has the functions that give back the request's share of the rates of refused
-	// requests.
-	giveBack []func()
-	places   []string
+	// bounds are what the question counts for; no bounds for a known caller.
+	bounds []bound
+	places []string
 }
 
-// begin takes a share of the limits for a request, so that the agent may be asked about it, or
-// refuses the request. Known callers need no share, so strangers do not keep them out.
+// bound bounds the strangers with one name: how many of their requests are refused, and how many
+// of their questions are under way.
+type bound struct {
+	name string
+	rate web.Rate
+	most int
+}
+
+// begin takes places for a request, so that the agent may be asked about it, or refuses the
+// request. Known callers need no places, so strangers do not keep them out.
 func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
 	q := &question{of: s, began: clock.System()}
 	q.credentials, q.remembered = credentialsOf(r, d)
@@ -86,22 +93,15 @@ func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified b
 			return q, nil
 		}
 	}
-	of := d.Deployment
-	from := of + " " + inbound.Group(r.RemoteAddr)
-	for _, bound := range []struct {
-		name string
-		rate web.Rate
-		most int
-	}{{from, s.limits.PerAddress, s.limits.AtOnceOfAddress}, {of, s.limits.PerDeployment, s.limits.AtOnce}} {
-		giveBack, wait := s.refused.Take(bound.name, bound.rate, q.began)
-		if wait == 0 {
-			q.giveBack = append(q.giveBack, giveBack)
-			if !q.occupy(bound.name, bound.most) {
-				wait = time.Second
-			}
+	from := d.Deployment + " " + inbound.Group(r.RemoteAddr)
+	q.bounds = []bound{{from, s.limits.PerAddress, s.limits.AtOnceOfAddress}, {d.Deployment, s.limits.PerDeployment, s.limits.AtOnce}}
+	for _, b := range q.bounds {
+		wait := s.refused.Wait(b.name, b.rate, q.began)
+		if wait == 0 && !q.occupy(b.name, b.most) {
+			wait = time.Second
 		}
 		if wait > 0 {
-			q.end(true)
+			q.end()
 			refusal := fault.New(fault.TooMany, "Too many requests with credentials that this deployment does not know.")
 			refusal.RetryAfter = max(wait, time.Second)
 			return nil, refusal
@@ -122,9 +122,8 @@ func (q *question) occupy(name string, most int) bool {
 	return true
 }
 
-// end gives back everything that the question has taken; it gives back the share of the rates
-// of refused requests only if the request was not refused.
-func (q *question) end(letIn bool) {
+// end gives back the places that the question has taken.
+func (q *question) end() {
 	q.of.mu.Lock()
 	defer q.of.mu.Unlock()
 	for _, name := range q.places {
@@ -132,14 +131,10 @@ func (q *question) end(letIn bool) {
 			delete(q.of.asking, name)
 		}
 	}
-	if letIn {
-		for _, giveBack := range q.giveBack {
-			giveBack()
-		}
-	}
 }
 
-// answered notes the decision of the agent.
+// answered notes the decision of the agent. Only a request that was refused counts for the
+// rates.
 func (q *question) answered(letIn bool) {
 	switch {
 	case !q.remembered:
@@ -148,7 +143,12 @@ func (q *question) answered(letIn bool) {
 	default:
 		q.of.known.Drop(q.credentials)
 	}
-	q.end(letIn)
+	if !letIn {
+		for _, b := range q.bounds {
+			q.of.refused.Take(b.name, b.rate, clock.System())
+		}
+	}
+	q.end()
 }
 
 // credentialsOf returns a digest of the credentials of a request to a deployment, and whether

@@ -86,3 +86,26 @@ func TestAttackStrangersThatHang(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestsThatAreLetInTakeNothing sends more requests of strangers at the same time than may
+// be refused. The repository lets all of them in, so as many as before may be refused then.
+func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
+	t.Parallel()
+	const most, users = 2, 5
+	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(most), PerDeployment: slow(most)})
+	g.meeting.Add(users)
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			if got := f.as(t, "meets", "POST", "/threads/search", object{}); got.StatusCode != http.StatusOK {
+				t.Errorf("%d %s", got.StatusCode, got.text)
+				g.meeting.Done() // it did not get there
+			}
+		})
+	}
+	all.Wait()
+	for range most {
+		wantStatus(t, f.as(t, "nobody", "POST", "/threads/search", object{}), http.StatusUnauthorized)
+	}
+	wantStatus(t, f.as(t, "nobody", "POST", "/threads/search", object{}), http.StatusTooManyRequests)
+}

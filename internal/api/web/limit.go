@@ -82,16 +82,16 @@ type Buckets struct {
 // NewBuckets returns buckets that are full.
 func NewBuckets() *Buckets { return &Buckets{lru.New[string, *rate.Limiter](mostBuckets)} }
 
-// Take takes a request out of a bucket, which is filled at a rate, or returns how long the
-// caller must wait for it. giveBack returns the request to the bucket.
-func (b *Buckets) Take(name string, r Rate, now time.Time) (giveBack func(), wait time.Duration) {
-	taken := b.of(name, r).ReserveN(now, 1)
-	giveBack = func() { taken.CancelAt(now) }
-	if wait = taken.DelayFrom(now); wait > 0 {
-		giveBack()
+// Wait is how long a caller must wait until a bucket, which is filled at a rate, has a request.
+func (b *Buckets) Wait(name string, r Rate, now time.Time) time.Duration {
+	if left := b.of(name, r).TokensAt(now); left < 1 {
+		return r.filling(1 - left)
 	}
-	return giveBack, wait
+	return 0
 }
+
+// Take takes a request out of a bucket. A bucket that has no request owes this one.
+func (b *Buckets) Take(name string, r Rate, now time.Time) { b.of(name, r).ReserveN(now, 1) }
 
 func (b *Buckets) of(name string, r Rate) *rate.Limiter {
 	return b.cache.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
