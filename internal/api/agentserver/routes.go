@@ -119,7 +119,7 @@ func Register(mux *web.Mux, config Config) error {
 	})
 	routes.Deciding(func(o web.Operation) web.Middleware { return s.permit(mux, o) })
 	if config.Answers != nil {
-		routes.Idempotent(answers{config.Answers})
+		routes.Idempotent(s.claim)
 	}
 	HandlerWithOptions(strict, StdHTTPServerOptions{
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,

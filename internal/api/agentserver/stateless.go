@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -17,8 +18,8 @@ import (
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, settled(ctx, func(made run.Run, w http.ResponseWriter) error {
-		return showStateless(made).VisitCreateStatelessRunResponse(w)
+	created, err := s.createStateless(ctx, request.Body, web.Settled(ctx, func(made run.Run) (web.Send, int64, error) {
+		return showStateless(made).VisitCreateStatelessRunResponse, web.Untagged, nil
 	})...)
 	if err != nil {
 		return nil, err

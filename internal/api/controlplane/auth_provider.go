@@ -33,7 +33,7 @@ func (s server) CreateAuthProvider(ctx context.Context, request CreateAuthProvid
 			UsesPKCE: value(body.UsesPkce), CodeChallengeMethod: value(body.CodeChallengeMethod),
 			Type: authservice.ProviderType(value(body.ProviderType)), ClientAuth: authservice.ClientAuth(value(body.TokenEndpointAuthMethod)),
 		},
-	}, settled(ctx, func(p authservice.Provider) (send, int64, error) {
+	}, web.Settled(ctx, func(p authservice.Provider) (web.Send, int64, error) {
 		return CreateAuthProvider200JSONResponse(showProvider(p)).VisitCreateAuthProviderResponse, p.Version(), nil
 	})...)
 	web.ShowVersion(ctx, p.Version())

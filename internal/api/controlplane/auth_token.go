@@ -58,7 +58,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	if seconds := body.ExpiresInSeconds; seconds != nil {
 		imported.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
 	}
-	t, err := s.AuthService.ImportToken(ctx, imported, settled(ctx, func(t authservice.TokenRef) (send, int64, error) {
+	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, int64, error) {
 		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, web.Untagged, nil
 	})...)
 	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err

@@ -44,7 +44,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		SecretReferences: secretReferences(body.SecretReferences),
 		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
-		Notes: s.settledChange(ctx, func(shown Deployment) send {
+		Notes: s.settledChange(ctx, func(shown Deployment) web.Send {
 			return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse
 		}),
 	})
@@ -74,7 +74,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
-	patch.Notes = s.settledChange(ctx, func(shown Deployment) send {
+	patch.Notes = s.settledChange(ctx, func(shown Deployment) web.Send {
 		return PatchDeployment200JSONResponse(shown).VisitPatchDeploymentResponse
 	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/integration"
 )
@@ -58,7 +59,7 @@ func (s server) CreateGitCredential(ctx context.Context, request CreateGitCreden
 	body := request.Body
 	c, err := s.Integrations.CreateCredential(ctx, integration.NewCredential{
 		Workspace: auth.Workspace(ctx), Host: body.Host, User: body.User, Token: body.Token,
-	}, settled(ctx, func(c integration.Credential) (send, int64, error) {
+	}, web.Settled(ctx, func(c integration.Credential) (web.Send, int64, error) {
 		return CreateGitCredential201JSONResponse(showCredential(c)).VisitCreateGitCredentialResponse, 0, nil
 	})...)
 	return CreateGitCredential201JSONResponse(showCredential(c)), err

@@ -34,7 +34,7 @@ func (s server) CreateListener(ctx context.Context, request CreateListenerReques
 			ComputeType: string(body.ComputeType), ComputeID: body.ComputeID,
 			ComputeConfig: listener.ComputeConfig{K8sNamespaces: value(body.ComputeConfig.K8SNamespaces)},
 		},
-	}, settled(ctx, func(l listener.Listener) (send, int64, error) {
+	}, web.Settled(ctx, func(l listener.Listener) (web.Send, int64, error) {
 		return CreateListener201JSONResponse(showListener(l)).VisitCreateListenerResponse, l.ChangeCount(), nil
 	})...)
 	web.ShowVersion(ctx, l.ChangeCount())

@@ -31,7 +31,7 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
-	patch.Notes = settled(ctx, func(d deployment.Deployment) (send, int64, error) {
+	patch.Notes = web.Settled(ctx, func(d deployment.Deployment) (web.Send, int64, error) {
 		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, 0, nil
 	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
@@ -43,7 +43,7 @@ func (s server) CreateRevision(ctx context.Context, request CreateRevisionReques
 
 // RedeployRevision deploys a revision again, as a new revision.
 func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error) {
-	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) web.Send {
 		return RedeployRevision200JSONResponse(shown).VisitRedeployRevisionResponse
 	})
 	return RedeployRevision200JSONResponse(shown), err
@@ -51,13 +51,13 @@ func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRe
 
 // RollBackToRevision is RedeployRevision under the name that people look for after a failure.
 func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error) {
-	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) send {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID, func(shown Deployment) web.Send {
 		return RollBackToRevision200JSONResponse(shown).VisitRollBackToRevisionResponse
 	})
 	return RollBackToRevision200JSONResponse(shown), err
 }
 
-func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) send) (Deployment, error) {
+func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) web.Send) (Deployment, error) {
 	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx), s.settledChange(ctx, answer)...)
 	if err != nil {
 		return Deployment{}, err

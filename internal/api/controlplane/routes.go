@@ -95,7 +95,7 @@ func Register(mux *web.Mux, config Config) error {
 	for _, base := range []string{"", "/api-host"} {
 		routes := mux.Routes(contract, base, s.guard(mux))
 		if s.Answers != nil {
-			routes.Idempotent(answers{s.Answers})
+			routes.Idempotent(s.claim)
 		}
 		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError})
 		mux.Handle("GET "+base+"/openapi.json", contract)

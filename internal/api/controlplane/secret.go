@@ -31,7 +31,7 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 
 // CreateSecret creates a secret.
 func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
-	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, settled(ctx, func(made workspacesecret.Secret) (send, int64, error) {
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.Settled(ctx, func(made workspacesecret.Secret) (web.Send, int64, error) {
 		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Version(), nil
 	})...)
 	web.ShowVersion(ctx, created.Version())

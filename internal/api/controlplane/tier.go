@@ -10,7 +10,7 @@ import (
 
 // PatchDeploymentResourceTiers changes the sizes of a deployment.
 func (s server) PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error) {
-	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) send {
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) web.Send {
 		return PatchDeploymentResourceTiers200JSONResponse(shown).VisitPatchDeploymentResourceTiersResponse
 	})
 	return PatchDeploymentResourceTiers200JSONResponse(shown), err
@@ -18,13 +18,13 @@ func (s server) PatchDeploymentResourceTiers(ctx context.Context, request PatchD
 
 // PatchDeploymentTier does the same.
 func (s server) PatchDeploymentTier(ctx context.Context, request PatchDeploymentTierRequestObject) (PatchDeploymentTierResponseObject, error) {
-	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) send {
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly), func(shown Deployment) web.Send {
 		return PatchDeploymentTier200JSONResponse(shown).VisitPatchDeploymentTierResponse
 	})
 	return PatchDeploymentTier200JSONResponse(shown), err
 }
 
-func (s server) patchTiers(ctx context.Context, deploymentID string, body *ResourceTiersRequest, validateOnly bool, answer func(Deployment) send) (Deployment, error) {
+func (s server) patchTiers(ctx context.Context, deploymentID string, body *ResourceTiersRequest, validateOnly bool, answer func(Deployment) web.Send) (Deployment, error) {
 	if body.ComputeTier == nil && body.DatabaseTier == nil {
 		return Deployment{}, fault.New(fault.Invalid, "compute_tier or database_tier must be given.")
 	}

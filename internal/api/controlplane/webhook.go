@@ -26,7 +26,7 @@ func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestO
 	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
 		Disabled: body.Enabled != nil && !*body.Enabled,
-	}, settled(ctx, func(made webhook.Created) (send, int64, error) {
+	}, web.Settled(ctx, func(made webhook.Created) (web.Send, int64, error) {
 		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Version(), nil
 	})...)
 	web.ShowVersion(ctx, made.Webhook.Version())

@@ -71,7 +71,7 @@ func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (Li
 // AddMember makes a person a member.
 func (s server) AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error) {
 	body := request.Body
-	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), settled(ctx, func(m workspace.Member) (send, int64, error) {
+	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.Settled(ctx, func(m workspace.Member) (web.Send, int64, error) {
 		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Version(), nil
 	})...)
 	web.ShowVersion(ctx, m.Version())
@@ -121,7 +121,7 @@ func (s server) CreateTrustRule(ctx context.Context, request CreateTrustRuleRequ
 	body := request.Body
 	r, err := s.Rules.Create(ctx, auth.Workspace(ctx), trust.Rule{
 		Name: value(body.Name), Issuer: body.Issuer, Role: workspace.Role(body.Role), Claims: body.Claims,
-	}, settled(ctx, func(r trust.Rule) (send, int64, error) {
+	}, web.Settled(ctx, func(r trust.Rule) (web.Send, int64, error) {
 		return CreateTrustRule201JSONResponse(showTrustRule(r)).VisitCreateTrustRuleResponse, web.Untagged, nil
 	})...)
 	return CreateTrustRule201JSONResponse(showTrustRule(r)), err

@@ -70,7 +70,7 @@ func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handl
 			next.ServeHTTP(w, r)
 			return
 		}
-		rec := record(next, r)
+		rec := recordAnswer(next, r)
 		if rec.status == http.StatusOK || rec.status == http.StatusCreated {
 			rec.tag(r, newTag(rec.body.Bytes(), own.version))
 		}
@@ -100,7 +100,7 @@ func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
 	own := &conditions{}
 	get := r.Clone(context.WithValue(r.Context(), conditionsKey{}, own))
 	get.Method, get.Body, get.ContentLength = http.MethodGet, http.NoBody, 0
-	rec := record(read, get)
+	rec := recordAnswer(read, get)
 	if rec.status == http.StatusOK && !demand.strongly(newTag(rec.body.Bytes(), own.version)) {
 		return stale
 	}

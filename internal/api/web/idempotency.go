@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
 // Headers of requests that may be repeated (draft-ietf-httpapi-idempotency-key-header).
@@ -32,45 +35,20 @@ const longestIdempotencyKey = 255
 // ago.
 const keepTime = 5 * time.Second
 
-// Answer is a response that is kept for repetitions of its request.
-type Answer struct {
-	Status int
-	// Header has the fields that the handler set, without the fields that belong to one request
-	// only.
-	Header map[string][]string
-	Body   []byte
-}
-
-// Answers keeps the answers to requests that carry an Idempotency-Key, for the caller that ctx
-// identifies.
-type Answers interface {
-	// Claim returns the answer to a request, or else claims the key for it: then the Attempt is
-	// not nil, and the caller must execute the request. A fingerprint distinguishes requests.
-	// When the key belongs to another request, or to a request that is being executed, the
-	// error is a fault.
-	Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*Answer, Attempt, error)
-}
-
-// Attempt is one execution of a request whose key is claimed.
-type Attempt interface {
-	// Limit is how long the execution may take: afterwards another attempt may begin.
-	Limit() time.Duration
-	// Keep stores the answer.
-	Keep(ctx context.Context, answer Answer) error
-	// Release gives the key back, so that a repetition executes the request.
-	Release(ctx context.Context) error
-}
+// Claim claims the key of a request for the caller that ctx identifies. A fingerprint
+// distinguishes requests. Claim returns what idempotency.Store.Claim returns.
+type Claim func(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*idempotency.Answer, *idempotency.Attempt, error)
 
 // idempotent lets clients repeat a request that changes something until they see an answer:
 // under one Idempotency-Key the request is executed once, and later requests get the first
 // answer again. Answers of 500 and above are not kept, and answers with no-store are not kept
 // either: their requests are executed again, unless the handler stored its own answer through
-// Attempted.
+// Settled or SettledAs.
 //
 // It stands behind the contract's checks: a request that is not executed claims nothing. A
 // claimed request is executed to its end even when its client has gone, because that client
 // will ask for the outcome.
-func (m *Mux) idempotent(answers Answers, next http.Handler) http.Handler {
+func (m *Mux) idempotent(claim Claim, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values(HeaderIdempotencyKey)
 		if len(values) == 0 {
@@ -87,7 +65,7 @@ func (m *Mux) idempotent(answers Answers, next http.Handler) http.Handler {
 			m.Error(w, r, err)
 			return
 		}
-		answer, attempt, err := answers.Claim(r.Context(), key, digest)
+		answer, attempt, err := claim(r.Context(), key, digest)
 		switch {
 		case err != nil:
 			m.Error(w, r, err)
@@ -153,7 +131,7 @@ func fingerprint(r *http.Request) ([sha256.Size]byte, error) {
 }
 
 // execute executes a request whose key is claimed, and keeps the answer before it is sent.
-func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler, attempt Attempt) {
+func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler, attempt *idempotency.Attempt) {
 	ctx, cancel := outliving(r.Context(), attempt.Limit())
 	defer cancel(nil)
 	settled := false
@@ -162,54 +140,76 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 			m.settle(r, attempt.Release)
 		}
 	}()
-	rec := record(next, r.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
+	rec := recordAnswer(next, r.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
 	settled = true
 	if rec.status >= http.StatusInternalServerError || rec.sent.Get(headerCacheControl) == NoStore {
 		m.settle(r, attempt.Release)
 	} else {
 		m.settle(r, func(ctx context.Context) error {
-			return attempt.Keep(ctx, Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()})
+			return attempt.Keep(ctx, rec.answer())
 		})
 	}
 	rec.sendTo(w, r)
 }
 
-// Refusal returns the answer to a fault, for an attempt to keep in place of its own answer.
-func Refusal(refusal *fault.Error) Answer {
-	rec := &recorder{header: http.Header{}}
-	respond(rec, Status(refusal), refusal.Message)
-	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}
-}
-
-// MostSettled is the most bytes of an answer that is written together with the changes of its
+// mostSettled is the most bytes of an answer that is written together with the changes of its
 // request. A larger answer is kept after the changes, in a write of its own.
-const MostSettled = 64 << 10
+const mostSettled = 64 << 10
 
 // Untagged is the version of an answer without an ETag.
 const Untagged = -1
 
-// Rehearse returns the answer that a handler is going to send, for an attempt to settle its key
-// with. Version is the value that the handler passes to ShowVersion, 0 if it does not call it,
-// and Untagged if answers of the operation have no ETag.
-func Rehearse(send func(http.ResponseWriter) error, version int64) (Answer, error) {
-	rec := &recorder{header: http.Header{}}
-	if err := send(rec); err != nil {
-		return Answer{}, err
+// Send sends an answer.
+type Send = func(http.ResponseWriter) error
+
+// Settled stores, together with a new value, the answer to repetitions of its request. The
+// answer is made from the value before the request is answered, so it is the answer that this
+// request gets. The version is the value that the handler passes to ShowVersion, 0 if it does
+// not call it, and Untagged if answers of the operation have no ETag.
+func Settled[T any](ctx context.Context, answered func(made T) (send Send, version int64, err error)) []record.Note[T] {
+	return settled(ctx, func(made T) (idempotency.Answer, error) {
+		send, version, err := answered(made)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		rec := &recorder{header: http.Header{}}
+		if err := send(rec); err != nil {
+			return idempotency.Answer{}, err
+		}
+		if version != Untagged {
+			rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), version))
+		}
+		return rec.answer(), nil
+	})
+}
+
+// SettledAs stores, together with a new value, a refusal as the answer to repetitions of its
+// request, whose own answer must not be stored.
+func SettledAs[T any](ctx context.Context, refused func(made T) *fault.Error) []record.Note[T] {
+	return settled(ctx, func(made T) (idempotency.Answer, error) {
+		refusal := refused(made)
+		rec := &recorder{header: http.Header{}}
+		respond(rec, Status(refusal), refusal.Message)
+		return rec.answer(), nil
+	})
+}
+
+// settled returns no note for a request without an Idempotency-Key: it has no repetitions.
+func settled[T any](ctx context.Context, answered func(made T) (idempotency.Answer, error)) []record.Note[T] {
+	attempt, ok := ctx.Value(attemptKey{}).(*idempotency.Attempt)
+	if !ok {
+		return nil
 	}
-	if version != Untagged {
-		rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), version))
-	}
-	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}, nil
+	return []record.Note[T]{func(ctx context.Context, made T) (table.Write, error) {
+		answer, err := answered(made)
+		if err != nil || len(answer.Body) > mostSettled {
+			return nil, err
+		}
+		return attempt.AnswerWrite(ctx, answer)
+	}}
 }
 
 type attemptKey struct{}
-
-// Attempted returns the attempt that a handler executes, nil if its request has no
-// Idempotency-Key.
-func Attempted(ctx context.Context) Attempt {
-	attempt, _ := ctx.Value(attemptKey{}).(Attempt)
-	return attempt
-}
 
 // settle ends an attempt. When that fails the answer is sent all the same, and the key is free
 // again when the attempt's time is over.

@@ -18,50 +18,44 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// kept are answers in a real table.
-type kept struct{ *idempotency.Store }
-
-func (k kept) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
-	answer, attempt, err := k.Store.Claim(ctx, idempotency.Request{Workspace: "w", Key: key, Fingerprint: fingerprint})
-	if err != nil || attempt == nil {
-		return (*web.Answer)(answer), nil, err
+// claims claims keys in a store.
+func claims(s *idempotency.Store) web.Claim {
+	return func(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*idempotency.Answer, *idempotency.Attempt, error) {
+		return s.Claim(ctx, idempotency.Request{Workspace: "w", Key: key, Fingerprint: fingerprint})
 	}
-	return nil, keptAttempt{attempt}, nil
 }
 
-type keptAttempt struct{ *idempotency.Attempt }
-
-func (a keptAttempt) Keep(ctx context.Context, answer web.Answer) error {
-	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
-}
-
-func newKept(t *testing.T, c *fixtures.Clock) kept {
+// newAnswers returns a store over a table.
+func newAnswers(t *testing.T, tb table.Table, c *fixtures.Clock) *idempotency.Store {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(c.Now))
-	return kept{idempotency.NewStore(tb, key, c.Now)}
+	return idempotency.NewStore(tb, key, c.Now)
 }
 
 // newRepeatable are widgets whose changes may be repeated.
-func newRepeatable(t *testing.T, answers web.Answers) *widgets {
+func newRepeatable(t *testing.T, claim web.Claim) *widgets {
 	t.Helper()
-	return newGuardedWidgets(t, true, nil, answers)
+	return newGuardedWidgets(t, true, nil, claim)
 }
 
 func newRepeatables(t *testing.T) (*widgets, *fixtures.Clock) {
 	t.Helper()
 	c := fixtures.NewClock()
-	return newRepeatable(t, newKept(t, c)), c
+	tb := fixtures.Table(t, sqlite.WithClock(c.Now))
+	s := newRepeatable(t, claims(newAnswers(t, tb, c)))
+	s.answers = tb
+	return s, c
 }
 
 func isReplay(w *httptest.ResponseRecorder) bool {
@@ -221,9 +215,13 @@ func TestWhichAnswersAreKept(t *testing.T) {
 			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(http.StatusCreated)
 		}, 201, false},
-		"nothing to keep, and something else": {func(_ *widgets, w http.ResponseWriter, r *http.Request) {
-			refusal := web.Refusal(fault.New(fault.Conflict, "It is shown once."))
-			if err := web.Attempted(r.Context()).Keep(r.Context(), refusal); err != nil {
+		"nothing to keep, and something else": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
+			var o record.Outbox
+			notes := web.SettledAs(r.Context(), func(string) *fault.Error { return fault.New(fault.Conflict, "It is shown once.") })
+			if err := record.AddNotes(r.Context(), &o, "made", notes...); err != nil {
+				panic(err)
+			}
+			if err := record.Commit(r.Context(), s.answers, o); err != nil {
 				panic(err)
 			}
 			w.Header().Set("Cache-Control", "no-store")
@@ -282,8 +280,8 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 // TestManyEqualRequestsAtOnce sends requests to two servers over one table.
 func TestManyEqualRequestsAtOnce(t *testing.T) {
 	t.Parallel()
-	answers := newKept(t, fixtures.NewClock())
-	servers := []*widgets{newRepeatable(t, answers), newRepeatable(t, answers)}
+	claim := claims(newAnswers(t, fixtures.Table(t), fixtures.NewClock()))
+	servers := []*widgets{newRepeatable(t, claim), newRepeatable(t, claim)}
 	release := make(chan struct{})
 	for _, s := range servers {
 		s.handle = func(w http.ResponseWriter, _ *http.Request) {
@@ -373,25 +371,17 @@ func TestAServerThatStops(t *testing.T) {
 	}
 }
 
-// stubborn is an Answers whose claims cannot be settled.
-type stubborn struct{ limit time.Duration }
-
-func (s stubborn) Claim(context.Context, string, [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
-	return nil, s, nil
-}
-func (s stubborn) Limit() time.Duration                 { return s.limit }
-func (stubborn) Keep(context.Context, web.Answer) error { return errors.New("no space left") }
-func (stubborn) Release(context.Context) error          { return errors.New("no space left") }
-
 // TestAnAnswerThatCannotBeKept checks that such an answer is sent all the same: the request was
 // executed.
 func TestAnAnswerThatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	s := newRepeatable(t, stubborn{time.Minute})
+	answers := &fixtures.Mortal{Table: fixtures.Table(t)}
+	answers.Dead.Store(true)
+	s := newRepeatable(t, claims(newAnswers(t, answers, fixtures.NewClock())))
 	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 201 {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	if !strings.Contains(s.logs.String(), "no space left") {
+	if !strings.Contains(s.logs.String(), "the process is dead") {
 		t.Errorf("the log does not say so: %s", s.logs)
 	}
 }
@@ -399,15 +389,15 @@ func TestAnAnswerThatCannotBeKept(t *testing.T) {
 // TestAnExecutionThatTakesTooLong ends when another execution may begin.
 func TestAnExecutionThatTakesTooLong(t *testing.T) {
 	t.Parallel()
+	s, _ := newRepeatables(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := newRepeatable(t, stubborn{time.Minute})
 		s.handle = func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			s.Error(w, r, r.Context().Err())
 		}
 		began := time.Now()
 		w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k")
-		if took := time.Since(began); took != time.Minute || w.Code != 503 || w.Header().Get("Retry-After") != "2" {
+		if took := time.Since(began); took != idempotency.Lease || w.Code != 503 || w.Header().Get("Retry-After") != "2" {
 			t.Errorf("got %d %s after %s", w.Code, w.Body, took)
 		}
 	})
@@ -415,16 +405,12 @@ func TestAnExecutionThatTakesTooLong(t *testing.T) {
 
 func TestAStoreThatFails(t *testing.T) {
 	t.Parallel()
-	s := newRepeatable(t, failingAnswers{})
+	s := newRepeatable(t, func(context.Context, string, [sha256.Size]byte) (*idempotency.Answer, *idempotency.Attempt, error) {
+		return nil, nil, errors.New("no space left")
+	})
 	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 500 || s.calls != 0 {
 		t.Errorf("got %d, executed %d times", w.Code, s.calls)
 	}
-}
-
-type failingAnswers struct{}
-
-func (failingAnswers) Claim(context.Context, string, [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
-	return nil, nil, errors.New("no space left")
 }
 
 // TestARepetitionUnderACondition repeats a request that would be refused if it were executed

@@ -100,7 +100,7 @@ type Routes struct {
 	base     string
 	guard    Guard
 	decide   Guard
-	answers  Answers
+	claim    Claim
 	// reads are the handlers of GET whose answers have an ETag, by path, without the middleware
 	// before them.
 	reads map[string]http.Handler
@@ -109,8 +109,8 @@ type Routes struct {
 // Idempotent keeps the answers of the operations that take an Idempotency-Key, which are the
 // operations whose contract names the header; nil keeps no answers. It affects the operations
 // that are registered afterwards.
-func (r *Routes) Idempotent(answers Answers) *Routes {
-	r.answers = answers
+func (r *Routes) Idempotent(claim Claim) *Routes {
+	r.claim = claim
 	return r
 }
 
@@ -131,8 +131,8 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 		panic("web: operation " + pattern + " is not in the contract")
 	}
 	inner := r.conditional(o, method, path, http.HandlerFunc(handler))
-	if r.answers != nil && o.repeatable {
-		inner = r.mux.idempotent(r.answers, inner)
+	if r.claim != nil && o.repeatable {
+		inner = r.mux.idempotent(r.claim, inner)
 	}
 	if o.holding != "" {
 		inner = r.mux.holding(o, inner)

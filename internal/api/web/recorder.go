@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
 // recorder is a response that is held back until the server knows what to do with it.
@@ -19,9 +21,9 @@ type recorder struct {
 	gone bool
 }
 
-// record lets a handler answer into memory. For the handler, the response begins when it
+// recordAnswer lets a handler answer into memory. For the handler, the response begins when it
 // writes.
-func record(next http.Handler, r *http.Request) *recorder {
+func recordAnswer(next http.Handler, r *http.Request) *recorder {
 	rec := &recorder{header: http.Header{}}
 	x := &exchange{ResponseWriter: rec, id: RequestID(r.Context()), start: time.Now()}
 	next.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
@@ -43,6 +45,11 @@ func (rec *recorder) WriteHeader(status int) {
 func (rec *recorder) Write(data []byte) (int, error) {
 	rec.WriteHeader(http.StatusOK)
 	return rec.body.Write(data)
+}
+
+// answer returns the recorded response, for repetitions of its request.
+func (rec *recorder) answer() idempotency.Answer {
+	return idempotency.Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}
 }
 
 // sendTo answers with the recorded response.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // widgetsDocument is a contract of a resource whose answers have ETags.
@@ -51,6 +52,8 @@ type widgets struct {
 	counted bool
 	// handle, if it is not nil, replaces PATCH.
 	handle http.HandlerFunc
+	// answers is the table of the kept answers, nil if the widgets keep no answers.
+	answers table.Table
 
 	mu      sync.Mutex
 	text    string
@@ -60,8 +63,8 @@ type widgets struct {
 
 func newWidgets(t testing.TB, counted bool) *widgets { return newGuardedWidgets(t, counted, nil, nil) }
 
-// newGuardedWidgets has a guard and the kept answers before the handlers. Both may be nil.
-func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Middleware, answers web.Answers) *widgets {
+// newGuardedWidgets has a guard and claims of keys before the handlers. Both may be nil.
+func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Middleware, claim web.Claim) *widgets {
 	t.Helper()
 	mux, l := newMux()
 	s := &widgets{Mux: mux, logs: l, counted: counted, text: "first", version: 1}
@@ -69,7 +72,7 @@ func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Midd
 	if guard != nil {
 		before = always(guard(mux))
 	}
-	routes := mux.Routes(load(t, widgetsDocument), "", before).Idempotent(answers)
+	routes := mux.Routes(load(t, widgetsDocument), "", before).Idempotent(claim)
 	// A change is registered before the read that it asks for, as generated code may do.
 	routes.HandleFunc("PATCH /widgets/{widget_id}", s.patch)
 	routes.HandleFunc("DELETE /widgets/{widget_id}", s.remove)
