@@ -12,14 +12,7 @@ import (
 // ListAgentConnections lists the tokens that an agent may use besides its own tokens.
 func (s server) ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error) {
 	found, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
-	if err != nil {
-		return nil, err
-	}
-	list := AgentConnectionList{Data: make([]AgentConnection, len(found))}
-	for i, c := range found {
-		list.Data[i] = showConnection(c)
-	}
-	return ListAgentConnections200JSONResponse(list), nil
+	return ListAgentConnections200JSONResponse{Data: showAll(found, showConnection)}, err
 }
 
 // CreateAgentConnection lets an agent use a token.

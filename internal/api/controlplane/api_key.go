@@ -20,14 +20,7 @@ func (s server) ListAPIKeys(ctx context.Context, _ ListAPIKeysRequestObject) (Li
 		return nil, err
 	}
 	found, err := stored.List(ctx, auth.Workspace(ctx))
-	if err != nil {
-		return nil, err
-	}
-	list := APIKeysList{Resources: make([]APIKey, len(found))}
-	for i, k := range found {
-		list.Resources[i] = showAPIKey(k)
-	}
-	return ListAPIKeys200JSONResponse(list), nil
+	return ListAPIKeys200JSONResponse{Resources: showAll(found, showAPIKey)}, err
 }
 
 // CreateAPIKey makes an API key, and shows it.
@@ -84,22 +77,15 @@ func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObj
 	if filter.Until, err = instant("until", p.Until); err != nil {
 		return nil, err
 	}
-	limit := defaultLimit
-	if p.Limit != nil {
-		limit = *p.Limit
+	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, audit.Page{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
+	return ListAuditLog200JSONResponse{Resources: showAll(found, showAuditEntry), Cursor: nullable(next)}, err
+}
+
+func showAuditEntry(e audit.Entry) AuditEntry {
+	return AuditEntry{
+		ID: e.ID, Time: clock.Format(e.At), KeyID: nullable(e.Key), Subject: nullable(e.Subject), Action: string(e.Action), Resource: e.Resource,
+		Outcome: AuditOutcome(e.Outcome), Detail: nullable(e.Detail), RequestID: nullable(e.Request),
 	}
-	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, audit.Page{Limit: limit, Cursor: value(p.Cursor)})
-	if err != nil {
-		return nil, err
-	}
-	list := AuditLog{Resources: make([]AuditEntry, len(found)), Cursor: nullable(next)}
-	for i, e := range found {
-		list.Resources[i] = AuditEntry{
-			ID: e.ID, Time: clock.Format(e.At), KeyID: nullable(e.Key), Subject: nullable(e.Subject), Action: string(e.Action), Resource: e.Resource,
-			Outcome: AuditOutcome(e.Outcome), Detail: nullable(e.Detail), RequestID: nullable(e.Request),
-		}
-	}
-	return ListAuditLog200JSONResponse(list), nil
 }
 
 // instant reads a query parameter that is a time, of any offset.

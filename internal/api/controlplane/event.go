@@ -59,10 +59,7 @@ func (a eventsAsked) after(log event.Reader) string {
 // stream.
 func (s server) events(ctx context.Context, path string, log event.Reader, asked eventsAsked) (eventsAnswer, error) {
 	answer := eventsAnswer{ctx: ctx, path: path, log: log, after: asked.after(log), stream: wantsStream(ctx)}
-	limit := defaultLimit
-	if asked.limit != nil {
-		limit = *asked.limit
-	}
+	limit := pageSize(asked.limit)
 	if answer.stream {
 		limit = 1 // an error in the position becomes visible before the answer begins
 	}

@@ -7,32 +7,33 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // ListGithubIntegrations lists the workspace's installations of the GitHub App.
 func (s server) ListGithubIntegrations(ctx context.Context, _ ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error) {
 	found, err := s.Integrations.Installations(ctx, auth.Workspace(ctx))
-	return ListGithubIntegrations200JSONResponse(shown(found, showInstallation)), err
+	return ListGithubIntegrations200JSONResponse(showAll(found, showInstallation)), err
 }
 
 // ListGithubRepositories lists the repositories that an installation may reach.
 func (s server) ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error) {
 	found, err := s.Integrations.Repositories(ctx, integrationRef(ctx, request.IntegrationID))
-	return ListGithubRepositories200JSONResponse(shown(found, showRepository)), err
+	return ListGithubRepositories200JSONResponse(showAll(found, showRepository)), err
 }
 
 // ListInstallations lists the workspace's installations of the GitHub App, by pages.
 func (s server) ListInstallations(ctx context.Context, request ListInstallationsRequestObject) (ListInstallationsResponseObject, error) {
 	p := request.Params
-	found, next, err := s.Integrations.InstallationPage(ctx, auth.Workspace(ctx), pageSize(p.PageSize), value(p.Cursor))
-	return ListInstallations200JSONResponse{Items: shown(found, showInstallation), NextCursor: nullable(next)}, err
+	page, err := s.Integrations.InstallationPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
+	return ListInstallations200JSONResponse{Items: showAll(page.Items, showInstallation), NextCursor: nullable(page.Cursor)}, err
 }
 
 // ListInstallationRepositories lists the repositories that an installation may reach, by pages.
 func (s server) ListInstallationRepositories(ctx context.Context, request ListInstallationRepositoriesRequestObject) (ListInstallationRepositoriesResponseObject, error) {
 	p := request.Params
 	found, next, err := s.Integrations.RepositoryPage(ctx, integrationRef(ctx, request.IntegrationID), pageSize(p.PageSize), value(p.Cursor))
-	return ListInstallationRepositories200JSONResponse{Items: shown(found, showRepository), NextCursor: nullable(next)}, err
+	return ListInstallationRepositories200JSONResponse{Items: showAll(found, showRepository), NextCursor: nullable(next)}, err
 }
 
 // GetInstallation reads an installation.
@@ -50,8 +51,8 @@ func (s server) DeleteInstallation(ctx context.Context, request DeleteInstallati
 // ListGitCredentials lists the workspace's credentials for git hosts.
 func (s server) ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error) {
 	p := request.Params
-	found, next, err := s.Integrations.CredentialPage(ctx, auth.Workspace(ctx), pageSize(p.PageSize), value(p.Cursor))
-	return ListGitCredentials200JSONResponse{Items: shown(found, showCredential), NextCursor: nullable(next)}, err
+	page, err := s.Integrations.CredentialPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
+	return ListGitCredentials200JSONResponse{Items: showAll(page.Items, showCredential), NextCursor: nullable(page.Cursor)}, err
 }
 
 // CreateGitCredential creates credentials for a git host.
@@ -87,23 +88,6 @@ func (s server) DeleteGitCredential(ctx context.Context, request DeleteGitCreden
 
 func integrationRef(ctx context.Context, integrationID string) integration.Ref {
 	return integration.Ref{Workspace: auth.Workspace(ctx), Integration: integrationID}
-}
-
-func pageSize(sent *int) int {
-	if sent == nil {
-		return defaultLimit
-	}
-	return *sent
-}
-
-// shown converts values of the domain to the shape of the interface; no values become an empty
-// list.
-func shown[D, S any](found []D, show func(D) S) []S {
-	all := make([]S, len(found))
-	for i, one := range found {
-		all[i] = show(one)
-	}
-	return all
 }
 
 func showInstallation(i integration.Installation) GithubIntegration {

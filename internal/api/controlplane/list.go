@@ -60,13 +60,9 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 	if err != nil {
 		return nil, err
 	}
-	list := RevisionsList{
-		Resources: make([]Revision, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
-	}
-	for i, r := range found.Items {
-		list.Resources[i] = showRevision(r)
-	}
-	return ListRevisions200JSONResponse(list), nil
+	return ListRevisions200JSONResponse{
+		Resources: showAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+	}, nil
 }
 
 // statuses reads a comma-separated list of the interface's statuses S as statuses of the
@@ -92,11 +88,24 @@ func statuses[D ~string, S interface {
 const defaultLimit = 20
 
 func window(limit, offset *int, cursor *string) deployment.Window {
-	w := deployment.Window{Limit: defaultLimit, Offset: value(offset), Cursor: value(cursor)}
-	if limit != nil {
-		w.Limit = *limit
+	return deployment.Window{Limit: pageSize(limit), Offset: value(offset), Cursor: value(cursor)}
+}
+
+func pageSize(sent *int) int {
+	if sent == nil {
+		return defaultLimit
 	}
-	return w
+	return *sent
+}
+
+// showAll converts values of the domain to the shape of the interface. No values become an
+// empty list.
+func showAll[D, S any](values []D, show func(D) S) []S {
+	shown := make([]S, len(values))
+	for i, v := range values {
+		shown[i] = show(v)
+	}
+	return shown
 }
 
 // value returns the zero value if the field was not sent.

@@ -16,13 +16,9 @@ func (s server) ListListeners(ctx context.Context, request ListListenersRequestO
 	if err != nil {
 		return nil, err
 	}
-	list := ListenersList{
-		Resources: make([]Listener, len(found.Items)), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
-	}
-	for i, l := range found.Items {
-		list.Resources[i] = showListener(l)
-	}
-	return ListListeners200JSONResponse(list), nil
+	return ListListeners200JSONResponse{
+		Resources: showAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+	}, nil
 }
 
 // CreateListener creates a listener.

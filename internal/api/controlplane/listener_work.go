@@ -20,7 +20,7 @@ func (s server) ClaimListenerWork(ctx context.Context, request ClaimListenerWork
 	claim, err := s.Listeners.Claim(ctx, listener.ClaimRequest{
 		Ref: listenerRef(ctx, request.ListenerID), Holder: body.Holder, Version: value(body.Version), Wait: wait,
 	})
-	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showWork(claim.Work)}, err
+	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showAll(claim.Work, showWork)}, err
 }
 
 // RenewListenerSession renews the session while its process does other work than claiming.
@@ -55,7 +55,7 @@ func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLo
 // ListListenerReleases lists the releases that a listener must run.
 func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
 	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
-	return ListListenerReleases200JSONResponse{Resources: showWork(found)}, err
+	return ListListenerReleases200JSONResponse{Resources: showAll(found, showWork)}, err
 }
 
 // EndListenerSession ends the session.
@@ -75,15 +75,12 @@ func showSession(session listener.Session, until time.Time) ListenerSession {
 	return ListenerSession{Holder: session.Holder, Epoch: session.Epoch, ExpiresAt: &expires}
 }
 
-func showWork(work []listener.Work) []ListenerWork {
-	shown := make([]ListenerWork, len(work))
-	for i, w := range work {
-		shown[i] = ListenerWork{
-			DeploymentID: w.Deployment, RevisionID: w.Revision, Order: w.Order, Verb: ListenerWorkVerb(w.Verb), Namespace: w.Namespace, Labels: w.Labels,
-		}
-		if w.Release != nil {
-			shown[i].Release = showRelease(*w.Release)
-		}
+func showWork(w listener.Work) ListenerWork {
+	shown := ListenerWork{
+		DeploymentID: w.Deployment, RevisionID: w.Revision, Order: w.Order, Verb: ListenerWorkVerb(w.Verb), Namespace: w.Namespace, Labels: w.Labels,
+	}
+	if w.Release != nil {
+		shown.Release = showRelease(*w.Release)
 	}
 	return shown
 }

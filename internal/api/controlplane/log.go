@@ -77,7 +77,7 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 		window.Limit = *p.PageSize
 	}
 	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), window)
-	return ListDeploymentLogs200JSONResponse{Items: showLines(page.Lines), NextCursor: nullable(page.Next)}, err
+	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Lines, showLine), NextCursor: nullable(page.Next)}, err
 }
 
 // errNoLogs is the answer of a server that does not store the output of programs.
@@ -111,12 +111,8 @@ func logTimes(filter *deployment.LogFilter, part string, start, end *string) err
 	return nil
 }
 
-func showLines(lines []revisionlog.Line) []LogEntry {
-	shown := make([]LogEntry, len(lines))
-	for i, line := range lines {
-		shown[i] = LogEntry{ID: line.ID, Timestamp: clock.Format(line.Timestamp), Level: LogLevel(line.Level), Message: line.Message}
-	}
-	return shown
+func showLine(line revisionlog.Line) LogEntry {
+	return LogEntry{ID: line.ID, Timestamp: clock.Format(line.Timestamp), Level: LogLevel(line.Level), Message: line.Message}
 }
 
 // logAnswer is a page of a revision's log, or a stream of the lines as they are printed.
@@ -139,14 +135,14 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 		return web.NewStream(w).Follow(l.ctx, web.HeartbeatInterval, l.follow)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(LogPage{Logs: showLines(l.page.Lines), NextOffset: nullable(l.page.Next)})
+	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Lines, showLine), NextOffset: nullable(l.page.Next)})
 }
 
 // follow sends the lines, and after the last line the status of the revision.
 func (l logAnswer) follow(ctx context.Context, send func(...web.Event) error) error {
 	ended, err := l.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
 		events := make([]web.Event, len(lines))
-		for i, entry := range showLines(lines) {
+		for i, entry := range showAll(lines, showLine) {
 			data, err := json.Marshal(entry)
 			if err != nil {
 				return fmt.Errorf("encode log line: %w", err)

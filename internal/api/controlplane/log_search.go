@@ -49,5 +49,5 @@ func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.
 	if page.Next == "" && len(page.Lines) > 0 {
 		page.Next = page.Lines[len(page.Lines)-1].ID
 	}
-	return LogPage{Logs: showLines(page.Lines), NextOffset: nullable(page.Next)}, err
+	return LogPage{Logs: showAll(page.Lines, showLine), NextOffset: nullable(page.Next)}, err
 }

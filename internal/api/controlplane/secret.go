@@ -20,13 +20,9 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	list := WorkspaceSecretsList{
-		Resources: make([]WorkspaceSecret, len(found.Items)), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
-	}
-	for i, one := range found.Items {
-		list.Resources[i] = showSecret(one)
-	}
-	return ListSecrets200JSONResponse(list), nil
+	return ListSecrets200JSONResponse{
+		Resources: showAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+	}, nil
 }
 
 // CreateSecret creates a secret.

@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
@@ -13,11 +14,7 @@ import (
 // ListWebhooks lists the workspace's webhooks.
 func (s server) ListWebhooks(ctx context.Context, _ ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
 	found, err := s.Webhooks.List(ctx, auth.Workspace(ctx))
-	list := WebhooksList{Resources: make([]Webhook, len(found))}
-	for i, w := range found {
-		list.Resources[i] = showWebhook(w, "")
-	}
-	return ListWebhooks200JSONResponse(list), err
+	return ListWebhooks200JSONResponse{Resources: showAll(found, func(w webhook.Webhook) Webhook { return showWebhook(w, "") })}, err
 }
 
 // CreateWebhook creates a webhook and shows its secret.
@@ -74,16 +71,9 @@ func (s server) TestWebhook(ctx context.Context, request TestWebhookRequestObjec
 
 // ListWebhookDeliveries lists the messages that a webhook was sent.
 func (s server) ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error) {
-	page := webhook.Page{Limit: defaultLimit, Cursor: value(request.Params.Cursor)}
-	if request.Params.Limit != nil {
-		page.Limit = *request.Params.Limit
-	}
-	found, next, err := s.Webhooks.Deliveries(ctx, webhookRef(ctx, request.WebhookID), page)
-	list := WebhookDeliveriesList{Resources: make([]WebhookDelivery, len(found)), Cursor: nullable(next)}
-	for i, d := range found {
-		list.Resources[i] = showWebhookDelivery(d)
-	}
-	return ListWebhookDeliveries200JSONResponse(list), err
+	p := request.Params
+	page, err := s.Webhooks.Deliveries(ctx, webhookRef(ctx, request.WebhookID), record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
+	return ListWebhookDeliveries200JSONResponse{Resources: showAll(page.Items, showWebhookDelivery), Cursor: nullable(page.Cursor)}, err
 }
 
 // ReplayWebhookDelivery sends a message once more.

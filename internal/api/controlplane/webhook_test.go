@@ -8,11 +8,13 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
@@ -307,4 +309,30 @@ func TestWebhooksAreCreatedAndChanged(t *testing.T) {
 		t.Errorf("got %s, then %s", first.text, again.text)
 	}
 	wantStatus(t, create(object{"url": "https://ci.example.com/c"}), http.StatusForbidden)
+}
+
+// TestDeliveryPages reads the deliveries of a webhook in pages, newest first.
+func TestDeliveryPages(t *testing.T) {
+	t.Parallel()
+	f := setUpHooked(t)
+	path, _ := f.hook(t, nil)
+	for range 3 {
+		wantStatus(t, f.call(t, "POST", path+"/test", nil), http.StatusAccepted)
+	}
+	all := f.delivered(t, path, 3)
+	first := f.call(t, "GET", path+"/deliveries?limit=2", nil)
+	next := url.QueryEscape(first.id("cursor"))
+	second := f.call(t, "GET", path+"/deliveries?limit=2&cursor="+next, nil)
+	var got []object
+	for _, page := range []response{first, second} {
+		for _, d := range page.member("resources").([]any) {
+			got = append(got, d.(object))
+		}
+	}
+	if diff := cmp.Diff(all, got); diff != "" || second.member("cursor") != nil {
+		t.Errorf("the second page is %s (-want +got):\n%s", second.text, diff)
+	}
+	for _, cursor := range []string{"x", next + "x"} {
+		wantStatus(t, f.call(t, "GET", path+"/deliveries?cursor="+cursor, nil), http.StatusUnprocessableEntity)
+	}
 }

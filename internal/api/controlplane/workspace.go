@@ -48,24 +48,14 @@ func (s server) PatchWorkspace(ctx context.Context, request PatchWorkspaceReques
 
 func (s server) showWorkspace(ctx context.Context, w workspace.Workspace) (Workspace, error) {
 	uses, err := s.Quotas.Of(ctx, w.ID)
-	shown := Workspace{ID: w.ID, Name: w.Name, Role: Role(auth.Of(ctx).Role), CreatedAt: clock.Format(w.Created), Quotas: make([]Quota, len(uses))}
-	for i, use := range uses {
-		shown.Quotas[i] = Quota{Name: string(use.Name), Limit: use.Limit, Used: use.Used}
-	}
-	return shown, err
+	quotas := showAll(uses, func(use quota.Use) Quota { return Quota{Name: string(use.Name), Limit: use.Limit, Used: use.Used} })
+	return Workspace{ID: w.ID, Name: w.Name, Role: Role(auth.Of(ctx).Role), CreatedAt: clock.Format(w.Created), Quotas: quotas}, err
 }
 
 // ListMembers lists the workspace's members.
 func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (ListMembersResponseObject, error) {
 	found, err := s.Workspaces.Members(ctx, auth.Workspace(ctx))
-	if err != nil {
-		return nil, err
-	}
-	list := MembersList{Resources: make([]Member, len(found))}
-	for i, m := range found {
-		list.Resources[i] = showMember(m)
-	}
-	return ListMembers200JSONResponse(list), nil
+	return ListMembers200JSONResponse{Resources: showAll(found, showMember)}, err
 }
 
 // AddMember makes a person a member.
@@ -106,14 +96,7 @@ func showMember(m workspace.Member) Member {
 // ListTrustRules lists the workspace's trust rules.
 func (s server) ListTrustRules(ctx context.Context, _ ListTrustRulesRequestObject) (ListTrustRulesResponseObject, error) {
 	found, err := s.Rules.List(ctx, auth.Workspace(ctx))
-	if err != nil {
-		return nil, err
-	}
-	list := TrustRulesList{Resources: make([]TrustRule, len(found))}
-	for i, r := range found {
-		list.Resources[i] = showTrustRule(r)
-	}
-	return ListTrustRules200JSONResponse(list), nil
+	return ListTrustRules200JSONResponse{Resources: showAll(found, showTrustRule)}, err
 }
 
 // CreateTrustRule admits jobs of a CI service.

@@ -133,20 +133,16 @@ func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) 
 	return item, nil
 }
 
-// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor
-// of the next page, "" after the last page.
-func (s *Service) CredentialPage(ctx context.Context, workspace string, size int, cursor string) ([]Credential, string, error) {
-	query := keys.GitCredentials(workspace)
-	query.Limit, query.Cursor = size, cursor
-	if _, err := query.Place(); err != nil {
-		return nil, "", badCursor()
-	}
-	page, err := s.table.Query(ctx, query)
+// CredentialPage returns a page of a workspace's credentials, oldest first.
+func (s *Service) CredentialPage(ctx context.Context, workspace string, window record.Window) (record.Page[Credential], error) {
+	page, err := record.List(ctx, s.table, keys.GitCredentials(workspace), window, func(item *table.Item) (Credential, bool, error) {
+		c, err := decodeCredential(workspace, item)
+		return c, true, err
+	})
 	if err != nil {
-		return nil, "", fmt.Errorf("list credentials: %w", err)
+		return record.Page[Credential]{}, fmt.Errorf("list credentials: %w", err)
 	}
-	found, err := decodeAll(workspace, page.Items, decodeCredential)
-	return found, page.Cursor, err
+	return page, nil
 }
 
 // CredentialPatch is a request to change credentials. A nil member changes nothing. The host

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -38,12 +39,12 @@ func TestACredentialIsReadBackWithoutItsToken(t *testing.T) {
 	if diff := cmp.Diff(made, read); err != nil || diff != "" {
 		t.Errorf("%v (-made +read):\n%s", err, diff)
 	}
-	page, next, err := f.CredentialPage(t.Context(), workspace, 20, "")
-	if diff := cmp.Diff([]integration.Credential{made}, page); err != nil || diff != "" || next != "" {
-		t.Errorf("%v, cursor %q (-want +got):\n%s", err, next, diff)
+	page, err := f.CredentialPage(t.Context(), workspace, record.Window{Limit: 20})
+	if diff := cmp.Diff(record.Page[integration.Credential]{Items: []integration.Credential{made}}, page); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if found, _, err := f.CredentialPage(t.Context(), other, 20, ""); err != nil || len(found) != 0 {
-		t.Errorf("another workspace has %v (%v)", found, err)
+	if page, err := f.CredentialPage(t.Context(), other, record.Window{Limit: 20}); err != nil || len(page.Items) != 0 {
+		t.Errorf("another workspace has %v (%v)", page.Items, err)
 	}
 	if found, err := f.Installations(t.Context(), workspace); err != nil || len(found) != 0 {
 		t.Errorf("the installations are %v (%v)", found, err)
@@ -150,12 +151,12 @@ func TestCredentialPages(t *testing.T) {
 	for range 3 {
 		f.credential(t, workspace, "git.example.com")
 	}
-	first, next, err := f.CredentialPage(t.Context(), workspace, 2, "")
+	first, err := f.CredentialPage(t.Context(), workspace, record.Window{Limit: 2})
 	check.Must(t, err)
-	second, end, err := f.CredentialPage(t.Context(), workspace, 2, next)
-	if err != nil || len(first) != 2 || len(second) != 1 || end != "" {
-		t.Errorf("got %d and %d, then %q (%v)", len(first), len(second), end, err)
+	second, err := f.CredentialPage(t.Context(), workspace, record.Window{Limit: 2, Cursor: first.Cursor})
+	if err != nil || len(first.Items) != 2 || len(second.Items) != 1 || second.Cursor != "" {
+		t.Errorf("got %d and %d, then %q (%v)", len(first.Items), len(second.Items), second.Cursor, err)
 	}
-	_, _, err = f.CredentialPage(t.Context(), workspace, 2, "x")
+	_, err = f.CredentialPage(t.Context(), workspace, record.Window{Limit: 2, Cursor: "x"})
 	wantFault(t, err, fault.Unprocessable)
 }

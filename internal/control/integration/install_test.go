@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -35,11 +36,11 @@ func TestAnInstallationIsBoundToTheWorkspaceOfItsState(t *testing.T) {
 	for name, read := range map[string]func() ([]integration.Installation, error){
 		"Installations": func() ([]integration.Installation, error) { return f.Installations(t.Context(), workspace) },
 		"InstallationPage": func() ([]integration.Installation, error) {
-			page, next, err := f.InstallationPage(t.Context(), workspace, 20, "")
-			if next != "" {
-				t.Errorf("got cursor %s", next)
+			page, err := f.InstallationPage(t.Context(), workspace, record.Window{Limit: 20})
+			if page.Cursor != "" {
+				t.Errorf("got cursor %s", page.Cursor)
 			}
-			return page, err
+			return page.Items, err
 		},
 		"GetInstallation": func() ([]integration.Installation, error) {
 			one, err := f.GetInstallation(t.Context(), got.Ref)
@@ -310,24 +311,24 @@ func TestInstallationPages(t *testing.T) {
 	}
 	cursor, pages := "", 0
 	for {
-		page, next, err := f.InstallationPage(t.Context(), workspace, 2, cursor)
+		page, err := f.InstallationPage(t.Context(), workspace, record.Window{Limit: 2, Cursor: cursor})
 		check.Must(t, err)
-		for _, i := range page {
+		for _, i := range page.Items {
 			got = append(got, i.InstallationID)
 		}
-		if pages++; next == "" {
+		if pages++; page.Cursor == "" {
 			break
 		}
-		cursor = next
+		cursor = page.Cursor
 	}
 	if diff := cmp.Diff(want, got); diff != "" || pages != 3 {
 		t.Errorf("in %d pages (-want +got):\n%s", pages, diff)
 	}
 	for _, bad := range []string{"x", cursor + "x"} {
-		_, _, err := f.InstallationPage(t.Context(), workspace, 2, bad)
+		_, err := f.InstallationPage(t.Context(), workspace, record.Window{Limit: 2, Cursor: bad})
 		wantFault(t, err, fault.Unprocessable)
 	}
-	_, _, err := f.InstallationPage(t.Context(), other, 2, cursor)
+	_, err := f.InstallationPage(t.Context(), other, record.Window{Limit: 2, Cursor: cursor})
 	wantFault(t, err, fault.Unprocessable)
 }
 

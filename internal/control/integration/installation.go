@@ -77,35 +77,25 @@ func (s *Service) Installations(ctx context.Context, workspace string) ([]Instal
 	if err != nil {
 		return nil, fmt.Errorf("list installations: %w", err)
 	}
-	return decodeAll(workspace, items, decodeInstallation)
-}
-
-// InstallationPage returns up to size installations, oldest first, and the cursor of the next
-// page, "" after the last page.
-func (s *Service) InstallationPage(ctx context.Context, workspace string, size int, cursor string) ([]Installation, string, error) {
-	query := keys.GitHubIntegrations(workspace)
-	query.Limit, query.Cursor = size, cursor
-	if _, err := query.Place(); err != nil {
-		return nil, "", badCursor()
-	}
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return nil, "", fmt.Errorf("list installations: %w", err)
-	}
-	found, err := decodeAll(workspace, page.Items, decodeInstallation)
-	return found, page.Cursor, err
-}
-
-func decodeAll[T any](workspace string, items []*table.Item, decode func(string, *table.Item) (T, error)) ([]T, error) {
-	found := make([]T, 0, len(items))
-	for _, item := range items {
-		value, err := decode(workspace, item)
-		if err != nil {
+	found := make([]Installation, len(items))
+	for i, item := range items {
+		if found[i], err = decodeInstallation(workspace, item); err != nil {
 			return nil, err
 		}
-		found = append(found, value)
 	}
 	return found, nil
+}
+
+// InstallationPage returns a page of a workspace's installations, oldest first.
+func (s *Service) InstallationPage(ctx context.Context, workspace string, window record.Window) (record.Page[Installation], error) {
+	page, err := record.List(ctx, s.table, keys.GitHubIntegrations(workspace), window, func(item *table.Item) (Installation, bool, error) {
+		i, err := decodeInstallation(workspace, item)
+		return i, true, err
+	})
+	if err != nil {
+		return record.Page[Installation]{}, fmt.Errorf("list installations: %w", err)
+	}
+	return page, nil
 }
 
 // bind gives an installation to the workspace. A workspace has an installation only once: an

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	api "github.com/google/go-github/v88/github"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // Repository is a repository that an installation may reach: the interface's GithubRepository.
@@ -50,7 +52,7 @@ func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor 
 		var of int
 		text, err := base64.RawURLEncoding.DecodeString(cursor)
 		if _, scanErr := fmt.Sscanf(string(text), "%d of %d", &page, &of); err != nil || scanErr != nil || page < 2 || of != size {
-			return nil, "", badCursor()
+			return nil, "", fault.Cursor()
 		}
 	}
 	found, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: size})

@@ -103,8 +103,3 @@ func (s *Service) gitHubHost(ctx context.Context) (string, error) {
 	}
 	return plainHost(app.web), nil
 }
-
-// badCursor is the fault of a cursor that the list did not create.
-func badCursor() error {
-	return fault.Shape(fault.Detail{Loc: []any{"query", "cursor"}, Msg: "The cursor is none that this list has returned.", Type: "value_error"})
-}

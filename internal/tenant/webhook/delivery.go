@@ -152,36 +152,21 @@ func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, err
 	return decodeDelivery(ref, item)
 }
 
-// Page says which part of a log to return.
-type Page struct {
-	// Limit is how many deliveries there are at most.
-	Limit int
-	// Cursor continues after the page that returned it.
-	Cursor string
-}
-
-// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the
-// next page, or "" if there is no next page.
-func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Delivery, next string, err error) {
+// Deliveries returns a page of a webhook's deliveries, the newest first.
+func (s *Store) Deliveries(ctx context.Context, ref Ref, window record.Window) (record.Page[Delivery], error) {
 	if _, err := s.Get(ctx, ref); err != nil {
-		return nil, "", err
+		return record.Page[Delivery]{}, err
 	}
 	query := keys.WebhookDeliveries(ref.Workspace, ref.Webhook)
-	query.Reverse, query.Limit, query.Cursor = true, page.Limit, page.Cursor
-	if _, err := query.Place(); err != nil {
-		return nil, "", fault.New(fault.Invalid, "The cursor was not made by this list.")
-	}
-	read, err := s.table.Query(ctx, query)
+	query.Reverse = true
+	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Delivery, bool, error) {
+		d, err := decodeDelivery(ref.Delivery(item.Key.SK), item)
+		return d, true, err
+	})
 	if err != nil {
-		return nil, "", fmt.Errorf("query deliveries: %w", err)
+		return record.Page[Delivery]{}, fmt.Errorf("list deliveries: %w", err)
 	}
-	found = make([]Delivery, len(read.Items))
-	for i, item := range read.Items {
-		if found[i], err = decodeDelivery(ref.Delivery(item.Key.SK), item); err != nil {
-			return nil, "", err
-		}
-	}
-	return found, read.Cursor, nil
+	return page, nil
 }
 
 // Replay sends the message of an ended delivery once more, with the same webhook-id. A

@@ -118,9 +118,9 @@ func (f *fixture) tell(status string) event.Event {
 // deliveries are a webhook's, newest first.
 func (f *fixture) deliveries(ref webhook.Ref) []webhook.Delivery {
 	f.Helper()
-	found, _, err := f.Deliveries(f.Context(), ref, webhook.Page{Limit: 100})
+	page, err := f.Deliveries(f.Context(), ref, record.Window{Limit: 100})
 	f.must(err)
-	return found
+	return page.Items
 }
 
 // attempt calls the task with the input of an execution, and returns the time until which the
