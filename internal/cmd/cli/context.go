@@ -138,7 +138,7 @@ func newContextList() *cobra.Command {
 				}
 				shown, rows = append(shown, one), append(rows, []string{one.Name, one.URL, one.Tenant, mark})
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), shown, []string{"NAME", "URL", "WORKSPACE", "USED"}, rows)
+			return list.Print(cmd, shown, []string{"NAME", "URL", "WORKSPACE", "USED"}, rows)
 		},
 	}
 	list.Flags(cmd)

@@ -72,7 +72,7 @@ func newDeploymentsList() *cobra.Command {
 					break
 				}
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, rows)
+			return list.Print(cmd, all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, rows)
 		})
 	list.Flags(cmd)
 	return cmd
@@ -107,7 +107,7 @@ func newDeploymentsShow() *cobra.Command {
 				}
 				rows = append(rows, []string{"revision " + r.ID, text})
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), shown, []string{"WHAT", "VALUE"}, rows)
+			return list.Print(cmd, shown, []string{"WHAT", "VALUE"}, rows)
 		})
 	list.Flags(cmd)
 	return cmd

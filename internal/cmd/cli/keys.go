@@ -99,7 +99,7 @@ func RemoteKeysList(cmd *cobra.Command, list *output.List) {
 			rows = append(rows, []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optional(k.Expires), optional(k.LastUsed)})
 		}
 		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
-		return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), page.Resources, header, rows)
+		return list.Print(cmd, page.Resources, header, rows)
 	})
 }
 

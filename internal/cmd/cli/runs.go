@@ -45,7 +45,7 @@ func newRunsList() *cobra.Command {
 			for _, r := range runs {
 				rows = append(rows, []string{r.ID, r.Status, r.Strategy, output.Time(r.Created), output.Time(r.Updated)})
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), runs, []string{"RUN", "STATUS", "STRATEGY", "CREATED", "CHANGED"}, rows)
+			return list.Print(cmd, runs, []string{"RUN", "STATUS", "STRATEGY", "CREATED", "CHANGED"}, rows)
 		})
 	list.Flags(cmd)
 	return cmd

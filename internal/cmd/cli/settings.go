@@ -46,7 +46,7 @@ func newConfigShow() *cobra.Command {
 			for _, s := range shown {
 				rows = append(rows, []string{s.Name, s.Value, s.From})
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), shown, []string{"SETTING", "VALUE", "FOUND IN"}, rows)
+			return list.Print(cmd, shown, []string{"SETTING", "VALUE", "FOUND IN"}, rows)
 		},
 	}
 	where.Flags(cmd)

@@ -43,7 +43,7 @@ func newThreadsList() *cobra.Command {
 			for _, t := range threads {
 				rows = append(rows, []string{t.ID, t.Status, output.Time(t.Created), output.Time(t.Updated)})
 			}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, rows)
+			return list.Print(cmd, threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, rows)
 		})
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many threads to list at most")
 	list.Flags(cmd)

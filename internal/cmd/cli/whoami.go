@@ -37,7 +37,7 @@ func newWhoami() *cobra.Command {
 			}
 			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From, "user": where.User}
 			row := []string{found.Name, found.ID, found.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
-			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
+			return list.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
 		},
 	}
 	where.Flags(cmd)

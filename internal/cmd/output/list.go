@@ -23,14 +23,29 @@ func (l *List) Flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print one JSON document")
 }
 
-// Print prints either the document or the rows. An empty cell is shown as -.
-func (l *List) Print(w io.Writer, live bool, document any, header []string, rows [][]string) error {
-	if l.asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(document)
+// PrintAll prints values: what show makes of them as the document, or what row makes of them.
+func PrintAll[T, S any](l *List, cmd *cobra.Command, values []T, show func(T) S, header []string, row func(T) []string) error {
+	document, rows := make([]S, len(values)), make([][]string, len(values))
+	for i, v := range values {
+		document[i], rows[i] = show(v), row(v)
 	}
+	return l.Print(cmd, document, header, rows)
+}
+
+// Print prints either the document or the rows. An empty cell is shown as -.
+func (l *List) Print(cmd *cobra.Command, document any, header []string, rows [][]string) error {
+	w := cmd.OutOrStdout()
+	if !l.asJSON {
+		return printRows(w, IsTerminal(w), header, rows)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}
+
+// printRows aligns the rows and prints the header if a person looks on.
+func printRows(w io.Writer, live bool, header []string, rows [][]string) error {
 	out := w
 	if live {
 		aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

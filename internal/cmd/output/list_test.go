@@ -1,10 +1,8 @@
-package output_test
+package output
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // TestAListForAPerson is aligned and has a header.
@@ -12,7 +10,7 @@ func TestAListForAPerson(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	rows := [][]string{{"1", "a\tname", ""}, {"22", "b", "x"}}
-	if err := new(output.List).Print(&out, true, nil, []string{"ID", "NAME", "LAST USED"}, rows); err != nil {
+	if err := printRows(&out, true, []string{"ID", "NAME", "LAST USED"}, rows); err != nil {
 		t.Fatal(err)
 	}
 	if want := "ID  NAME    LAST USED\n1   a name  -\n22  b       x\n"; out.String() != want {

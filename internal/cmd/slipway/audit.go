@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 func newAudit() *cobra.Command {
@@ -31,44 +32,31 @@ type shownEntry struct {
 }
 
 func newAuditList() *cobra.Command {
-	var at place
 	var out output.List
-	var in string
 	var limit int
-	cmd := &cobra.Command{
-		Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return exit.Usage(errors.New("--limit must be at least 1"))
-			}
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				w, err := r.workspace(ctx, in)
-				if err != nil {
-					return err
-				}
-				entries, err := r.entries(ctx, w.ID, limit)
-				if err != nil {
-					return err
-				}
-				document, rows := make([]shownEntry, len(entries)), make([][]string, len(entries))
-				for i, e := range entries {
-					document[i] = shownEntry{
-						e.ID, clock.Nullable(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request,
-					}
-					rows[i] = []string{
-						output.Time(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail,
-					}
-				}
-				header := []string{"TIME", "WHO", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"}
-				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, header, rows)
-			})
-		},
+	cmd := &cobra.Command{Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: exit.Arguments(cobra.NoArgs)}
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if limit < 1 {
+			return exit.Usage(errors.New("--limit must be at least 1"))
+		}
+		return nil
 	}
-	workspaceFlag(cmd, &in)
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many entries at most")
-	at.flags(cmd)
 	out.Flags(cmd)
-	return cmd
+	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
+		entries, err := r.entries(ctx, w.ID, limit)
+		if err != nil {
+			return err
+		}
+		header := []string{"TIME", "WHO", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"}
+		return output.PrintAll(&out, cmd, entries, showEntry, header, func(e audit.Entry) []string {
+			return []string{output.Time(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail}
+		})
+	})
+}
+
+func showEntry(e audit.Entry) shownEntry {
+	return shownEntry{e.ID, clock.Nullable(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request}
 }
 
 // entries reads as many pages as the limit needs.

@@ -75,7 +75,7 @@ func newDoctor() *cobra.Command {
 			if len(found.Gaps) == 0 {
 				rows = append(rows, []string{"ok", "This machine enforces all bounds of agents and builds. Agents that listen at $PORT must check SLIPWAY_INVOKE_TOKEN: other agents can connect there."})
 			}
-			if err := list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
+			if err := list.Print(cmd, found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
 				return err
 			}
 			if !healthy {

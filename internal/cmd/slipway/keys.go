@@ -29,49 +29,37 @@ in its workspace, an editor's may not delete or say who may do what, a viewer's 
 
 func newKeysCreate() *cobra.Command {
 	var done output.Outcome
-	var at place
-	var in, role, name, expires string
-	cmd := &cobra.Command{
-		Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			parsed, err := workspace.ParseRole(role)
-			if err != nil {
-				return exit.Usage(fmt.Errorf("--role: %w", err))
-			}
-			until, err := deadline(expires)
-			if err != nil {
-				return exit.Usage(err)
-			}
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				w, err := r.workspace(ctx, in)
-				if err != nil {
-					return err
-				}
-				hasher, err := r.hasher(ctx)
-				if err != nil {
-					return err
-				}
-				made, key, err := r.keys(hasher).Issue(ctx, apikey.NewKey{Workspace: w.ID, Name: name, Role: parsed, Expires: until})
-				if err != nil {
-					return err
-				}
-				return done.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
-			})
-		},
+	var role, expires string
+	var wanted apikey.NewKey
+	cmd := &cobra.Command{Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: exit.Arguments(cobra.NoArgs)}
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		if wanted.Role, err = parseRole(role); err != nil {
+			return err
+		}
+		if wanted.Expires, err = deadline(expires); err != nil {
+			return exit.Usage(err)
+		}
+		return nil
 	}
 	flags := cmd.Flags()
-	workspaceFlag(cmd, &in)
 	flags.StringVar(&role, "role", string(workspace.Admin), "what the key may do: admin, editor or viewer")
-	flags.StringVar(&name, "name", "", "what the key is for")
+	flags.StringVar(&wanted.Name, "name", "", "what the key is for")
 	flags.StringVar(&expires, "expires", "", "after what time the key is good no longer, as 12h or 90d (default: never)")
-	at.flags(cmd)
 	done.Flags(cmd)
+	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
+		hasher, err := r.hasher(ctx)
+		if err != nil {
+			return err
+		}
+		wanted.Workspace = w.ID
+		made, key, err := r.keys(hasher).Issue(ctx, wanted)
+		if err != nil {
+			return err
+		}
+		return done.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
+	})
 	cli.RemoteKeysCreate(cmd, &done, deadline)
 	return cmd
-}
-
-func workspaceFlag(cmd *cobra.Command, in *string) {
-	cmd.Flags().StringVar(in, "workspace", "", "id or name of the workspace (may be left out when there is only one)")
 }
 
 // deadline returns the end of a duration that begins now. The duration may be in days, which
@@ -104,39 +92,24 @@ type shownKey struct {
 	LastUsed  *string `json:"last_used_at"`
 }
 
+func showKey(k apikey.Key) shownKey {
+	return shownKey{k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, clock.Nullable(k.Created), clock.Nullable(k.Expires), clock.Nullable(k.LastUsed)}
+}
+
 func newKeysList() *cobra.Command {
-	var at place
 	var out output.List
-	var in string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				w, err := r.workspace(ctx, in)
-				if err != nil {
-					return err
-				}
-				found, err := r.keys(nil).List(ctx, w.ID)
-				if err != nil {
-					return err
-				}
-				document, rows := make([]shownKey, len(found)), make([][]string, len(found))
-				for i, k := range found {
-					document[i] = shownKey{
-						k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, clock.Nullable(k.Created), clock.Nullable(k.Expires), clock.Nullable(k.LastUsed),
-					}
-					rows[i] = []string{
-						k.ID, k.Name, string(k.Role), k.Prefix + "...", output.Time(k.Created), output.Time(k.Expires), output.Time(k.LastUsed),
-					}
-				}
-				header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
-				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, header, rows)
-			})
-		},
-	}
-	workspaceFlag(cmd, &in)
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: exit.Arguments(cobra.NoArgs)}
 	out.Flags(cmd)
+	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
+		keys, err := r.keys(nil).List(ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
+		return output.PrintAll(&out, cmd, keys, showKey, header, func(k apikey.Key) []string {
+			return []string{k.ID, k.Name, string(k.Role), k.Prefix + "...", output.Time(k.Created), output.Time(k.Expires), output.Time(k.LastUsed)}
+		})
+	})
 	cli.RemoteKeysList(cmd, &out)
 	return cmd
 }

@@ -24,30 +24,23 @@ Members sign in to the console, and with slipway login, at the issuer of slipway
 
 func newMembersAdd() *cobra.Command {
 	var done output.Outcome
-	var at place
-	var in, issuer, role string
-	cmd := &cobra.Command{
-		Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			parsed, err := parseRole(role)
-			if err != nil {
-				return err
-			}
-			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
-				m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
-				if err != nil {
-					return err
-				}
-				return done.Data(cmd, m.ID, showMember(m))
-			})
-		},
+	var role, issuer string
+	cmd := &cobra.Command{Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: exit.Arguments(cobra.ExactArgs(1))}
+	var parsed workspace.Role
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		parsed, err = parseRole(role)
+		return err
 	}
-	workspaceFlag(cmd, &in)
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
 	cmd.Flags().StringVar(&issuer, "issuer", "", "whose subject USER is, when it is no email address")
-	at.flags(cmd)
 	done.Flags(cmd)
-	return cmd
+	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
+		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
+		if err != nil {
+			return err
+		}
+		return done.Data(cmd, m.ID, showMember(m))
+	})
 }
 
 func parseRole(role string) (workspace.Role, error) {
@@ -77,58 +70,41 @@ func showMember(m workspace.Member) shownMember {
 }
 
 func newMembersList() *cobra.Command {
-	var at place
 	var out output.List
-	var in string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List a workspace's members", Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
-				found, err := r.workspaces.Members(ctx, w.ID)
-				if err != nil {
-					return err
-				}
-				document, rows := make([]shownMember, len(found)), make([][]string, len(found))
-				for i, m := range found {
-					document[i] = showMember(m)
-					rows[i] = []string{m.ID, m.User, m.Issuer, string(m.Role), output.Time(m.Updated)}
-				}
-				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, rows)
-			})
-		},
-	}
-	workspaceFlag(cmd, &in)
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "list", Short: "List a workspace's members", Args: exit.Arguments(cobra.NoArgs)}
 	out.Flags(cmd)
-	return cmd
+	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
+		members, err := r.workspaces.Members(ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		return output.PrintAll(&out, cmd, members, showMember, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, func(m workspace.Member) []string {
+			return []string{m.ID, m.User, m.Issuer, string(m.Role), output.Time(m.Updated)}
+		})
+	})
 }
 
 func newMembersSetRole() *cobra.Command {
 	var done output.Outcome
-	var at place
-	var in, role string
+	var role string
 	cmd := &cobra.Command{
 		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: exit.Arguments(cobra.ExactArgs(1)),
 		Long: "MEMBER is an id, which slipway members list shows, or an email address.\n",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			parsed, err := parseRole(role)
-			if err != nil {
-				return err
-			}
-			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
-				m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
-				if err != nil {
-					return err
-				}
-				return done.Print(cmd, fmt.Sprintf("%s is %s in workspace %s", m.User, m.Role, w.Name), showMember(m))
-			})
-		},
 	}
-	workspaceFlag(cmd, &in)
+	var parsed workspace.Role
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		parsed, err = parseRole(role)
+		return err
+	}
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
-	at.flags(cmd)
 	done.Flags(cmd)
-	return cmd
+	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
+		m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
+		if err != nil {
+			return err
+		}
+		return done.Print(cmd, fmt.Sprintf("%s is %s in workspace %s", m.User, m.Role, w.Name), showMember(m))
+	})
 }
 
 const membersRemoveLong = `MEMBER is an id, which slipway members list shows, or an email address. The person's tokens are of no use from then on,
@@ -137,23 +113,14 @@ behind an AWS stack's authorizer within a minute.
 
 func newMembersRemove() *cobra.Command {
 	var done output.Outcome
-	var at place
-	var in string
-	cmd := &cobra.Command{
-		Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
-				if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {
-					return err
-				}
-				return done.Print(cmd, fmt.Sprintf("removed %s from workspace %s", args[0], w.Name), map[string]string{"id": memberID(args[0])})
-			})
-		},
-	}
-	workspaceFlag(cmd, &in)
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: exit.Arguments(cobra.ExactArgs(1))}
 	done.Flags(cmd)
-	return cmd
+	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
+		if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {
+			return err
+		}
+		return done.Print(cmd, fmt.Sprintf("removed %s from workspace %s", args[0], w.Name), map[string]string{"id": memberID(args[0])})
+	})
 }
 
 // memberID returns the id of the member with the given id or email address.

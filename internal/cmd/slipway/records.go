@@ -100,15 +100,23 @@ func (p *place) with(cmd *cobra.Command, use func(context.Context, *records) err
 	return explain(errors.Join(use(audit.By(cmd.Context(), audit.Actor{Subject: operator()}), r), r.close()))
 }
 
-// in is with, for one workspace, which is given by its id or name.
-func (p *place) in(cmd *cobra.Command, idOrName string, use func(context.Context, *records, workspace.Workspace) error) error {
-	return p.with(cmd, func(ctx context.Context, r *records) error {
-		w, err := r.workspace(ctx, idOrName)
-		if err != nil {
-			return err
-		}
-		return use(ctx, r, w)
-	})
+// inWorkspace lets a command work in a workspace that its flags name. The command's PreRunE checks
+// its other flags before the records are opened.
+func inWorkspace(cmd *cobra.Command, work func(ctx context.Context, r *records, w workspace.Workspace, args []string) error) *cobra.Command {
+	var at place
+	var in string
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return at.with(cmd, func(ctx context.Context, r *records) error {
+			w, err := r.workspace(ctx, in)
+			if err != nil {
+				return err
+			}
+			return work(ctx, r, w, args)
+		})
+	}
+	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the workspace (may be left out when there is only one)")
+	at.flags(cmd)
+	return cmd
 }
 
 // operator returns the name of the operator for the audit log: there are no credentials that

@@ -76,7 +76,7 @@ func newSecretsReseal() *cobra.Command {
 				for i, kind := range kinds {
 					rows[i] = []string{kind, strconv.Itoa(rewritten[kind])}
 				}
-				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), rewritten, []string{"KIND", "SEALED ANEW"}, rows)
+				return out.Print(cmd, rewritten, []string{"KIND", "SEALED ANEW"}, rows)
 			})
 		},
 	}

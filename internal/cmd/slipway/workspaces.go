@@ -77,12 +77,9 @@ func newWorkspacesList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				document, rows := make([]shownWorkspace, len(all)), make([][]string, len(all))
-				for i, w := range all {
-					document[i] = showWorkspace(w)
-					rows[i] = []string{w.ID, w.Name, output.Time(w.Created)}
-				}
-				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
+				return output.PrintAll(&out, cmd, all, showWorkspace, []string{"ID", "NAME", "CREATED"}, func(w workspace.Workspace) []string {
+					return []string{w.ID, w.Name, output.Time(w.Created)}
+				})
 			})
 		},
 	}
