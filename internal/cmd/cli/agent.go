@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -78,16 +75,6 @@ func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, 
 	return values.Messages, nil
 }
 
-// heard is the next part of an answer that is being written.
-type heard struct {
-	// token is a piece of the message with the id, message is a whole message of which no
-	// piece was received.
-	token, id string
-	message   *output.Message
-	// failed is the reason why the run failed.
-	failed error
-}
-
 // answer is a run whose answer is being received.
 type answer struct {
 	agent  *agent
@@ -97,8 +84,7 @@ type answer struct {
 	question string
 	// last is the id of the last received event; allEvents before the first event.
 	last string
-	// begun holds the ids of messages of which pieces were received.
-	begun map[string]bool
+	read client.Answer
 }
 
 // allEvents requests a run's events from the first event on.
@@ -125,12 +111,12 @@ func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*a
 
 // run is a run whose answer is received from its beginning.
 func (g *agent) run(thread, run string) *answer {
-	return &answer{agent: g, thread: g.path + "/threads/" + thread, ID: run, last: allEvents, begun: map[string]bool{}}
+	return &answer{agent: g, thread: g.path + "/threads/" + thread, ID: run, last: allEvents, read: client.NewAnswer()}
 }
 
 // listen calls hear with each part of the answer until the run has ended. After a lost
 // connection it connects again and continues after the last received event.
-func (a *answer) listen(ctx context.Context, hear func(heard)) error {
+func (a *answer) listen(ctx context.Context, hear func(client.Part)) error {
 	answered := time.Now()
 	for {
 		err := a.drain(ctx, hear, &answered)
@@ -140,7 +126,7 @@ func (a *answer) listen(ctx context.Context, hear func(heard)) error {
 	}
 }
 
-func (a *answer) drain(ctx context.Context, hear func(heard), answered *time.Time) (err error) {
+func (a *answer) drain(ctx context.Context, hear func(client.Part), answered *time.Time) (err error) {
 	stream, err := a.agent.Stream(ctx, http.MethodGet, a.thread+"/runs/"+a.ID+"/stream", nil, "Last-Event-ID", a.last)
 	if err != nil {
 		return err
@@ -158,70 +144,15 @@ func (a *answer) drain(ctx context.Context, hear func(heard), answered *time.Tim
 		if event.ID != "" {
 			a.last = event.ID
 		}
-		if err := a.handle(event, hear); err != nil {
+		err = a.read.Read(event, func(part client.Part) {
+			if part.Message == nil || part.Message.Text() != "" {
+				hear(part)
+			}
+		})
+		if err != nil {
 			return fmt.Errorf("read event %s of run %s: %w", event.Name, a.ID, err)
 		}
 	}
-}
-
-// handle reads an event. The names of a subgraph's events carry its namespace.
-func (a *answer) handle(event sse.Event, hear func(heard)) error {
-	name, _, _ := strings.Cut(event.Name, "|")
-	switch name {
-	case "messages":
-		return a.token(event.Data, hear)
-	case "updates":
-		return a.update(event.Data, hear)
-	case "error":
-		var failed struct{ Error, Message string }
-		if err := json.Unmarshal(event.Data, &failed); err != nil {
-			return err
-		}
-		hear(heard{failed: fmt.Errorf("run %s failed: %s", a.ID, quoted(failed.Error+": "+failed.Message))})
-	}
-	return nil
-}
-
-func (a *answer) token(data []byte, hear func(heard)) error {
-	var pair [2]json.RawMessage
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	var piece output.Message
-	if err := json.Unmarshal(pair[0], &piece); err != nil {
-		return err
-	}
-	if piece.Content != "" {
-		a.begun[piece.ID] = true
-		hear(heard{token: string(piece.Content), id: piece.ID})
-	}
-	return nil
-}
-
-// update passes on the messages that a step has added, except messages that were received in
-// pieces.
-func (a *answer) update(data []byte, hear func(heard)) error {
-	var nodes map[string]json.RawMessage
-	if err := json.Unmarshal(data, &nodes); err != nil {
-		return err
-	}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		var delta struct {
-			Messages []output.Message `json:"messages"`
-		}
-		if json.Unmarshal(nodes[node], &delta) != nil {
-			continue // a node may update other values than messages
-		}
-		for _, message := range delta.Messages {
-			if a.begun[message.ID] {
-				message.Content = ""
-			}
-			if message.Text() != "" {
-				hear(heard{message: &message})
-			}
-		}
-	}
-	return nil
 }
 
 // status returns the final status of the run.
@@ -231,6 +162,11 @@ func (a *answer) status(ctx context.Context) (string, error) {
 	}
 	err := a.agent.do(ctx, http.MethodGet, a.thread+"/runs/"+a.ID, nil, &run)
 	return run.Status, err
+}
+
+// failure is the error of a run that failed.
+func (a *answer) failure(reason string) error {
+	return fmt.Errorf("run %s failed: %s", a.ID, quoted(reason))
 }
 
 // stop ends the run; the shown part of its answer stays in the thread.

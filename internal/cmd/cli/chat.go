@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -137,19 +138,19 @@ func (c *conversation) hear(ctx context.Context, answer *answer, show func(outpu
 	}
 	open := false
 	var failed error
-	listened := answer.listen(ctx, func(h heard) {
+	listened := answer.listen(ctx, func(part client.Part) {
 		switch {
-		case h.failed != nil:
-			failed = h.failed
-		case h.token != "" && asJSON:
-			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: h.token})
-		case h.token != "":
-			write(output.Plain(h.token))
+		case part.Failure != "":
+			failed = answer.failure(part.Failure)
+		case part.Token != "" && asJSON:
+			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: part.Token})
+		case part.Token != "":
+			write(output.Plain(part.Token))
 			open = true
 		case asJSON:
-			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*h.message}})
-		case h.message.Type == output.AI && h.message.Content != "":
-			write(output.Plain(string(h.message.Content)) + "\n")
+			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*part.Message}})
+		case part.Message.Type == output.AI && part.Message.Content != "":
+			write(output.Plain(string(part.Message.Content)) + "\n")
 		}
 	})
 	if open {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -171,7 +172,7 @@ func (c *conversation) live(ctx context.Context, in, out *os.File) (err error) {
 
 // heardOf is a part of one answer; over reports that the answer has ended.
 type heardOf struct {
-	heard
+	client.Part
 	of   *answer
 	over bool
 	err  error
@@ -291,7 +292,7 @@ func (t *talk) listen(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		}
-		err := of.listen(ctx, func(h heard) { send(heardOf{heard: h, of: of}) })
+		err := of.listen(ctx, func(part client.Part) { send(heardOf{Part: part, of: of}) })
 		send(heardOf{of: of, over: true, err: err})
 	}()
 }
@@ -303,12 +304,12 @@ func (t *talk) hear(ctx context.Context, event heardOf) error {
 		return event.err
 	case event.over:
 		return t.over(ctx)
-	case event.failed != nil:
-		t.screen.say(event.failed.Error())
-	case event.token != "":
-		t.screen.add(event.token)
-	case event.message != nil:
-		t.screen.say(fmt.Sprintf("%-4s %s", event.message.Type, event.message.Text()))
+	case event.Failure != "":
+		t.screen.say(event.of.failure(event.Failure).Error())
+	case event.Token != "":
+		t.screen.add(event.Token)
+	case event.Message != nil:
+		t.screen.say(fmt.Sprintf("%-4s %s", event.Message.Type, event.Message.Text()))
 	}
 	return nil
 }

@@ -2,19 +2,16 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -29,6 +26,7 @@ type turn struct {
 	number   int
 	question string
 	run      *runStream
+	answer   client.Answer
 	status   string
 	// ended is the time when its stream ended.
 	ended time.Time
@@ -52,8 +50,8 @@ func (d *demo) converse(ctx context.Context, agent string) error {
 	}
 	thread := agent + "/threads/" + created.ID
 	d.show(output.Event{Kind: output.KindThread, Thread: created.ID, URL: d.client.Address(thread)})
-	first := &turn{number: 1, question: firstQuestion, pieces: map[string]string{}}
-	second := &turn{number: 2, question: secondQuestion, pieces: map[string]string{}}
+	first := &turn{number: 1, question: firstQuestion, answer: client.NewAnswer(), pieces: map[string]string{}}
+	second := &turn{number: 2, question: secondQuestion, answer: client.NewAnswer(), pieces: map[string]string{}}
 	if err := d.interrupt(ctx, thread, first, second); err != nil {
 		return err
 	}
@@ -146,72 +144,27 @@ func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
 	return nil
 }
 
-// handle shows an event of a run. The names of a subgraph's events carry its namespace.
-func (d *demo) handle(t *turn, event sse.Event) error {
-	name, _, _ := strings.Cut(event.Name, "|")
-	switch name {
-	case "messages":
-		return d.token(t, event.Data)
-	case "updates":
-		return d.update(t, event.Data)
-	case "error":
-		var failed struct{ Error, Message string }
-		if err := json.Unmarshal(event.Data, &failed); err != nil {
-			return err
+// handle shows the parts of the answer in an event of a run.
+func (d *demo) handle(t *turn, event sse.Event) (failed error) {
+	err := t.answer.Read(event, func(part client.Part) {
+		shown := output.Event{Run: t.number, RunID: t.run.ID}
+		switch {
+		case part.Failure != "":
+			failed = fmt.Errorf("the graph failed: %s", part.Failure)
+		case part.Message != nil:
+			delete(t.pieces, part.Message.ID)
+			if part.Message.Text() != "" {
+				shown.Kind, shown.Messages = output.KindMessage, []output.Message{*part.Message}
+				d.show(shown)
+			}
+		default:
+			t.tokens++
+			t.pieces[part.ID] += part.Token
+			shown.Kind, shown.Text = output.KindToken, part.Token
+			d.show(shown)
 		}
-		return fmt.Errorf("the graph failed: %s: %s", failed.Error, failed.Message)
-	default:
-		return nil
-	}
-}
-
-// token shows a piece of a message.
-func (d *demo) token(t *turn, data []byte) error {
-	var pair [2]json.RawMessage
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	var piece output.Message
-	if err := json.Unmarshal(pair[0], &piece); err != nil {
-		return err
-	}
-	if piece.Content == "" {
-		return nil
-	}
-	t.tokens++
-	t.pieces[piece.ID] += string(piece.Content)
-	d.show(output.Event{Kind: output.KindToken, Run: t.number, RunID: t.run.ID, Text: string(piece.Content)})
-	return nil
-}
-
-// update shows the messages that a step has added, except text that was shown as tokens.
-func (d *demo) update(t *turn, data []byte) error {
-	var nodes map[string]json.RawMessage
-	if err := json.Unmarshal(data, &nodes); err != nil {
-		return err
-	}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		var delta struct {
-			Messages []output.Message `json:"messages"`
-		}
-		if json.Unmarshal(nodes[node], &delta) != nil {
-			continue // a node may update other values than messages
-		}
-		for _, message := range delta.Messages {
-			d.added(t, message)
-		}
-	}
-	return nil
-}
-
-func (d *demo) added(t *turn, message output.Message) {
-	if _, shown := t.pieces[message.ID]; shown {
-		delete(t.pieces, message.ID)
-		message.Content = ""
-	}
-	if message.Text() != "" {
-		d.show(output.Event{Kind: output.KindMessage, Run: t.number, RunID: t.run.ID, Messages: []output.Message{message}})
-	}
+	})
+	return errors.Join(failed, err)
 }
 
 // settle reads the final status of a run and shows it.
