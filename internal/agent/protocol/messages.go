@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -214,7 +215,7 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 	if json.Unmarshal(state.OrNull(head.Usage), &usage) == nil {
 		m.usage = addUsage(m.usage, usage)
 	}
-	m.reason = first(head.reason(), m.reason)
+	m.reason = cmp.Or(head.reason(), m.reason)
 }
 
 // addUsage adds the usage of a chunk to the usage of the earlier chunks, number by number.
@@ -254,8 +255,8 @@ func (h chunkHead) reason() string {
 	if json.Unmarshal(state.OrNull(h.Response), &response) != nil {
 		return ""
 	}
-	if said := first(response.FinishReason, response.StopReason); said != "" {
-		return first(reasons[said], stop)
+	if said := cmp.Or(response.FinishReason, response.StopReason); said != "" {
+		return cmp.Or(reasons[said], stop)
 	}
 	return ""
 }
@@ -271,7 +272,7 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	}
 	finish := map[string]any{"event": "message-finish"}
 	if !cut {
-		finish["reason"] = first(m.reason, stop)
+		finish["reason"] = cmp.Or(m.reason, stop)
 	}
 	if m.usage != nil {
 		finish["usage"] = m.usage
@@ -346,7 +347,7 @@ func (t *Translator) replayOne(head chunkHead, node string, namespace []string) 
 		return // the state gives it an id, so it may be known already
 	}
 	if m := t.messages.find(head.ID); m != nil {
-		m.reason = first(m.reason, head.reason())
+		m.reason = cmp.Or(m.reason, head.reason())
 		t.finishMessage(m, false)
 		return
 	}

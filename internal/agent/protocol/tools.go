@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -63,7 +64,7 @@ func (t *Translator) tool(data json.RawMessage, namespace []string) {
 	}
 	if name := toolEvents[e.Event]; name != "" {
 		e.Event = name
-		e.ID, e.Name = first(e.ID, e.OtherID), first(e.Name, e.OtherName)
+		e.ID, e.Name = cmp.Or(e.ID, e.OtherID), cmp.Or(e.Name, e.OtherName)
 		if len(e.Delta) == 0 {
 			e.Delta = e.Data
 		}
@@ -81,13 +82,6 @@ func (t *Translator) tool(data json.RawMessage, namespace []string) {
 	case "tool-error":
 		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "message": e.Message})
 	}
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // textOf returns a text as it is, and any other value as JSON.
@@ -151,7 +145,7 @@ func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []stri
 // it.
 func (t *Translator) toolReturned(head chunkHead, raw json.RawMessage, namespace []string) {
 	call := t.tools.called[head.CallID]
-	t.startTool(head.CallID, first(call.Name, head.Name), call.Args, "", namespace)
+	t.startTool(head.CallID, cmp.Or(call.Name, head.Name), call.Args, "", namespace)
 	if head.Status == "error" {
 		t.endTool(head.CallID, "", namespace, map[string]any{"event": "tool-error", "message": textOf(head.Content)})
 		return

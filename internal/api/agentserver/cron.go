@@ -219,11 +219,11 @@ func showCron(c cron.Cron) Cron {
 		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
 			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
-			"webhook": optional(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
+			"webhook": nullable(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
 			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
 			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),
 		}),
-		ThreadID: optional(c.Thread), Timezone: optional(c.Timezone),
+		ThreadID: nullable(c.Thread), Timezone: nullable(c.Timezone),
 	}
 	if c.Thread == "" {
 		completed := OnRunCompletedDelete
@@ -233,12 +233,4 @@ func showCron(c cron.Cron) Cron {
 		shown.OnRunCompleted = &completed
 	}
 	return shown
-}
-
-// optional returns nil for an empty text.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
