@@ -79,13 +79,19 @@ type Kept struct {
 func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Number }
 
 // Parent returns the id of the checkpoint from which the checkpoint follows. For the first
-// checkpoint of a thread, it is the thread's root, unless the agent made the checkpoint: the
-// agent knows only its own checkpoints.
+// checkpoint of a branch that begins at the empty state, it is the thread's root, unless the agent
+// made the checkpoint: the agent knows only its own checkpoints.
 func (c Checkpoint) Parent(ref Ref) string {
-	if c.ParentID == "" && !c.Own() {
+	if c.followsRoot() {
 		return ref.Root()
 	}
 	return c.ParentID
+}
+
+// followsRoot reports whether the checkpoint follows the thread's root. The oldest checkpoint of a
+// thread whose history was removed has no parent either, but comes later in its branch.
+func (c Checkpoint) followsRoot() bool {
+	return c.ParentID == "" && !c.Own() && c.Step == Empty().At.Step+1
 }
 
 // State is a thread's state at a checkpoint. It never changes.
@@ -104,6 +110,13 @@ type State struct {
 
 // Empty returns the state of a thread without checkpoints.
 func Empty() State { return State{At: Checkpoint{Number: -1, Step: -2}} }
+
+// Root shows the empty state as the oldest checkpoint of a thread that has others.
+func Root(ref Ref) Snapshot {
+	root := Empty().Snapshot()
+	root.ID, root.Newest = ref.Root(), false
+	return root
+}
 
 const checkpointKind = "checkpoint"
 

@@ -36,8 +36,9 @@ const (
 
 // History returns up to limit checkpoints before a checkpoint, newest first; before may be
 // Newest. It leaves out checkpoints that the server made and that the agent then followed with
-// a checkpoint of its own, and checkpoints that match refuses. It returns fewer checkpoints if
-// their values are large, but at least one.
+// a checkpoint of its own, and checkpoints that match refuses. The oldest is the thread's root if
+// a shown checkpoint follows it, so that each parent is in the history. It returns fewer
+// checkpoints if their values are large, but at least one.
 func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	h, err := s.historyBefore(ctx, ref, before)
 	if err != nil {
@@ -46,8 +47,12 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	found, room := []Snapshot{}, historyRoom
 	for len(found) < limit && h.upTo >= 0 && room > 0 {
 		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
-		if err != nil || len(items) == 0 {
-			return found, err
+		if err != nil {
+			return nil, err
+		}
+		if len(items) == 0 {
+			h.upTo = -1
+			break
 		}
 		wanted, err := h.choose(items, limit-len(found), match)
 		if err != nil {
@@ -62,8 +67,11 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 			room -= len(some[i].Values)
 		}
 		if found = append(found, some...); len(some) < len(wanted) {
-			break
+			return found, nil
 		}
+	}
+	if root := Root(ref); h.rooted && h.upTo < 0 && len(found) < limit && (match == nil || match(root.Checkpoint)) {
+		found = append(found, root)
 	}
 	return found, nil
 }
@@ -104,6 +112,8 @@ type history struct {
 	upTo, followed int64
 	hides          bool
 	begun          bool
+	// rooted says that a checkpoint that is shown, or that was the last before, follows the root.
+	rooted bool
 }
 
 func (h *history) begin(item *table.Item) error {
@@ -113,6 +123,7 @@ func (h *history) begin(item *table.Item) error {
 	}
 	at, err := checkpoint(item, b)
 	h.pass(at)
+	h.rooted = at.followsRoot()
 	return err
 }
 
@@ -142,6 +153,7 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 		h.upTo = at.Number - 1
 		hidden := h.hides && at.Number >= h.followed && !at.Own()
 		h.pass(at)
+		h.rooted = h.rooted || (!hidden && at.followsRoot())
 		if hidden || (match != nil && !match(at)) {
 			continue
 		}

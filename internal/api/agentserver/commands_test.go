@@ -326,10 +326,10 @@ func TestStateCommands(t *testing.T) {
 		t.Errorf("the tree (-want +got):\n%s", diff)
 	}
 	listed, _ := f.does(t, thread, "state.listCheckpoints", object{}).member("result", "checkpoints").([]any)
-	if len(listed) != 2 {
+	if len(listed) != 3 || listed[2].(object)["step"] != -2.0 {
 		t.Fatalf("the checkpoints are %v", listed)
 	}
-	oldest, _ := listed[1].(object)
+	oldest, _ := listed[1].(object) // after the empty state
 	if oldest["step"] != -1.0 || oldest["id"] == "" || oldest["timestamp"] == "" {
 		t.Errorf("the oldest checkpoint is %v", oldest)
 	}

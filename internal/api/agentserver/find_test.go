@@ -168,6 +168,9 @@ func TestPruningKeepsTheNewestState(t *testing.T) {
 		if len(history) != 1 {
 			t.Errorf("%s: %d states are left, want 1", name, len(history))
 		}
+		if parent := (response{body: history[0]}).member("parent_checkpoint"); name == "the server's checkpoints" && parent != nil {
+			t.Errorf("%s: the state that is left follows %v, which is not in the history", name, parent)
+		}
 		if got := f.call(t, "GET", f.finish(t, thread, hi()), nil).string("status"); got != "success" {
 			t.Errorf("%s: the next run ended as %s", name, got)
 		}

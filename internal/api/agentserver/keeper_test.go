@@ -408,34 +408,6 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	f.wantState(t, thread, "one A [model]")
 }
 
-// TestABranchBeginsBeforeTheFirstMessage has an agent that keeps no checkpoints. Pages need
-// this when a person edits the first message: that message follows the empty state.
-func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
-	t.Parallel()
-	f := setUp(t, nil)
-	thread := f.newThread(t)
-	f.finish(t, thread, plan("one"))
-	f.finish(t, thread, plan("two"))
-	before := f.history(t, thread)
-	root := before[len(before)-1]["parent_checkpoint"]
-	f.finish(t, thread, with(plan("three"), "checkpoint", root))
-	f.wantState(t, thread, "three ok <nil>")
-	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"x": 1}, "checkpoint": root}), http.StatusOK)
-	if values := f.call(t, "GET", thread+"/state", nil).member("values"); !cmp.Equal(values, any(object{"x": 1.0})) {
-		t.Errorf("after an update there the values are %v", values)
-	}
-	after := f.history(t, thread)
-	for i, want := range map[int]any{0: root, len(after) - len(before) - 1: root, len(after) - 1: root} {
-		if diff := cmp.Diff(want, after[i]["parent_checkpoint"]); diff != "" {
-			t.Errorf("what state %d of %d follows (-want +got):\n%s", i, len(after), diff)
-		}
-	}
-	if got := f.call(t, "POST", thread+"/history", object{"before": root}); string(got.text) != "[]" {
-		t.Errorf("before the first there is %s", got.text)
-	}
-	wantStatus(t, f.call(t, "POST", f.newThread(t)+"/runs", with(hi(), "checkpoint_id", root.(object)["checkpoint_id"])), http.StatusNotFound)
-}
-
 // TestARollbackOfAKeeper checks that the agent gets the checkpoints back that it had before,
 // whether the removed run had made checkpoints of its own or was waiting.
 func TestARollbackOfAKeeper(t *testing.T) {

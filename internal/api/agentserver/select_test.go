@@ -35,8 +35,8 @@ func TestAStateShowsWhatIsSelected(t *testing.T) {
 		wantBody(t, f.call(t, "GET", thread+"/state"+query, nil), test.want)
 		wantBody(t, f.call(t, "GET", thread+"/state/"+at+query, nil), test.want)
 		wantBody(t, f.call(t, "POST", thread+"/state/checkpoint", object{"checkpoint": whole.member("checkpoint"), "select": test.selected}), test.want)
-		wantBody(t, f.call(t, "GET", thread+"/history"+query, nil), []any{test.want})
-		wantBody(t, f.call(t, "POST", thread+"/history", object{"select": test.selected}), []any{test.want})
+		wantBody(t, f.call(t, "GET", thread+"/history"+query+"&limit=1", nil), []any{test.want})
+		wantBody(t, f.call(t, "POST", thread+"/history", object{"limit": 1, "select": test.selected}), []any{test.want})
 	}
 	for _, unknown := range []string{"value", "values.", "thread_id", "values_a", "metadata.step"} {
 		wantStatus(t, f.call(t, "GET", thread+"/state?select="+unknown, nil), http.StatusUnprocessableEntity)

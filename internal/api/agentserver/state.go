@@ -118,6 +118,9 @@ func (s server) snapshot(ctx context.Context, ref thread.Ref, at place) (thread.
 	if err != nil {
 		return t, thread.Snapshot{}, err
 	}
+	if number < 0 && t.Lock.Checkpoint >= 0 {
+		return t, thread.Root(ref), nil
+	}
 	found := state.Snapshot()
 	found.Newest = !t.Lock.Busy && number == t.Lock.Checkpoint
 	return t, found, nil
@@ -130,8 +133,11 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	if c.Newest {
 		shown.Interrupts = questions(t.Interrupts)
 	}
-	if c.Number < 0 {
+	if c.ID == "" {
 		return shown
+	}
+	if c.Number < 0 {
+		c.Created = t.Created
 	}
 	created := clock.Format(c.Created)
 	shown.CreatedAt = &created
@@ -150,7 +156,10 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 // metadataOf returns the metadata to show for a checkpoint: the agent's metadata, and the data
 // that the server has.
 func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
-	members := map[string]any{"step": c.Step, "source": c.Source, "thread_id": threadID, "parents": emptyObject}
+	members := map[string]any{"step": c.Step, "thread_id": threadID, "parents": emptyObject}
+	if c.Source != "" {
+		members["source"] = c.Source
+	}
 	if c.Run != "" {
 		members["run_id"] = c.Run
 	}

@@ -129,7 +129,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("who waited gets %d %s", got.StatusCode, got.text)
 	}
 	for _, state := range f.call(t, "GET", thread+"/history", nil).body.([]any) {
-		if run := state.(map[string]any)["metadata"].(map[string]any)["run_id"]; strings.HasSuffix(one, run.(string)) {
+		if run, ok := state.(map[string]any)["metadata"].(map[string]any)["run_id"].(string); ok && strings.HasSuffix(one, run) {
 			t.Errorf("the history shows %v", state)
 		}
 	}

@@ -56,13 +56,13 @@ func TestTheServerShowsTheStepsOfAnAgentThatDoesNot(t *testing.T) {
 	steps := stepsOf(t, events)
 	history := f.history(t, thread)
 	slices.Reverse(history)
-	wantCheckpoints(t, thread, history, steps.checkpoints)
+	wantCheckpoints(t, thread, history[1:], steps.checkpoints)
 
 	run := path[len(thread)+len("/runs/"):]
 	if metadata := steps.checkpoints[0]["metadata"].(map[string]any); metadata["run_id"] != run || metadata["source"] != "input" || metadata["step"] != -1.0 {
 		t.Errorf("the first checkpoint has the metadata %v", metadata)
 	}
-	wantTasks(t, history, steps.tasks, []wantedTask{{"model", 0, 0}, {"idle", 1, 1}, {"a", 1, 1}, {"b", 1, 1}})
+	wantTasks(t, history[1:], steps.tasks, []wantedTask{{"model", 0, 0}, {"idle", 1, 1}, {"a", 1, 1}, {"b", 1, 1}})
 	wantDebug(t, steps)
 }
 
@@ -220,7 +220,7 @@ func TestTheStepOfASilentAgentIsItsInput(t *testing.T) {
 	thread := f.newThread(t)
 	_, events := f.stream(t, thread, with(hi(), "stream_mode", "checkpoints"))
 	steps := stepsOf(t, events).checkpoints
-	if want := f.history(t, thread); len(want) != 1 || len(steps) != 1 || idOf(steps[0], "checkpoint") != idOf(want[0], "checkpoint") {
+	if want := f.history(t, thread); len(want) != 2 || len(steps) != 1 || idOf(steps[0], "checkpoint") != idOf(want[0], "checkpoint") {
 		t.Fatalf("got %v, want %v", steps, want)
 	}
 	ofThread := f.followThread(t, thread, "", "-").ends(t, 1)

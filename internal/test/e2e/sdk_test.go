@@ -27,6 +27,7 @@ var releases = map[string]sdk{
 	"Python":               {python: "python"},
 	"Python older":         {python: "python-older"},
 	"JavaScript":           {modules: "js"},
+	"JavaScript early":     {modules: "js-early"},
 	"JavaScript streaming": {modules: "js-threads"},
 	"JavaScript hooks":     {modules: "js-hooks"},
 	"JavaScript Svelte":    {modules: "js-svelte"},
@@ -228,6 +229,12 @@ func TestSDKHook(t *testing.T) {
 			follower.lives(t, sdk, "hook", "parallel,nested")
 		})
 	}
+	// The early hook shows only states that it reaches from a state without a parent. It runs at the
+	// checkpoint that it has read last, so the stories in which two runs meet are not its own.
+	t.Run("JavaScript early", func(t *testing.T) {
+		t.Parallel()
+		agent.lives(t, "JavaScript early", "hook", "reloaded,joined,stopped,branched,failed")
+	})
 }
 
 // TestSDKAssistantUI opens pages with the components of assistant-ui, whose runtime streams from

@@ -5,12 +5,15 @@ cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-mkdir -p .tools/sdk/js .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox
+mkdir -p .tools/sdk/js .tools/sdk/js-early .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
 npm install --prefix .tools/sdk/js --silent --no-audit --no-fund --save-exact \
   '@langchain/langgraph-sdk@2.0.0' '@langchain/core@1.2.13' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
+# A release from before the hook could do without the whole history.
+npm install --prefix .tools/sdk/js-early --silent --no-audit --no-fund --save-exact \
+  '@langchain/langgraph-sdk@0.0.112' '@langchain/core@0.3.80' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 [ -x .tools/sdk/python-older/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python-older
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python-older 'langgraph-sdk==0.4.3' 'langgraph==1.2.12'
 # The newest release by number is older code: the release before it has the thread-centric protocol.

@@ -76,7 +76,7 @@ async function streamed() {
 async function begun() {
   const step = (type, asNode) => ({ updates: [{ values: { messages: [{ type, content: type }] }, asNode }] });
   const thread = await create({ graphId: "agent", supersteps: [step("human", "__input__"), step("ai", "model")] });
-  assert.deepEqual((await client.threads.getHistory(thread)).map((state) => types(state.values)), [["human", "ai"], ["human"]]);
+  assert.deepEqual((await client.threads.getHistory(thread)).map((state) => types(state.values)), [["human", "ai"], ["human"], []]);
 }
 
 tell(found, changed, copied, written, streamed, begun);

@@ -90,7 +90,9 @@ async def begun(client):
     """With a history from elsewhere."""
     steps = [{"updates": [{"values": {"messages": [{"type": kind, "content": kind}]}, "as_node": node}]} for kind, node in (("human", "__input__"), ("ai", "model"))]
     thread = await create(client, supersteps=steps, graph_id="agent")
-    expect("the history", [types(state["values"]) for state in await client.threads.get_history(thread)], [["human", "ai"], ["human"]])
+    *history, empty = await client.threads.get_history(thread)
+    expect("the history", [types(state["values"]) for state in history], [["human", "ai"], ["human"]])
+    expect("the oldest", (empty["values"], empty["parent_checkpoint"]), ({}, None))
 
 
 tell(found, changed, copied, pruned, written, streamed, begun)
