@@ -71,7 +71,8 @@ async function* parts(reader) {
   }
 }
 
-const pause = (milliseconds, signal) => new Promise(resolve => {
+// pause resolves after some time, or when the signal is aborted.
+export const pause = (milliseconds, signal) => new Promise(resolve => {
   const timer = setTimeout(resolve, milliseconds);
   signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
 });

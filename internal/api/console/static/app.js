@@ -9,6 +9,8 @@ import {sure, title} from './view.js';
 import './deployments.js';
 import './difference.js';
 import './logs.js';
+import './metrics.js';
+import './palette.js';
 import './threads.js';
 import './chat.js';
 import './run.js';
@@ -23,6 +25,7 @@ const routes = [
   [RegExp(`^/deployments/${id}/revisions/${id}/logs/(build|deploy)(?:/(.+))?$`),
     (d, r, kind, line) => html`<slipway-logs .deployment=${d} .revision=${r} .kind=${kind} .line=${line}></slipway-logs>`],
   [RegExp(`^/deployments/${id}/revisions/${id}/difference$`), (d, r) => html`<slipway-difference .deployment=${d} .revision=${r}></slipway-difference>`],
+  [RegExp(`^/deployments/${id}/metrics$`), d => html`<slipway-metrics .deployment=${d}></slipway-metrics>`],
   [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
   [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],
   [RegExp(`^/deployments/${id}/threads/${id}/runs/${id}$`), (d, t, r) => html`<slipway-run .deployment=${d} .thread=${t} .run=${r}></slipway-run>`],
@@ -199,6 +202,7 @@ class Console extends LitElement {
         <a class="brand" href="#/"><img src="icon.svg" alt="" width="24" height="24"> Slipway</a>
         <nav aria-label="Workspace">${links.map(([path, text]) => html`<a href="#${path}" aria-current=${current(path) ? 'page' : nothing}>${text}</a>`)}</nav>
         <span class="who" title="The workspace, and your role in it">${this.who.name} · ${this.who.role}</span>
+        <slipway-palette .pages=${links} .commands=${[['Switch between light and dark', () => this.theme()], ['Sign out', () => this.signOut()]]}></slipway-palette>
         <button class="quiet" @click=${this.theme} aria-label="Switch between light and dark">◑</button>
         <button class="quiet" @click=${this.signOut}>Sign out</button>
       </header>

@@ -89,7 +89,8 @@ class Deployment extends Followed {
     return html`
       <div class="head"><h1>${d.name}</h1> ${badge(newest?.status)}
         ${copyAsCurl(this.base)}
-        ${d.active_revision_id ? html`<a class="button" href="#/deployments/${d.id}/threads">Threads</a>` : nothing}
+        ${d.active_revision_id ? html`<a class="button" href="#/deployments/${d.id}/threads">Threads</a>
+          <a class="button" href="#/deployments/${d.id}/metrics">Metrics</a>` : nothing}
         ${action('Delete', 'admin', () => this.erase(), 'danger')}</div>
       ${this.problem()}
       <dl class="facts">

@@ -43,6 +43,7 @@ async function views() {
     { name: "threads", at: `${at}/threads`, reads: [`${agent}/threads/search`], empty: [], says: "There is no thread yet.", has: "planted question" },
     { name: "thread", at: `${at}/threads/${thread}`, reads: [`${agent}/threads/${thread}/state`], empty: { values: {} }, says: "Write the first message.", has: "planted question" },
     { name: "run", at: `${at}/threads/${thread}/runs/${run}`, reads: [`${agent}/threads/${thread}/runs/${run}/explanation`], has: run },
+    { name: "metrics", at: `${at}/metrics`, reads: [`${agent}/metrics?format=json`], empty: {}, says: "No request was answered yet.", has: "/threads/{thread_id}/runs" },
     { name: "inbox", at: "/inbox", reads: ["/v2/deployments?limit=100"], empty: { resources: [] }, says: "No thread waits for an answer.", has: "planted inquiry" },
     { ...list("keys", "There is no key.", key.slice(0, 8)), reads: ["/v2/api-keys"] },
     { ...list("members", "There is no member", "ada@example.com"), reads: ["/v2/workspaces/current/members"], empty: [] },
@@ -51,6 +52,40 @@ async function views() {
     list("webhooks", "There is no webhook.", "http://127.0.0.1:1/planted"),
     { ...list("audit", "Nothing was changed yet.", "webhook"), reads: ["/v2/audit-log?limit=100"] },
   ];
+}
+
+// palette goes to pages by the command palette, with the keyboard alone.
+async function palette(page, name) {
+  const findings = [];
+  const choose = async (text, option) => {
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type(text);
+    await page.getByRole("option", { name: option, selected: true }).waitFor();
+    await page.keyboard.press("Enter");
+  };
+  const isAt = (heading) => page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: `${name} metrics` }).waitFor();
+    findings.push(...await audit(page, `palette, ${colorScheme}`));
+    await page.keyboard.type("no such name");
+    await page.getByText("Nothing has such a name.").waitFor();
+    await page.keyboard.press("Escape");
+  }
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("ArrowUp");
+  await page.getByRole("option", { name: "Sign out", selected: true }).waitFor();
+  for (let i = 0; i < 2; i++) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await isAt("Inbox");
+  await choose(`${name} met`, `${name} metrics`);
+  await isAt("Metrics");
+  await choose(`${name} thr`, `${name} threads`);
+  await isAt("Threads");
+  await choose("light", "Switch between light and dark");
+  await page.locator("html[data-theme=dark]").waitFor();
+  return findings;
 }
 
 tell(async (browser) => {
@@ -146,5 +181,8 @@ tell(async (browser) => {
     const answer = execFileSync("sh", ["-c", command], { env: { ...process.env, KEY: key }, encoding: "utf8" });
     if (!answer.includes(view.has)) seen.copied.push(`${view.name}: ${command}: ${answer.slice(0, 200)}`);
   }
+  await open(all[0]);
+  await main.getByText(all[0].has).first().waitFor();
+  seen.findings.push(...await palette(page, all[0].has));
   return seen;
 });
