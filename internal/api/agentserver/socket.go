@@ -236,7 +236,8 @@ func (c *conversation) subscribe(asked socketCommand) error {
 		defer close(s.done)
 		defer cancel()
 		defer c.order.leave(s)
-		if err := s.run(ctx, asked.Params); err != nil {
+		// After the end of ctx, the client has ended the stream, or the conversation is over.
+		if err := s.run(ctx, asked.Params); err != nil && ctx.Err() == nil {
 			c.end(err)
 		}
 	}))
@@ -295,8 +296,6 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 	delete(s.of.subscriptions, s.id)
 	s.of.mu.Unlock()
 	switch {
-	case ctx.Err() != nil:
-		return nil // the client ended the stream, or the conversation is over
 	case err != nil:
 		return err
 	case s.status == http.StatusOK:
