@@ -2,11 +2,14 @@ package child_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,6 +250,31 @@ func TestAttackBySystemCalls(t *testing.T) { //nolint:paralleltest // the attack
 		if exit, err := p.Exit(); err != nil || exit != (child.Exit{}) || !strings.HasPrefix(out.String(), "PASS") {
 			t.Errorf("%s: %s, %v, %s", name, exit, err, &out)
 		}
+	}
+}
+
+// TestAProgramThatCannotHaveItsUserLeavesNoOutputOpen as the server that gives it the user is not
+// root.
+func TestAProgramThatCannotHaveItsUserLeavesNoOutputOpen(t *testing.T) { //nolint:paralleltest // it counts the files of this process
+	if asEachUser(t) {
+		return
+	}
+	registry := open(t, openDir(t))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close the files
+	count := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		check.Must(t, err)
+		return len(files)
+	}
+	before := count()
+	command := child.Command{Args: []string{"/bin/true"}, Confine: child.Confinement{User: tenant}}
+	for _, command.Stderr = range []io.Writer{nil, io.Discard} {
+		if _, err := registry.Start(command); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if after := count(); after > before {
+		t.Errorf("%d files are open, and %d were before", after, before)
 	}
 }
 

@@ -127,7 +127,7 @@ func start(command Command, in *group, mark string, keep func(pid int) error, fo
 	p.outputs = append(p.outputs, stdout)
 	if command.Stderr != nil {
 		if stderr, err = newOutput(command.Stderr); err != nil {
-			return nil, errors.Join(err, stdout.abandon())
+			return nil, p.abandon(err)
 		}
 		p.outputs = append(p.outputs, stderr)
 	}
@@ -135,15 +135,11 @@ func start(command Command, in *group, mark string, keep func(pid int) error, fo
 	if user := command.Confine.User; user != 0 {
 		// Programs open their output again by the name /dev/stdout.
 		if err := errors.Join(stdout.w.Chown(user, user), stderr.w.Chown(user, user)); err != nil {
-			return nil, err
+			return nil, p.abandon(err)
 		}
 	}
 	if err := startConfined(p.cmd, command.Confine, markOf(mark)); err != nil {
-		err = fmt.Errorf("start %s: %w", command.Args[0], err)
-		for _, out := range p.outputs {
-			err = errors.Join(err, out.abandon())
-		}
-		return nil, err
+		return nil, p.abandon(fmt.Errorf("start %s: %w", command.Args[0], err))
 	}
 	p.err = keep(p.Pid())
 	for _, out := range p.outputs {
@@ -152,6 +148,14 @@ func start(command Command, in *group, mark string, keep func(pid int) error, fo
 	}
 	go guard.Func(nil, "follow a process to its end", p.wait)()
 	return p, nil
+}
+
+// abandon closes the output of a process that was not started because of err.
+func (p *Process) abandon(err error) error {
+	for _, out := range p.outputs {
+		err = errors.Join(err, out.abandon())
+	}
+	return err
 }
 
 // lookPath finds the program with the child's PATH, not the server's.
