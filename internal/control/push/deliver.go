@@ -32,14 +32,14 @@ const (
 )
 
 // pushed brings a push from the App to the deployments that watch its branch, in every
-// workspace that the installation is bound to. It continues after the sender's timeout, which
-// is ten seconds.
+// workspace that the installation is bound to.
 func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
 	c, ok := p.change()
 	if !ok {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := ownTime(ctx)
+	defer cancel()
 	workspaces, err := r.installations.Workspaces(ctx, p.Installation.ID)
 	if err != nil {
 		return err
@@ -49,6 +49,12 @@ func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
 		failures = append(failures, r.pushedIn(ctx, workspace, d, c))
 	}
 	return errors.Join(failures...)
+}
+
+// ownTime returns the context of a delivery. It continues after the sender's timeout, which is ten
+// seconds. It ends before the claims of the delivery, so a repeated delivery works alone.
+func ownTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 }
 
 func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c change) error {

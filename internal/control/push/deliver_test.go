@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -146,5 +147,35 @@ func TestAPushToManyDeployments(t *testing.T) {
 	}
 	if got := f.push(t, nil); len(got) != 100 || len(slices.Compact(got)) != 100 {
 		t.Errorf("built %d", len(got))
+	}
+}
+
+// timed is a Builder that notes how long its builds may take at the most.
+type timed struct {
+	*builds
+	limits []time.Duration
+}
+
+func (b *timed) Build(ctx context.Context, _, _, _ string) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return errors.New("it may take forever")
+	}
+	b.limits = append(b.limits, time.Until(deadline))
+	return nil
+}
+
+// TestADeliveryHasATimeOfItsOwn, which is over when a repeated delivery is processed again.
+func TestADeliveryHasATimeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	builder := &timed{builds: f.builds}
+	f.config.Builder = builder
+	f.Receiver = push.NewReceiver(f.config)
+	check.Must(t, f.App(t.Context(), f.delivery("push", body(nil), appSecret)))
+	check.Must(t, f.Deployment(t.Context(), workspace, d1, f.delivery("push", body(nil), f.HookSecret(workspace, d1))))
+	if len(builder.limits) != 2 || slices.Max(builder.limits) > 2*time.Minute {
+		t.Errorf("builds may take %v", builder.limits)
 	}
 }

@@ -211,7 +211,9 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	if !ok {
 		return nil
 	}
-	return r.deliver(context.WithoutCancel(ctx), target{workspace, deployment}, d, c)
+	ctx, cancel := ownTime(ctx)
+	defer cancel()
+	return r.deliver(ctx, target{workspace, deployment}, d, c)
 }
 
 // check refuses a delivery whose signature or token is not valid, or that has no id.
