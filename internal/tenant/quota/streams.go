@@ -22,7 +22,7 @@ const (
 	// termsCounted is how many terms a stream is counted that nobody renews: the term that it is in
 	// and the next one.
 	termsCounted = 2
-	// leaving is how long the end of a stream may take.
+	// leaving is how long the end of a stream may take, with a renewal that is under way.
 	leaving = 3 * time.Second
 )
 
@@ -56,11 +56,13 @@ func (s *Shared) Hold(ctx context.Context, workspace, deployment, thread string)
 	if err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	stop := make(chan struct{})
 	var renewing sync.WaitGroup
 	renewing.Go(guard.Func(s.log, "renew the place of a stream", func() { p.keep(ctx, stop) }))
 	return func() {
+		defer cut()
+		defer time.AfterFunc(leaving, cut).Stop()
 		close(stop)
 		renewing.Wait()
 		p.leave(ctx)
@@ -240,8 +242,6 @@ func (p *streamPlace) keep(ctx context.Context, stop <-chan struct{}) {
 
 // leave gives the place back. If that fails, the place is free again after two terms.
 func (p *streamPlace) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leaving)
-	defer cancel()
 	writes := p.less(p.term)
 	if len(writes) == 0 {
 		return

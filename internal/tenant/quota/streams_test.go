@@ -1,10 +1,12 @@
 package quota_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,4 +189,38 @@ func TestAStreamRenewsItsPlace(t *testing.T) {
 			t.Fatalf("the stream is counted in %d terms", len(page.Items))
 		}
 	}
+}
+
+// stuck is a table that answers the first transaction, and no other.
+type stuck struct {
+	table.Table
+
+	answered atomic.Bool
+	asked    chan struct{}
+}
+
+func (s *stuck) Transact(ctx context.Context, writes ...table.Write) error {
+	if s.answered.CompareAndSwap(false, true) {
+		return s.Table.Transact(ctx, writes...)
+	}
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAStreamEndsWhileItsPlaceCannotBeRenewed, because the table does not answer.
+func TestAStreamEndsWhileItsPlaceCannotBeRenewed(t *testing.T) {
+	t.Parallel()
+	tb := &stuck{Table: testtable.Open(t, clock.System), asked: make(chan struct{}, 1)}
+	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
+	shared.SetTerm(200 * time.Millisecond)
+	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-tb.asked
+	leave()
 }
