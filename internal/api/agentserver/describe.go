@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/lru"
@@ -70,9 +71,9 @@ func newDescriptions(log *slog.Logger) *descriptions {
 	return &descriptions{log: log, known: lru.New[string, ownDescription](maxDescribed), asked: map[string]*describing{}}
 }
 
-// of returns the description of a revision that ask gives. All waiting callers get an error;
-// it is not kept.
-func (d *descriptions) of(ctx context.Context, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
+// of returns the description of a workspace's revision that ask gives. All waiting callers get an
+// error; it is not kept.
+func (d *descriptions) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
 	d.mu.Lock()
 	if found, ok := d.known.Get(revision); ok {
 		d.mu.Unlock()
@@ -82,8 +83,9 @@ func (d *descriptions) of(ctx context.Context, revision string, ask func(context
 	if asked == nil {
 		asked = &describing{done: make(chan struct{})}
 		d.asked[revision] = asked
-		// The first caller may leave before the other callers.
-		go d.ask(context.WithoutCancel(ctx), revision, asked, ask)
+		// The first caller may leave before the other callers, and its Hold is closed then.
+		hold := budget.HoldOf(ctx).Another(workspace)
+		go d.ask(budget.Holding(context.WithoutCancel(ctx), hold), revision, asked, ask)
 	}
 	d.mu.Unlock()
 	select {
@@ -94,9 +96,10 @@ func (d *descriptions) of(ctx context.Context, revision string, ask func(context
 	}
 }
 
-// ask asks an agent, and keeps its answer.
+// ask asks an agent, and keeps its answer. It closes the Hold of the context.
 func (d *descriptions) ask(ctx context.Context, revision string, asked *describing, ask func(context.Context) (graph.Description, error)) {
 	defer close(asked.done)
+	defer budget.HoldOf(ctx).Close()
 	asked.err = guard.Run(nil, "ask an agent what it is", func() error {
 		answer, err := ask(ctx)
 		if err == nil {
@@ -147,7 +150,7 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 	if s.Agents == nil || d.Active == "" {
 		return ownDescription{}, nil
 	}
-	return s.descriptions.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
+	return s.descriptions.of(ctx, d.Workspace, d.Active, func(ctx context.Context) (graph.Description, error) {
 		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
 		if err == nil && len(d.Graphs) == 0 && len(answer.Graphs) > 0 {
 			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(answer.Graphs)))
@@ -165,7 +168,7 @@ func (s server) describeTyped(ctx context.Context) (ownDescription, error) {
 		return described, err
 	}
 	d := served(ctx)
-	typed, err := s.descriptions.of(ctx, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+	typed, err := s.descriptions.of(ctx, d.Workspace, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
 		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
 	})
 	if _, isFault := errors.AsType[*fault.Error](err); isFault {

@@ -1,17 +1,32 @@
 package agentserver_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // setUpDescribed deploys an agent that describes its graph with a function.
@@ -77,5 +92,63 @@ func TestSchemasOfTypesAreMadeOnceWhenTheyAreAskedFor(t *testing.T) {
 	}
 	if untyped.Load() != 1 || typed.Load() != 2 {
 		t.Errorf("the agent was asked %d times, and %d times for types, want 1 and 2", untyped.Load(), typed.Load())
+	}
+}
+
+// TestAttackACallerThatLeavesADescriptionUncounted asks an agent what it is and hangs up. Another
+// request gets the answer. Its decoding takes memory from the budget for reads, and gives it back.
+func TestAttackACallerThatLeavesADescriptionUncounted(t *testing.T) {
+	t.Parallel()
+	asked, proceed, finish := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text := `{"graphs":{"agent":{"graph":{"nodes":[{"id":"` + strings.Repeat("n", 100_000) + `"}],"edges":[]}}}}`
+		close(asked)
+		<-proceed
+		w.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(w, text[:90_000])
+		err = errors.Join(err, http.NewResponseController(w).Flush())
+		<-finish
+		_, last := io.WriteString(w, text[90_000:])
+		if err = errors.Join(err, last); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(agent.Close)
+	f := setUpAt(t, compute.Endpoint{URL: agent.URL, Token: graphtest.Token}, 0)
+	f.deploy(t, "agent")
+	mux, reads := web.NewMux(slog.New(slog.DiscardHandler)), budget.New(64<<20)
+	mux.BoundReads(reads)
+	check.Must(t, agentserver.Register(mux, agentserver.Config{
+		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs,
+		Authenticator: auth.New(f.keys), Version: version,
+		Agents: &runner.Agents{Deployments: f.deployments, Graph: graph.NewClient(nil), Target: targetAt(compute.Endpoint{URL: agent.URL, Token: graphtest.Token})},
+	}))
+	ask := func(ctx context.Context) <-chan int {
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, f.path("/assistants/agent/graph"), nil)
+		request.Header.Set(auth.HeaderKey, f.key)
+		answered := make(chan int, 1)
+		go func() {
+			recorded := httptest.NewRecorder()
+			mux.ServeHTTP(recorded, request)
+			answered <- recorded.Code
+		}()
+		return answered
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	first := ask(ctx)
+	<-asked
+	hangUp()
+	<-first
+	second := ask(t.Context())
+	close(proceed)
+	for begun := time.Now(); reads.Held() == 0; runtime.Gosched() {
+		if time.Since(begun) > time.Minute {
+			t.Error("the description takes no memory from the budget")
+			break
+		}
+	}
+	close(finish)
+	if got := <-second; got != http.StatusOK || reads.Held() != 0 {
+		t.Errorf("got %d, and %d bytes are held", got, reads.Held())
 	}
 }

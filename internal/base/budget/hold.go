@@ -33,6 +33,17 @@ func NewHold(b *Budget, allowance int64, wait time.Duration, refusal error) *Hol
 	return &Hold{share: b.Open("", allowance), wait: wait, refusal: refusal}
 }
 
+// Another returns a Hold of the same budget with the same bounds, for work of the owner that may
+// outlive this Hold. It holds nothing yet. A caller that waits for the work should hold little.
+func (h *Hold) Another(owner string) *Hold {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &Hold{share: h.share.budget.Open(owner, h.share.allowance), wait: h.wait, refusal: h.refusal}
+}
+
 type holdKey struct{}
 
 // Holding returns a context whose reads take their memory from the Hold.
