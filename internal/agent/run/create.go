@@ -55,27 +55,33 @@ type Store struct {
 	threads  *thread.Store
 	workflow workflow.Engine
 	now      clock.Clock
+	log      *slog.Logger
 	webhooks *webhook.Store
 	observer Observer
 	asked    func(workspace, deployment string)
+	paced    bool
 	lease    time.Duration
 	linger   time.Duration
 	maxBody  int
-	log      *slog.Logger
 	tail     *tail
-	// paced says that workers want to know of readers.
-	paced bool
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	if c.Lease == 0 {
-		c.Lease = 30 * time.Second
-	}
 	return &Store{
-		table: c.Threads.Counting(c.Table), threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, observer: c.Observer, asked: c.Asked, lease: c.Lease,
-		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
-		maxBody: cmp.Or(c.MaxBody, table.MaxBody), tail: newTail(), paced: c.Paced,
+		table:    c.Threads.Counting(c.Table),
+		threads:  c.Threads,
+		workflow: c.Workflow,
+		now:      c.Now,
+		log:      cmp.Or(c.Log, slog.Default()),
+		webhooks: c.Webhooks,
+		observer: c.Observer,
+		asked:    c.Asked,
+		paced:    c.Paced,
+		lease:    cmp.Or(c.Lease, 30*time.Second),
+		linger:   cmp.Or(c.Linger, 2*time.Minute),
+		maxBody:  cmp.Or(c.MaxBody, table.MaxBody),
+		tail:     newTail(),
 	}
 }
 

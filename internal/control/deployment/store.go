@@ -67,13 +67,13 @@ type Store struct {
 	sealer       secret.Sealer
 	now          clock.Clock
 	listeners    *listener.Store
+	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
 	integrations Integrations
 	images       registry.Registry
 	uploads      upload.Store
-	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
-	version      string
 	quotas       quota.Limits
 	files        *quota.Files
+	version      string
 	log          *slog.Logger
 	events       *event.Log
 	secrets      *workspacesecret.Store
@@ -82,8 +82,20 @@ type Store struct {
 // NewStore returns a store.
 func NewStore(c Config) *Store {
 	s := &Store{
-		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
-		uploads: c.Uploads, version: c.Version, quotas: c.Quotas, files: c.Files, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
+		table:        c.Table,
+		workflow:     c.Workflow,
+		sealer:       c.Sealer,
+		now:          c.Now,
+		listeners:    c.Listeners,
+		unsupported:  c.Unsupported,
+		integrations: c.Integrations,
+		images:       c.Images,
+		uploads:      c.Uploads,
+		quotas:       c.Quotas,
+		files:        c.Files,
+		version:      c.Version,
+		log:          cmp.Or(c.Log, slog.Default()),
+		events:       event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	return s
