@@ -111,7 +111,7 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 		return Run{}, err
 	}
 	slot := s.threads.RunSlot(t)
-	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (Run, record.Outbox, error) {
+	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (Run, record.Outbox, error) {
 		if s.mustSealFirst(t, request) {
 			var err error
 			if t, _, err = s.seal(ctx, t); err != nil {
@@ -125,20 +125,20 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 // decideOn is record.DecideValue for a decision on a thread that was just read. The first try uses
 // t. Each later try reads the thread again.
 func decideOn[T any](
-	ctx context.Context, s *Store, t thread.Thread, decide func(ctx context.Context, t thread.Thread, first bool) (T, record.Outbox, error),
+	ctx context.Context, s *Store, t thread.Thread, decide func(ctx context.Context, t thread.Thread) (T, record.Outbox, error),
 ) (T, error) {
 	first := true
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (T, record.Outbox, error) {
 		if first {
 			first = false
-			return decide(ctx, t, true)
+			return decide(ctx, t)
 		}
 		read, err := s.threads.Get(ctx, t.Ref)
 		if err != nil {
 			var none T
 			return none, record.Outbox{}, err
 		}
-		return decide(ctx, read, false)
+		return decide(ctx, read)
 	})
 }
 

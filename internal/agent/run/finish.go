@@ -185,7 +185,7 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 // lock meanwhile.
 func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own record.Outbox, outcome Outcome) (*Run, error) {
 	s := a.store
-	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread, _ bool) (_ *Run, o record.Outbox, err error) {
+	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread) (_ *Run, o record.Outbox, err error) {
 		if t.Lock.Run != a.Run.Run {
 			return nil, o, ErrFenced
 		}

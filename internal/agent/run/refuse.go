@@ -47,7 +47,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 	if err := s.threads.Room(ctx, ref.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
-	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread, _ bool) (run Run, o record.Outbox, err error) {
+	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (run Run, o record.Outbox, err error) {
 		if unasked(t, request) == nil {
 			return run, o, ErrAsked
 		}

@@ -56,10 +56,10 @@ func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thre
 // sealNextBatch removes or seals the thread's next batch of runs.
 func (s *Store) sealNextBatch(ctx context.Context, now sealResult) (sealResult, error) {
 	removing := now.thread.Lock.Cut != ""
-	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread, first bool) (_ sealResult, o record.Outbox, err error) {
+	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread) (_ sealResult, o record.Outbox, err error) {
 		log := now.log
-		if !first {
-			log = nil // another writer may have changed the thread
+		if t.Lock.Epoch != now.thread.Lock.Epoch {
+			log = nil // another writer has changed the thread since the log was read
 		}
 		if removing = t.Lock.Cut != ""; removing {
 			o, err = s.remove(ctx, t)
