@@ -54,7 +54,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	if len(next.writes) == 0 {
 		write = a.writeInOrder
 	}
-	if err := write(ctx, next, now, table.Attrs{}, lease); err != nil {
+	if err := write(ctx, pendingWrite{next, now, table.Attrs{}, lease}); err != nil {
 		return err
 	}
 	if lease != nil {
@@ -80,7 +80,8 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 	if !next.stepped {
 		next.Run.Idle++
 	}
-	return a.write(ctx, next, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
+	set := table.Attrs{attrHanded: a.Run.Attempt}
+	return a.write(ctx, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
 }
 
 // move returns the write that moves the run to the position of the newest shown event.
@@ -112,46 +113,56 @@ func (d *draft) takeUnflushed(now time.Time) []table.Write {
 	return writes
 }
 
-// write commits a draft, which becomes the attempt's draft if the commit succeeds.
-func (a *Attempt) write(ctx context.Context, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
-	return a.writeBy(ctx, record.Commit, next, now, set, index)
+// pendingWrite is a draft that is to be committed, which then becomes the attempt's draft. set and
+// index are the changes of the run's item beside the draft's own; now is the time of the commit.
+type pendingWrite struct {
+	draft draft
+	now   time.Time
+	set   table.Attrs
+	index map[table.Index]table.Key
+}
+
+// commit is record.Commit or another way to commit.
+type commit func(context.Context, table.Table, record.Outbox) error
+
+// write commits a draft in one transaction.
+func (a *Attempt) write(ctx context.Context, w pendingWrite) error {
+	return a.writeBy(ctx, record.Commit, w)
 }
 
 // writeInOrder is write for a draft that has only events. The batch is written first, and the
 // move of the position, which has the fence, makes it visible. If the worker has lost the run, the
 // batch is void (void.go).
-func (a *Attempt) writeInOrder(ctx context.Context, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
-	commit := func(ctx context.Context, t table.Table, o record.Outbox) error {
+func (a *Attempt) writeInOrder(ctx context.Context, w pendingWrite) error {
+	inOrder := func(ctx context.Context, t table.Table, o record.Outbox) error {
 		err := record.CommitInOrder(ctx, t, o)
 		if errors.Is(err, errMoved) {
 			return nil
 		}
 		return err
 	}
-	err := a.writeBy(ctx, commit, next, now, set, index)
+	err := a.writeBy(ctx, inOrder, w)
 	if errors.Is(err, ErrFenced) {
-		a.eraseVoid(ctx, next.Run.Position)
+		a.eraseVoid(ctx, w.draft.Run.Position)
 	}
 	return err
 }
 
 // writeBy is write with a commit of its own.
-func (a *Attempt) writeBy(
-	ctx context.Context, commit func(context.Context, table.Table, record.Outbox) error, next draft, now time.Time, set table.Attrs, index map[table.Index]table.Key,
-) error {
+func (a *Attempt) writeBy(ctx context.Context, by commit, w pendingWrite) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
+	next, condition := w.draft, a.fence
 	events := next.events
-	writes := next.takeUnflushed(now)
-	condition := a.fence
+	writes := next.takeUnflushed(w.now)
 	if a.store.paced && !a.Run.HasReader {
 		condition = table.All(condition, noReader())
 	}
-	err := commit(ctx, a.store.table, a.flushed(next.move(now, set, index, condition), writes))
+	err := by(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, condition), writes))
 	if errors.Is(err, errHasReader) {
 		next.Run.HasReader = true
-		err = commit(ctx, a.store.table, a.flushed(next.move(now, set, index, a.fence), writes))
+		err = by(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, a.fence), writes))
 	}
 	if errors.Is(err, ErrFenced) || errors.Is(err, errMoved) || errors.Is(err, record.ErrLost) {
 		return ErrFenced
@@ -162,7 +173,7 @@ func (a *Attempt) writeBy(
 	}
 	next.unfinishedChanged = false
 	a.draft, a.fence = next, fence(next.Run)
-	a.store.tail.remember(a.Run.Ref, events, now)
+	a.store.tail.remember(a.Run.Ref, events, w.now)
 	return nil
 }
 
