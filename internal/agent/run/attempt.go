@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -39,44 +38,6 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
-
-// TooLargeError says that a state, or the part of it that an agent stores, is larger than a
-// table can hold, or has more values than the server keeps in memory. The change is not made. The
-// worker must end the run with Fail.
-type TooLargeError struct {
-	Size, Limit int
-	// Values says that the state has too many values.
-	Values bool
-}
-
-func (e *TooLargeError) Error() string {
-	if e.Values {
-		return fmt.Sprintf("The thread's state would hold more than %d JSON values, which is the most that this server keeps.", budget.MostValues)
-	}
-	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, e.Limit)
-}
-
-// Failure returns the failure to store on a run whose leftovers could not be kept.
-func (e *TooLargeError) Failure() *Failure {
-	return &Failure{Name: FailureStateTooLarge, Message: e.Error() + " What the run had not finished is not in it."}
-}
-
-func isTooLarge(err error) bool {
-	_, full := errors.AsType[*TooLargeError](err)
-	return full
-}
-
-// fits returns a TooLargeError if the item's body has more bytes than the store allows, or if the
-// body or the state has too many values.
-func (s *Store) fits(put table.Put, values state.Values) error {
-	if size := len(put.Item.Body); size > s.maxBody {
-		return &TooLargeError{Size: size, Limit: s.maxBody}
-	}
-	if budget.TooManyValues(put.Item.Body) || values.Elements() > budget.MostValues {
-		return &TooLargeError{Values: true}
-	}
-	return nil
-}
 
 // NotDueError is returned by Claim for a delayed run whose due time has not come.
 type NotDueError struct{ Due time.Time }

@@ -75,9 +75,10 @@ func (a *Attempt) Writes(w graph.Writes) error {
 }
 
 // addWrite adds a write to the next flush and replaces an unflushed write with the same key,
-// because an agent may send a name twice.
+// because an agent may send a name twice. After a thread.TooLargeError the worker must end the run
+// with Fail.
 func (d *draft) addWrite(put table.Put) error {
-	if err := d.store.fits(put, d.Log.Values); err != nil {
+	if err := thread.CheckSize(put, d.Log.Values, d.store.maxBody); err != nil {
 		return err
 	}
 	d.writes = thread.Replace(d.writes, put)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -19,7 +20,7 @@ var beyond = strings.Repeat("x", smallBody+1)
 // wantTooLarge checks that a change is refused because the state cannot hold it.
 func wantTooLarge(t *testing.T, err error) {
 	t.Helper()
-	if _, full := errors.AsType[*run.TooLargeError](err); !full {
+	if _, full := errors.AsType[*thread.TooLargeError](err); !full {
 		t.Errorf("got %v, want a TooLargeError", err)
 	}
 }

@@ -1,6 +1,11 @@
 package run
 
-import "strings"
+import (
+	"errors"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+)
 
 // Failure is why a run ended as Error or Timeout.
 type Failure struct {
@@ -23,6 +28,17 @@ const (
 	FailureStateTooLarge     = "StateTooLarge"
 	FailureTimedOut          = "Timeout"
 )
+
+// StateTooLarge returns the failure of a run that made a state too large, or whose leftovers the
+// state cannot hold.
+func StateTooLarge(err *thread.TooLargeError) *Failure {
+	return &Failure{Name: FailureStateTooLarge, Message: err.Error() + " What the run had not finished is not in it."}
+}
+
+func isTooLarge(err error) bool {
+	_, full := errors.AsType[*thread.TooLargeError](err)
+	return full
+}
 
 // remedies say what to change after a failure that the platform noticed.
 var remedies = map[string]string{

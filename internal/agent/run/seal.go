@@ -170,8 +170,8 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 		before, b.position = run.Before, run.Position
 	}
 	err := b.fold(ctx, run)
-	if full, ok := errors.AsType[*TooLargeError](err); ok {
-		run.Failure, err = full.Failure(), nil // the leftovers stay with their run only
+	if full, ok := errors.AsType[*thread.TooLargeError](err); ok {
+		run.Failure, err = StateTooLarge(full), nil // the leftovers stay with their run only
 	}
 	if err != nil {
 		return fmt.Errorf("fold run %s: %w", run.Run, err)
@@ -273,7 +273,7 @@ func (b *sealPlan) apply(run Run, change thread.Change) error {
 	size := 0
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
-			if err := b.fits(put, next.Values); err != nil {
+			if err := thread.CheckSize(put, next.Values, b.maxBody); err != nil {
 				return err
 			}
 			size += len(put.Item.Body)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
-	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -171,11 +170,8 @@ func (e *Edit) check() error {
 		if !ok {
 			continue
 		}
-		if size := len(put.Item.Body); size > table.MaxBody {
-			return fault.New(fault.TooLarge, "The thread's state would hold %d bytes: the limit is %d.", size, table.MaxBody)
-		}
-		if budget.TooManyValues(put.Item.Body) || e.Log.Values.Elements() > budget.MostValues {
-			return fault.New(fault.TooLarge, "The thread's state would hold more than %d JSON values.", budget.MostValues)
+		if err := CheckSize(put, e.Log.Values, table.MaxBody); err != nil {
+			return fault.New(fault.TooLarge, "%s", err.Error())
 		}
 	}
 	return nil

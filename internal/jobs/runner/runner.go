@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -439,7 +440,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
 	var invalid *updateError
-	var full *run.TooLargeError
+	var full *thread.TooLargeError
 	var excess *excessError
 	var noRoom noRoomError
 	last, cancel := lastWrite(ctx)
@@ -480,8 +481,8 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 
 // failTooLarge ends a run that has filled its thread. It returns any other error unchanged.
 func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error {
-	if full, ok := errors.AsType[*run.TooLargeError](err); ok {
-		return r.Runs.Fail(ctx, ref, *full.Failure())
+	if full, ok := errors.AsType[*thread.TooLargeError](err); ok {
+		return r.Runs.Fail(ctx, ref, *run.StateTooLarge(full))
 	}
 	return err
 }
