@@ -47,15 +47,9 @@ func (a *answer) take(event graph.Event) error {
 			err = a.attempt.Checkpoint(c)
 		}
 	case graph.EventWrites:
-		var results graph.Writes
-		if err = json.Unmarshal(event.Data, &results); err == nil {
-			err = a.attempt.Writes(results)
-		}
+		err = a.results(event.Data)
 	case graph.EventUnfinished:
-		var messages []graph.Unfinished
-		if err = json.Unmarshal(event.Data, &messages); err == nil {
-			a.attempt.Unfinished(messages)
-		}
+		err = a.unfinished(event.Data)
 	case graph.EventUpdates:
 		err = a.attempt.Update(event.Name, event.Data)
 	case graph.EventValues:
@@ -70,6 +64,25 @@ func (a *answer) take(event graph.Event) error {
 	if err != nil {
 		return &updateError{err}
 	}
+	return nil
+}
+
+// results takes the results of a task.
+func (a *answer) results(data json.RawMessage) error {
+	var results graph.Writes
+	if err := json.Unmarshal(data, &results); err != nil {
+		return err
+	}
+	return a.attempt.Writes(results)
+}
+
+// unfinished takes the list of the agent's unfinished messages.
+func (a *answer) unfinished(data json.RawMessage) error {
+	var messages []graph.Unfinished
+	if err := json.Unmarshal(data, &messages); err != nil {
+		return err
+	}
+	a.attempt.Unfinished(messages)
 	return nil
 }
 
