@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) agentClient() *graph.Client {
 }
 
 // MemoryBound is how many bytes the bodies of requests and the events of agents may take.
-func (c Config) MemoryBound() int64 { return cmp.Or(c.Memory, defaultMemory) }
+func (c Config) MemoryBound() int64 { return cmp.Or(c.Memory, runner.DefaultMemory) }
 
 // stateShare divides the MemoryBound: the states of threads whose runs are worked on may take
 // this part in addition.

@@ -75,10 +75,7 @@ const (
 	reconcileInterval = 10 * time.Second
 	// stopGrace is how long running invocations may go on when the server stops.
 	stopGrace = 10 * time.Second
-	// defaultMemory is enough for one event of the largest size together with several large
-	// requests.
-	defaultMemory = 192 << 20
-	// readShare divides that memory: the data that requests have read may take this part in
+	// readShare divides Config.Memory: the data that requests have read may take this part in
 	// addition.
 	readShare = 3
 )
@@ -137,8 +134,8 @@ type Config struct {
 	Disk     disk.Look
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
-	// Memory is the most bytes of requests' bodies and agents' events, 0 for defaultMemory; read
-	// data (readShare), states of runs (stateShare) and held vectors (store.Held) come on top.
+	// Memory is the most bytes of requests' bodies and agents' events, 0 for runner.DefaultMemory;
+	// read data (readShare), states of runs (stateShare) and held vectors (store.Held) come on top.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
@@ -336,7 +333,7 @@ func (s *Server) assemble() error {
 	})
 	agents := s.agentClient()
 	work = runner.New(runner.Config{
-		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: agents, Log: log, Limits: deployments.RunLimits,
+		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: agents, Log: log, ReadLimits: deployments.RunLimits,
 		Budget: s.room, States: s.config.states(), MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
 	})
 	s.agents = &runner.Agents{

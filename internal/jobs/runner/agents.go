@@ -75,7 +75,7 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string, typ
 	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
 		return graph.Description{}, nil // the agent does not describe itself
 	}
-	return description, unavailable(err)
+	return description, unavailableFault(err)
 }
 
 // rulingLimit is how long the repository's own authentication may take.
@@ -213,7 +213,7 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 		if _, ended := errors.AsType[*graph.UnavailableError](err); ended && onTrial(ctx, a.Deployments, release, thread) {
 			return errCanary
 		}
-		return unavailable(err)
+		return unavailableFault(err)
 	}
 	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
 	if err != nil {
@@ -235,7 +235,7 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 		case err != nil && !said:
 			return silent(err)
 		case err != nil:
-			return unavailable(err)
+			return unavailableFault(err)
 		case event.Name == graph.EventError:
 			f := failure(event.Data)
 			return fault.New(fault.Invalid, "The graph refused the change: %s: %s", f.Name, f.Message)
@@ -278,7 +278,7 @@ func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread stri
 	switch {
 	case err == nil:
 		return release, endpoint, done, nil
-	case ctx.Err() != nil || !isUnavailable(err):
+	case ctx.Err() != nil || !isTargetUnavailable(err):
 		return release, endpoint, nil, fmt.Errorf("acquire release: %w", err)
 	case onTrial(ctx, a.Deployments, release, thread):
 		return release, endpoint, nil, errCanary
@@ -287,14 +287,14 @@ func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread stri
 	}
 }
 
-func isUnavailable(err error) bool {
+func isTargetUnavailable(err error) bool {
 	_, ok := errors.AsType[*compute.UnavailableError](err)
 	return ok
 }
 
-// unavailable returns the fault of an agent that broke off, refused the request, or broke the
+// unavailableFault returns the fault of an agent that broke off, refused the request, or broke the
 // contract.
-func unavailable(err error) error {
+func unavailableFault(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}

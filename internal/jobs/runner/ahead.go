@@ -33,8 +33,9 @@ const (
 	// part.
 	largeStep = 64 << 10
 	stepTime  = time.Minute
-	// defaultMemory is the budget of a runner without a configured budget.
-	defaultMemory = 192 << 20
+	// DefaultMemory is the budget of a runner without a configured budget. It is enough for one
+	// event of the largest size together with several large requests.
+	DefaultMemory = 192 << 20
 )
 
 // errSlowEvent says that a large event stopped arriving. It is the cause with which the call

@@ -134,7 +134,7 @@ func TestTheLimitsOfBothReleasesAreReadOnce(t *testing.T) {
 	read := map[string]int{}
 	endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
 	f := newFixture(t, endpoint, func(c *runner.Config) {
-		c.Limits = func(_ context.Context, release compute.Ref) (int, time.Duration, error) {
+		c.ReadLimits = func(_ context.Context, release compute.Ref) (int, time.Duration, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			read[release.Revision]++

@@ -38,15 +38,15 @@ type started struct {
 	restart string
 }
 
-// limits returns the limits of a release. They are read once, and once after each restart.
-func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
+// limitsOf returns the limits of a release. They are read once, and once after each restart.
+func (r *Runner) limitsOf(ctx context.Context, release started) (limits, error) {
 	found, ok := r.known.Get(release)
 	if ok {
 		return found, nil
 	}
-	if r.Limits != nil {
+	if r.ReadLimits != nil {
 		var err error
-		if found.permits, found.timeout, err = r.Limits(ctx, release.Ref); err != nil {
+		if found.permits, found.timeout, err = r.ReadLimits(ctx, release.Ref); err != nil {
 			return limits{}, err
 		}
 	}

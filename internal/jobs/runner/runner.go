@@ -43,10 +43,10 @@ type Config struct {
 	// ServerURL returns the URL of a deployment's agent server, whose store its agent may use;
 	// nil if agents cannot reach it.
 	ServerURL func(deployment string) string
-	// Limits reads the limits of runs in a release's own environment: how many runs of its
+	// ReadLimits reads the limits of runs in a release's own environment: how many runs of its
 	// deployment may work at a time, wherever their workers are, and how long each may take; 0
-	// if the environment does not say. If Limits is nil, no release has such limits.
-	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
+	// if the environment does not say. If ReadLimits is nil, no release has such limits.
+	ReadLimits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
 	// Jobs is how many runs of a deployment this runner itself works on at a time, the other
 	// runs wait; default 1024. Timeout is how long a run may take in all its attempts together
 	// unless the release says otherwise; default an hour.
@@ -104,7 +104,7 @@ func New(c Config) *Runner {
 	c.Jobs, c.Timeout = cmp.Or(c.Jobs, 1024), cmp.Or(c.Timeout, time.Hour)
 	c.MaxEvents, c.MaxBytes = cmp.Or(c.MaxEvents, 1_000_000), cmp.Or(c.MaxBytes, 1<<30)
 	if c.Budget == nil {
-		c.Budget = budget.New(defaultMemory)
+		c.Budget = budget.New(DefaultMemory)
 	}
 	if c.States == nil {
 		c.States = budget.NewLasting(defaultStates)
@@ -236,7 +236,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	}
 	defer leave()
 	endpoint, done, err := r.acquire(ctx, slice, release)
-	if isAgentUnavailable(err) && onTrial(ctx, r.Deployments, release, thread) {
+	if isUnavailableTask(err) && onTrial(ctx, r.Deployments, release, thread) {
 		return false, errCanary
 	}
 	if err != nil {
@@ -278,7 +278,7 @@ func (r *Runner) unclaimed(ctx context.Context, ref run.Ref, err error) error {
 // unavailable goes on with another release, if one serves by now.
 func (r *Runner) afterFailure(ctx context.Context, attempt *run.Attempt, release compute.Ref, thread string, err error) (goesOn bool, _ error) {
 	switch {
-	case !isAgentUnavailable(err):
+	case !isUnavailableTask(err):
 	case r.replaced(ctx, release, thread):
 		goesOn, err = true, attempt.HandOver(ctx)
 	case onTrial(ctx, r.Deployments, release, thread):
@@ -307,7 +307,7 @@ func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, 
 	return thread != "" && err == nil && active != release
 }
 
-func isAgentUnavailable(err error) bool {
+func isUnavailableTask(err error) bool {
 	named, ok := errors.AsType[*workflow.TaskError](err)
 	return ok && named.Name == run.FailureAgentUnavailable
 }
@@ -329,7 +329,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (r
 		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
 			return release, found, nil, unserved(err)
 		}
-		if found, err = r.limits(ctx, started{release, restart}); err != nil {
+		if found, err = r.limitsOf(ctx, started{release, restart}); err != nil {
 			return release, found, nil, err
 		}
 		if leave != nil {
@@ -355,7 +355,7 @@ func unserved(err error) error {
 // it is unavailable: the machine asks for it again, but not endlessly.
 func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
 	endpoint, done, err := compute.AcquireWithin(slice, r.Target, release, r.AgentWait)
-	if isUnavailable(err) || (err != nil && ctx.Err() == nil && slice.Err() != nil) {
+	if isTargetUnavailable(err) || (err != nil && ctx.Err() == nil && slice.Err() != nil) {
 		return compute.Endpoint{}, nil, &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: err.Error()}
 	}
 	if err != nil {

@@ -43,7 +43,7 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 	if r.shared == nil {
 		r.shared = runner.New(runner.Config{
 			ServerURL: serverURL(r.BaseURL),
-			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, Limits: r.Deployments().RunLimits,
+			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, ReadLimits: r.Deployments().RunLimits,
 			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval,
 		})
 	}
