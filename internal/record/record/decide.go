@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// budget bounds how long Decide waits between tries, all pauses together. Each lost race
-	// means that another writer won a race, so only an item under constant change uses the
-	// budget up.
-	budget = 10 * time.Second
+	// patience bounds how long Decide waits between tries, all pauses together. Each lost race
+	// means that another writer won a race, so only an item under constant change exhausts it.
+	patience = 10 * time.Second
 	// firstPause and longestPause bound the random pause before a decision is made again. The
 	// bound doubles with each lost race.
 	firstPause   = 2 * time.Millisecond
 	longestPause = 250 * time.Millisecond
 )
 
-// errContended is the fault of a decision whose budget is used up. The API answers it as 503
+// errContended is the fault of a decision whose patience is exhausted. The API answers it as 503
 // with Retry-After.
 var errContended = fault.New(fault.Unavailable, "Too many requests change this resource at the same time. Try again.")
 
 // Decide is the only way to write data that depend on data that were read. decide reads, and
 // returns the writes under the condition that nothing has changed. Decide commits them. When
-// the race is lost, it waits and calls decide again, until the context ends or the budget is
-// used up, which is a fault.Unavailable. An error of decide is returned unchanged, unless it
+// the race is lost, it waits and calls decide again, until the context ends or its patience is
+// exhausted, which is a fault.Unavailable. An error of decide is returned unchanged, unless it
 // is ErrLost.
 func Decide(ctx context.Context, t table.Table, decide func(context.Context) (Outbox, error)) error {
 	_, err := DecideValue(ctx, t, func(ctx context.Context) (struct{}, Outbox, error) {
@@ -52,7 +51,7 @@ func DecideValue[T any](ctx context.Context, t table.Table, decide func(context.
 			return value, nil
 		case !errors.Is(err, ErrLost):
 			return none, err
-		case paused > budget:
+		case paused > patience:
 			return none, errContended
 		}
 		// The pause is random so that writers that lost together do not come back together.
