@@ -30,8 +30,8 @@ type guardian struct {
 	ruling string
 	// shared is the resource whose things all users share, "" if there is none.
 	shared string
-	// meeting is done when all requests of the user "meets" are there; they are answered then.
-	meeting sync.WaitGroup
+	// before is called before the user "waits" is let in; nil for nothing.
+	before func()
 }
 
 // answersOf has the answers of handlers that fail, by the name of the user that sends the
@@ -48,9 +48,8 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "meets" {
-		g.meeting.Done()
-		g.meeting.Wait()
+	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "waits" {
+		g.wait()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +69,7 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 		return answer, nil
 	}
 	switch name {
-	case "ada", "bob", "meets":
+	case "ada", "bob", "waits":
 		return string(marshal(object{"allowed": true, "user": object{"identity": name, "permissions": []string{}}})), nil
 	case "throws":
 		return "", errors.New("a mistake, with a secret")
@@ -78,6 +77,22 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 		return `{"allowed": false, "status": 403, "detail": "Your token is old."}`, nil
 	}
 	return `{"allowed": false, "status": 401, "detail": "Who are you?"}`, nil
+}
+
+func (g *guardian) wait() {
+	g.mu.Lock()
+	before := g.before
+	g.mu.Unlock()
+	if before != nil {
+		before()
+	}
+}
+
+// delay makes the user "waits" wait for a function.
+func (g *guardian) delay(before func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before = before
 }
 
 // usual puts the user's name into things that the user makes, and lets the user see the things

@@ -122,6 +122,8 @@ type conversation struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	work sync.WaitGroup
+	// command is the command that is not answered yet.
+	command sync.WaitGroup
 	// subscriptions are the client's subscriptions by their ids, without those that have
 	// ended.
 	mu            sync.Mutex
@@ -141,9 +143,11 @@ type socketCommand struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// next takes the client's next message. An error ends the conversation.
+// next takes the client's next message when the command before it is answered. Until then, the
+// message is not read, so a client with many commands waits. An error ends the conversation.
 func (c *conversation) next() error {
 	message, err := c.socket.Next(context.WithoutCancel(c.ctx)) // Close says why, and then ends the wait
+	c.command.Wait()
 	if err != nil {
 		return err
 	}
@@ -163,8 +167,22 @@ func (c *conversation) next() error {
 			return errors.Join(c.unsubscribe(asked), drain(message))
 		}
 	}
+	c.command.Go(guard.Func(nil, "answer a command", func() {
+		if err := c.obey(asked, head, message); err != nil {
+			c.end(err)
+		}
+	}))
+	if len(head) == headBytes { // the command reads the rest of the message
+		c.command.Wait()
+	}
+	return nil
+}
+
+// obey does a command of which the head was read. In the meantime next waits for a message, which
+// also answers the client's pings. A client that leaves does not end its command.
+func (c *conversation) obey(asked socketCommand, head []byte, message io.Reader) error {
 	var answer recording
-	if err := c.mux.Ask(c.ctx, &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
+	if err := c.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
 	}
 	if err := drain(message); err != nil {

@@ -93,13 +93,17 @@ func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 	t.Parallel()
 	const most, users = 2, 5
 	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(most), PerDeployment: slow(most)})
-	g.meeting.Add(users)
-	var all sync.WaitGroup
+	var all, asked sync.WaitGroup
+	asked.Add(users)
+	g.delay(func() {
+		asked.Done()
+		asked.Wait()
+	})
 	for range users {
 		all.Go(func() {
-			if got := f.as(t, "meets", "POST", "/threads/search", object{}); got.StatusCode != http.StatusOK {
+			if got := f.as(t, "waits", "POST", "/threads/search", object{}); got.StatusCode != http.StatusOK {
 				t.Errorf("%d %s", got.StatusCode, got.text)
-				g.meeting.Done() // it did not get there
+				asked.Done() // the agent was not asked
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -34,6 +35,8 @@ type Socket struct {
 	// arrival is how long a message may take to arrive after its beginning; taking is how long
 	// the client may take to accept a part of a message that is sent.
 	arrival, taking time.Duration
+	// waits is odd while Next waits for a message: it counts the beginnings and ends of this.
+	waits atomic.Int64
 	// sending is locked by the goroutine that sends: the time of a message begins when its
 	// goroutine gets the lock.
 	sending sync.Mutex
@@ -86,7 +89,9 @@ func (h *handshake) Write(text []byte) (int, error) { return len(text), nil }
 // call.
 func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	s.waits.Add(1)
 	_, text, err := s.conn.Reader(ctx)
+	s.waits.Add(1)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
@@ -147,7 +152,9 @@ func notTaken(err error) error {
 	return fmt.Errorf("%w: %w", errNotTaken, err)
 }
 
-// Watch pings the client at the interval until ctx ends, or the client no longer answers.
+// Watch pings the client at the interval until ctx ends, or the client no longer answers. An
+// answer counts as missing only if Next was waiting all the time: Next reads it, and a message of
+// the client may come before it.
 func (s *Socket) Watch(ctx context.Context, interval time.Duration) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -157,10 +164,12 @@ func (s *Socket) Watch(ctx context.Context, interval time.Duration) error {
 			return context.Cause(ctx)
 		case <-ticker.C:
 		}
+		before := s.waits.Load()
 		answered, cancel := context.WithTimeout(ctx, s.taking)
 		err := s.conn.Ping(answered)
 		cancel()
-		if err != nil {
+		waited := before%2 == 1 && s.waits.Load() == before
+		if err != nil && (waited || !errors.Is(err, context.DeadlineExceeded)) {
 			return notTaken(err)
 		}
 	}
