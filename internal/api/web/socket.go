@@ -32,8 +32,8 @@ const (
 // other methods are safe for concurrent use.
 type Socket struct {
 	conn *websocket.Conn
-	// arrival is how long a message may take to arrive after its beginning; taking is how long
-	// the client may take to accept a part of a message that is sent.
+	// arrival is how long a message may take to arrive after the caller begins to read it; taking
+	// is how long the client may take to accept a part of a message that is sent.
 	arrival, taking time.Duration
 	// waits is odd while Next waits for a message: it counts the beginnings and ends of this.
 	waits atomic.Int64
@@ -85,8 +85,8 @@ func (h *handshake) WriteHeader(status int) {
 // Write drops the text of a refusal.
 func (h *handshake) Write(text []byte) (int, error) { return len(text), nil }
 
-// Next waits for the next message. The caller must read the message to its end before the next
-// call.
+// Next waits for the next message. The caller may begin to read the message at any time, and must
+// read it to its end before the next call.
 func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.waits.Add(1)
@@ -96,13 +96,15 @@ func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 		cancel()
 		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
 	}
-	return &message{Reader: text, late: time.AfterFunc(s.arrival, cancel), done: cancel}, nil
+	return &message{Reader: text, arrival: s.arrival, done: cancel}, nil
 }
 
 // message reads a message; the connection is closed when the message takes too long to arrive.
 type message struct {
 	io.Reader
 
+	arrival time.Duration
+	// late ends the message; nil before the first Read.
 	late *time.Timer
 	done context.CancelFunc
 	// err is the error that the message has ended with.
@@ -112,6 +114,9 @@ type message struct {
 func (m *message) Read(p []byte) (n int, err error) {
 	if m.err != nil {
 		return 0, m.err
+	}
+	if m.late == nil {
+		m.late = time.AfterFunc(m.arrival, m.done)
 	}
 	if n, m.err = m.Reader.Read(p); m.err != nil {
 		m.late.Stop()

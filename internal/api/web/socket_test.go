@@ -60,8 +60,9 @@ func dialSocket(t *testing.T, over net.Conn, pinged func(*websocket.Conn) bool) 
 	return conn
 }
 
-// TestASocketLivesWhileAMessageIsHandled handles a message for longer than a client may take to
-// answer a ping. The message comes between a ping and its answer.
+// TestASocketLivesWhileAMessageIsHandled leaves a message unread, and then handles it, for longer
+// than a client may take to send a message, or to answer a ping. The message comes between a ping
+// and its answer.
 func TestASocketLivesWhileAMessageIsHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,10 +79,11 @@ func TestASocketLivesWhileAMessageIsHandled(t *testing.T) {
 			}()
 			message, err := socket.Next(ctx)
 			check.Must(t, err)
-			_, err = io.Copy(io.Discard, message)
+			time.Sleep(10 * time.Minute)
+			text, err := io.ReadAll(message)
 			check.Must(t, err)
 			time.Sleep(10 * time.Minute)
-			check.Must(t, socket.Send([]byte("handled")))
+			check.Must(t, socket.Send(text))
 		})
 		defer stop()
 		asked := false
@@ -92,7 +94,7 @@ func TestASocketLivesWhileAMessageIsHandled(t *testing.T) {
 			}
 			return true
 		})
-		if _, text, err := conn.Read(t.Context()); err != nil || string(text) != "handled" {
+		if _, text, err := conn.Read(t.Context()); err != nil || string(text) != "handle this" {
 			t.Errorf("got %q, %v", text, err)
 		}
 		check.Must(t, conn.CloseNow())
