@@ -9,7 +9,6 @@ package mototest
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/emulator/foreign"
 )
 
 // Region is the region of the account.
@@ -29,7 +30,10 @@ func Start(t *testing.T, env ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port, err := foreign.Port()
+	if err != nil {
+		t.Fatal(err)
+	}
 	command := exec.Command(server, "-H", "127.0.0.1", "-p", strconv.Itoa(port))
 	command.Env = append(os.Environ(), env...)
 	if err := command.Start(); err != nil {
@@ -62,16 +66,6 @@ func root(t *testing.T) string {
 		}
 		dir = filepath.Dir(dir)
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // await waits until moto answers.

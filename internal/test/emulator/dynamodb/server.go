@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/emulator/foreign"
 )
 
 // version is the version of DynamoDB Local; setup.sh fetches it.
@@ -47,7 +46,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start DynamoDB Local: %w", err)
 	}
-	if err := s.await(ctx); err != nil {
+	if err := foreign.Await(ctx, s.Endpoint(), s.process); err != nil {
 		return nil, errors.Join(fmt.Errorf("start DynamoDB Local: %w", err), s.Stop(ctx))
 	}
 	return s, nil
@@ -63,7 +62,7 @@ func launch(ctx context.Context, config Config) (*Server, error) {
 	if err := setup.Run(); err != nil {
 		return nil, fmt.Errorf("fetch it: %w", err)
 	}
-	port, err := freePort()
+	port, err := foreign.Port()
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +88,6 @@ func launch(ctx context.Context, config Config) (*Server, error) {
 	return &Server{Port: port, process: process}, nil
 }
 
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
 // Endpoint is its URL for clients on this machine.
 func (s *Server) Endpoint() string { return "http://127.0.0.1:" + strconv.Itoa(s.Port) }
 
@@ -105,27 +96,3 @@ func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
 // Stop ends it.
 func (s *Server) Stop(ctx context.Context) error { return s.process.Stop(ctx, stopGrace) }
-
-// await waits until it answers anything; it has no health check.
-func (s *Server) await(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint(), nil)
-		if err != nil {
-			return err
-		}
-		if response, err := client.Do(request); err == nil {
-			return response.Body.Close()
-		}
-		select {
-		case <-again.C:
-		case <-s.process.Done():
-			exit, err := s.process.Exit()
-			return errors.Join(fmt.Errorf("it %s before it was ready", exit), err)
-		case <-ctx.Done():
-			return errors.Join(errors.New("it does not become ready"), ctx.Err())
-		}
-	}
-}

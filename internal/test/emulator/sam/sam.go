@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/emulator/foreign"
 )
 
 // HostName is the name by which containers reach this machine.
@@ -161,6 +161,13 @@ type Server struct {
 // Done is closed when the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
+func (s *Server) await(ctx context.Context) error {
+	if err := foreign.Await(ctx, s.URL, s.process); err != nil {
+		return fmt.Errorf("%s: %w", s.command, err)
+	}
+	return nil
+}
+
 // environmentFile returns the path of the environment file, which only this user can read.
 func (c Config) environmentFile() string { return filepath.Join(c.Dir, "environment.json") }
 
@@ -185,9 +192,9 @@ func (c Config) prepare() error {
 }
 
 func launch(config Config, command string, flags ...string) (*Server, error) {
-	port, err := freePort()
+	port, err := foreign.Port()
 	if err != nil {
-		return nil, fmt.Errorf("find a port: %w", err)
+		return nil, err
 	}
 	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(port), command: command}
 	s.process, err = config.Registry.Start(child.Command{
@@ -218,38 +225,6 @@ func architecture() string {
 		return "arm64"
 	}
 	return "x86_64"
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
-// await waits until the server answers anything.
-func (s *Server) await(ctx context.Context) error {
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
-		if err != nil {
-			return err
-		}
-		if response, err := client.Do(request); err == nil {
-			return response.Body.Close()
-		}
-		select {
-		case <-again.C:
-		case <-s.process.Done():
-			exit, err := s.process.Exit()
-			return errors.Join(fmt.Errorf("%s %s before it was ready", s.command, exit), err)
-		case <-ctx.Done():
-			return errors.Join(errors.New(s.command+" does not become ready"), ctx.Err())
-		}
-	}
 }
 
 // RemoveContainers removes all containers of the stack that has the directory. A stack that
