@@ -29,10 +29,17 @@ export async function describeAll(sources, { strict = false, typed = false } = {
 }
 
 async function addTypes(graphs, sources) {
-  const unknown = [...sources.values()].filter(({ id }) => graphs[id].input_schema === undefined);
+  const untyped = (graph) => graph.input_schema === undefined;
+  const unknown = [...sources.values()].map(({ id, place: { file, variable } }) => {
+    const subgraphs = Object.entries(graphs[id].subgraphs ?? {}).filter(([, graph]) => untyped(graph)).map(([ns]) => ns);
+    return [id, { file, variable, subgraphs }];
+  }).filter(([id, { subgraphs }]) => untyped(graphs[id]) || subgraphs.length > 0);
   if (unknown.length === 0) return;
-  const known = await schemasOfTypes(Object.fromEntries(unknown.map(({ id, place }) => [id, { file: place.file, variable: place.variable }])));
-  for (const [id, schemas] of Object.entries(known)) graphs[id] = { ...schemas, ...graphs[id] };
+  const known = await schemasOfTypes(Object.fromEntries(unknown));
+  for (const [id, { subgraphs = {}, ...schemas }] of Object.entries(known)) {
+    graphs[id] = { ...schemas, ...graphs[id] };
+    for (const [ns, own] of Object.entries(subgraphs)) graphs[id].subgraphs[ns] = { ...own, ...graphs[id].subgraphs[ns] };
+  }
 }
 
 /** The graph as it is drawn, and with the graphs within, level by level. */

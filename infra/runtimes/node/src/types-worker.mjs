@@ -1,6 +1,8 @@
-// A program that makes JSON schemas of the types of graphs: `node types-worker.mjs '{"GRAPH": {"file": ..., "variable": ...}}'`.
+// A program that makes JSON schemas of the types of graphs, and of the graphs within at these namespaces:
+// `node types-worker.mjs '{"GRAPH": {"file": ..., "variable": ..., "subgraphs": [...]}}'`.
 import path from "node:path";
 import schemas from "typescript-json-schema";
+import { findSubgraphs } from "./types-subgraphs.mjs";
 
 const { JsonSchemaGenerator, getDefaultArgs, ts } = schemas;
 
@@ -72,15 +74,34 @@ function extractAll(places) {
 }
 
 function extract(places, options) {
+  const program = programOf(places, new Map(), options);
+  const found = schemasIn(program, places);
+  const { places: within, texts } = findSubgraphs(program, places);
+  const own = Object.keys(within).length > 0 ? schemasIn(programOf(within, texts, options, program), within) : {};
+  for (const [name, { id, ns }] of Object.entries(within)) found[id].subgraphs = { ...found[id].subgraphs, [ns]: own[name] };
+  return found;
+}
+
+/** Where the types of a graph are written, as a file beside the graph's own. */
+const typesFile = ({ file, variable }) => path.join(path.dirname(file), `.slipway-types-${path.basename(file)}-${variable}.ts`);
+
+/** A program of the graphs' types. texts is what some files have at their end in addition. */
+function programOf(places, texts, options, oldProgram) {
   const host = ts.createCompilerHost(options);
-  const made = new Map(Object.entries(places).map(([id, { file, variable }], i) => [path.join(path.dirname(file), `.slipway-types-${i}.ts`), { id, text: typesOf(file, variable) }]));
+  const made = new Map(Object.values(places).map((place) => [typesFile(place), typesOf(place.file, place.variable)]));
   const { fileExists, readFile, getSourceFile } = host;
   host.fileExists = (name) => made.has(name) || fileExists(name);
-  host.readFile = (name) => made.get(name)?.text ?? readFile(name);
-  host.getSourceFile = (name, version, ...rest) => (made.has(name) ? ts.createSourceFile(name, made.get(name).text, version) : getSourceFile(name, version, ...rest));
-  const program = ts.createProgram({ rootNames: [...made.keys()], options, host });
+  host.readFile = (name) => made.get(name) ?? readFile(name);
+  host.getSourceFile = (name, version, ...rest) => {
+    const text = made.get(name) ?? (texts.has(name) ? readFile(name) + texts.get(name) : undefined);
+    return text === undefined ? oldProgram?.getSourceFile(name) ?? getSourceFile(name, version, ...rest) : ts.createSourceFile(name, text, version);
+  };
+  return ts.createProgram({ rootNames: [...made.keys()], options, host });
+}
+
+function schemasIn(program, places) {
   const checker = program.getTypeChecker();
-  return Object.fromEntries([...made].map(([name, { id }]) => [id, schemasOf(checker, program.getSourceFile(name))]));
+  return Object.fromEntries(Object.entries(places).map(([name, place]) => [name, schemasOf(checker, program.getSourceFile(typesFile(place)))]));
 }
 
 function schemasOf(checker, source) {

@@ -31,10 +31,36 @@ export const outer = graph(graph(graph(() => ({}))));
 export const untyped: any = graph(() => ({}));
 `;
 
-/** Starts the graphs, and returns a function that asks for their description. */
+const within = `${imports}
+import { shared } from "./shared";
+const Inner = Annotation.Root({ topic: Annotation<string>, words: Annotation<number> });
+const Deep = Annotation.Root({ topic: Annotation<string>, deepest: Annotation<boolean> });
+const deep = new StateGraph(Deep).addNode("write", () => ({ deepest: true })).addEdge(START, "write").compile();
+const inner = new StateGraph(Inner).addNode("deep", deep).addEdge(START, "deep");
+const names = { inner: "inner" } as const;
+const builder = new StateGraph(MessagesAnnotation);
+builder.addNode(names.inner, inner.compile()).addNode({ shared, plain: () => ({}) }).addEdge(START, "inner").addEdge("inner", "shared").addEdge("shared", "plain");
+export const outer = builder.compile();
+export async function made(config: { n: number }) {
+  if (config.n > 1) return new StateGraph(Deep).addNode("one", () => ({})).addEdge(START, "one").compile();
+  const Own = Annotation.Root({ own: Annotation<string[]> });
+  const own = await Promise.resolve(new StateGraph(Own).addNode("write", () => ({ own: [] })).addEdge(START, "write").compile());
+  return new StateGraph(Inner).addNode([["own", own], ["asked", asked(config.n)]]).addEdge(START, "own").addEdge("own", "asked").compile();
+}
+const asked = (_n: number) => new StateGraph(Deep).addNode("write", () => ({})).addEdge(START, "write").compile();
+`;
+const shared = `${imports}
+const Shared = Annotation.Root({ ...MessagesAnnotation.spec, user: Annotation<{ name: string }> });
+export const shared = new StateGraph(Shared).addNode("write", () => ({})).addEdge(START, "write").compile();
+`;
+
+/** Starts the graphs, and returns a function that asks for their description, until the compiler has ended. */
 async function start(t, files, graphs, env) {
   const runtime = await Runtime.start(t, write({ ...files, "framework.json": { graphs } }), env);
-  const describe = async (typed) => (await (await runtime.post({ operation: "describe", typed })).json()).graphs;
+  const describe = async (typed) => {
+    const answer = await runtime.post({ operation: "describe", typed });
+    return answer.status === 503 ? describe(typed) : (await answer.json()).graphs;
+  };
   return Object.assign(describe, { runtime });
 }
 
@@ -64,9 +90,23 @@ test("schemas are made of the types of a graph, of its builder and of what makes
   assert.equal(untyped.config_schema, undefined);
 });
 
+test("graphs within have the schemas of their types, wherever they are named", async (t) => {
+  const describe = await start(t, { "agent.ts": within, "shared.ts": shared }, { outer: "./agent.ts:outer", made: "./agent.ts:made" });
+  const { outer, made } = await describe(true);
+  const properties = (graph) => Object.fromEntries(Object.entries(graph.subgraphs).map(([ns, { state_schema: state }]) => [ns, Object.keys(state.properties).sort()]));
+  assert.deepEqual(properties(outer), { inner: ["topic", "words"], "inner|deep": ["deepest", "topic"], shared: ["messages", "user"] });
+  assert.deepEqual(properties(made), { asked: ["deepest", "topic"], own: ["own"] });
+  assert.deepEqual(outer.subgraphs.inner.input_schema.properties, { topic: { type: "string" }, words: { type: "number" } });
+  assert.deepEqual(outer.subgraphs["inner|deep"].output_schema.properties.deepest, { type: "boolean" });
+  assert.deepEqual(made.subgraphs.own.output_schema.properties, { own: { type: "array", items: { type: "string" } } });
+});
+
 test("a schema that the types do not give is left out", async (t) => {
-  const describe = await start(t, { "agent.ts": nested }, { untyped: "./agent.ts:untyped" });
-  assert.deepEqual(Object.keys((await describe(true)).untyped).sort(), ["checkpoints", "graph"]);
+  const describe = await start(t, { "agent.ts": nested }, { untyped: "./agent.ts:untyped", outer: "./agent.ts:outer" });
+  const { untyped, outer } = await describe(true);
+  assert.deepEqual(Object.keys(untyped).sort(), ["checkpoints", "graph"]);
+  assert.deepEqual(outer.subgraphs, { node: {}, "node|node": {} });
+  assert.ok(outer.input_schema);
 });
 
 test("each graph is read with the tsconfig.json that is nearest to it", async (t) => {
