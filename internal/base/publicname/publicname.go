@@ -43,21 +43,30 @@ func Public(name string) string { return strings.ReplaceAll(name, "framework", n
 
 // settings are the values that the public server also takes from its environment: keys of the
 // configuration file, and the keys that it encrypts with.
-var settings = []string{"AES_JSON_KEYS", "AES_KEY", "AUTH", "CHECKPOINTER", "CONFIG", "ENCRYPTION", "HTTP", "STORE", "UI", "UI_CONFIG", "WEBHOOKS"}
+var settings = []string{"AES_JSON_KEYS", "AES_KEY", "AUTH", "CHECKPOINTER", "CONFIG", "ENCRYPTION", "HTTP", "PRIORITY", "STORE", "UI", "UI_CONFIG", "WEBHOOKS"}
+
+// backendVariable names the place of the public server's checkpoints.
+const backendVariable = "LS_DEFAULT_CHECKPOINTER_BACKEND"
 
 // Settings are the environment variables, without their first word, that the public server
 // obeys in the same way as the configuration file.
 func Settings() []string { return slices.Clone(settings) }
 
-// IsSetting reports whether a variable is one of the Settings. Such a variable is refused
-// here, because no code reads it.
+// IsSetting reports whether a variable is one of the Settings, or says where the public server
+// keeps its checkpoints. Such a variable is refused here, because no code reads it.
 func IsSetting(variable string) bool {
+	if variable == backendVariable {
+		return true
+	}
 	word, setting, _ := strings.Cut(variable, "_")
 	return (word == strings.ToUpper(names.Word) || word == "FRAMEWORK") && slices.Contains(settings, setting)
 }
 
 // Instead says what to do instead of setting a variable that IsSetting.
 func Instead(variable string) string {
+	if variable == backendVariable {
+		return NoCheckpointer
+	}
 	switch _, setting, _ := strings.Cut(variable, "_"); setting {
 	case "CONFIG":
 		return "change the configuration of a graph's own assistant with PATCH /assistants/{assistant_id}"
@@ -69,3 +78,6 @@ func Instead(variable string) string {
 
 // NoEncryption is the reason why keys and code with which the public server encrypts are refused.
 const NoEncryption = "the platform encrypts nothing with a key or with code of the repository: encrypt in the graph what the platform must not read, or have the operator keep the data on an encrypted disk or, on AWS, under a KMS key"
+
+// NoCheckpointer is the reason why other places of checkpoints than the platform's are refused.
+const NoCheckpointer = "the platform keeps all checkpoints itself, because interrupts, history and copies of threads need them: remove it. A graph reads them as from any checkpointer, and other programs read them with GET /threads/{thread_id}/state and /history"

@@ -13,7 +13,7 @@ const AUTH_VARIABLE = "SLIPWAY_AUTH";
 const GRAPH_KEYS = ["path", "description"];
 // The public server takes keys from these variables, too.
 const SETTINGS = ["LANGGRAPH", "FRAMEWORK"].flatMap((word) =>
-  ["AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS"].map((name) => `${word}_${name}`));
+  ["AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "PRIORITY", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS"].map((name) => `${word}_${name}`));
 const CONFIG_NAMES = ["framework.json", "langgraph.json"];
 
 /**

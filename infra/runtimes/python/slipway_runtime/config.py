@@ -22,7 +22,7 @@ _GRAPH_KEYS = ("path", "description")
 # The public server takes keys from these variables, too.
 _SETTINGS = tuple(
     f"{word}_{name}" for word in ("LANGGRAPH", "FRAMEWORK")
-    for name in ("AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS")
+    for name in ("AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "PRIORITY", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS")
 )
 
 

@@ -86,6 +86,7 @@ var keys = map[string]key{
 
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
 	"encryption":   {refused: publicname.NoEncryption},
+	"priority":     {refused: "runs have no priorities here, those that wait start in the order of their requests: remove the key, and have runs that must not wait for others in a deployment of their own"},
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: this platform's gateway has no routes for them", offer: OfferHTTP},
 	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
 	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only, and there only ttl; a TTL can be given with each thread", offer: OfferTTL},

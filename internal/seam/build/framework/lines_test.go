@@ -117,7 +117,11 @@ func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 	for members, words := range map[string]string{
 		`"encryption": {"path": "./encryption.py:own"}`:     "- encryption: the platform encrypts nothing with a key or with code of the repository: encrypt in the graph",
 		`"checkpointer": {"path": "./own.py:checkpointer"}`: "- checkpointer.path: the platform keeps all checkpoints itself",
+		`"checkpointer": {"backend": "mongo"}`:              "- checkpointer.backend: the platform keeps all checkpoints itself",
+		`"checkpointer": {"backend": 1}`:                    "- checkpointer.backend: must be a string",
 		`"store": {"path": "./own.py:store"}`:               "- store.path: the platform keeps all items itself",
+		`"priority": {"path": "./own.py:priority"}`:         "- priority: runs have no priorities here",
+		`"env": {"LS_DEFAULT_CHECKPOINTER_BACKEND": "m"}`:   "- env.LS_DEFAULT_CHECKPOINTER_BACKEND: is not read here: the platform keeps all checkpoints itself",
 		`"env": {"FRAMEWORK_CONFIG": "{}"}`:                 "- env.FRAMEWORK_CONFIG: is not read here: change the configuration of a graph's own assistant with PATCH /assistants/{assistant_id}",
 		`"env": {"FRAMEWORK_AES_KEY": "0123456789abcdef"}`:  "- env.FRAMEWORK_AES_KEY: is not read here: the platform encrypts nothing",
 		`"env": {"FRAMEWORK_HTTP": "{}"}`:                   "- env.FRAMEWORK_HTTP: is not read here: what it asks for belongs into the configuration file",

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -12,14 +13,15 @@ const maxTTL = 100 * 365 * 24 * 60
 
 var (
 	checkpointerKeys = map[string]string{
-		"ttl":   "",
-		"path":  "the platform keeps all checkpoints itself, because interrupts, history and copies of threads need them, and a graph reads them as from any checkpointer: remove the key",
-		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
+		"ttl":     "",
+		"backend": "",
+		"path":    publicname.NoCheckpointer,
+		"serde":   "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
 	}
 	storeKeys = map[string]string{
 		"ttl":   "",
 		"index": "",
-		"path":  "the platform keeps all items itself, and a graph reads them as from any store: remove the key",
+		"path":  "the platform keeps all items itself, and a graph reads them as from any store: remove the key, and give the present items to the platform with PUT /store/items. What must stay in a database of your own, a node reads and writes with a store that the graph's module opens itself; /store/items does not show it",
 	}
 	threadTTLKeys = map[string]string{"strategy": "", "default_ttl": "", "sweep_interval_minutes": "", "sweep_limit": ""}
 	itemTTLKeys   = map[string]string{"refresh_on_read": "", "default_ttl": "", "sweep_interval_minutes": ""}
@@ -35,11 +37,20 @@ func (p *parser) ttls() {
 		return
 	}
 	if fields := p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, checkpointerKeys); fields != nil {
+		p.backend(fields)
 		p.config.Settings.Threads = p.threadTTL(fields)
 	}
 	if fields := p.object("store", `{"ttl": {"default_ttl": 10080}}`, storeKeys); fields != nil {
 		p.config.Settings.Items = p.itemTTL(fields)
 		p.config.Settings.Index = p.index(fields)
+	}
+}
+
+// backend refuses each place of the checkpoints but the platform's own.
+func (p *parser) backend(checkpointer map[string]json.RawMessage) {
+	backend := "default"
+	if p.member(checkpointer, "checkpointer", "backend", &backend); backend != "default" {
+		p.problem("checkpointer.backend: %s", publicname.NoCheckpointer)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestTimesToLive(t *testing.T) {
 	read := func(more string, offers ...framework.Offer) (framework.Config, error) {
 		return framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, ` + more + `}`}), "", offers...)
 	}
-	config, err := read(`"checkpointer": {"ttl": {"strategy": "keep_latest", "default_ttl": 60, "sweep_interval_minutes": 10}}, "store": {"ttl": {"refresh_on_read": false, "default_ttl": 1.5}}`, framework.OfferTTL)
+	config, err := read(`"checkpointer": {"backend": "default", "ttl": {"strategy": "keep_latest", "default_ttl": 60, "sweep_interval_minutes": 10}}, "store": {"ttl": {"refresh_on_read": false, "default_ttl": 1.5}}`, framework.OfferTTL)
 	minutes := 1.5
 	want := build.Settings{Threads: &build.ThreadTTL{Strategy: "keep_latest", Minutes: 60}, Items: &build.ItemTTL{Minutes: &minutes, Still: true}}
 	if diff := cmp.Diff(want, config.Settings); err != nil || diff != "" || len(config.Remarks) != 1 {
