@@ -59,7 +59,7 @@ const noReleases = "the release is not used: agents are served by this platform,
 const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install what they need on its machine, or deploy an image (source external_docker)"
 
 // noComponents is the reason why components of a user interface are refused.
-const noComponents = "components of a user interface are served on one machine only: this platform's gateway has no routes for them"
+const noComponents = "components of a user interface are served on one machine only: this platform's gateway has no routes for them. Remove the key, and have the page show components of its own: LoadExternalComponent of the client package takes them as the property components"
 
 // keys are the keys of the public format and of the platform's own format. When a key begins
 // to work, its refusal is removed here, and the key is added to the runtimes' own lists.
