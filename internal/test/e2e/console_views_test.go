@@ -30,7 +30,7 @@ func TestBrowserConsoleViews(t *testing.T) {
 	}
 	var saw story
 	browse(t, &saw, "console-views.cjs", s.BaseURL, s.APIKey, d.ID, pictures())
-	want := story{Findings: []string{}, Complaints: []string{}, Overflow: []string{}, Unreached: []string{}, Copied: []string{}, Views: 15}
+	want := story{Findings: []string{}, Complaints: []string{}, Overflow: []string{}, Unreached: []string{}, Copied: []string{}, Views: 16}
 	if diff := cmp.Diff(want, saw); diff != "" {
 		t.Errorf("(-want +saw):\n%s", diff)
 	}

@@ -6,6 +6,7 @@ import {Refused, call, get, keepProof, session} from './api.js';
 import {watch} from './events.js';
 import {inbox} from './inbox.js';
 import {sure, title} from './view.js';
+import './assistants.js';
 import './deployments.js';
 import './difference.js';
 import './logs.js';
@@ -25,6 +26,7 @@ const routes = [
   [RegExp(`^/deployments/${id}/revisions/${id}/logs/(build|deploy)(?:/(.+))?$`),
     (d, r, kind, line) => html`<slipway-logs .deployment=${d} .revision=${r} .kind=${kind} .line=${line}></slipway-logs>`],
   [RegExp(`^/deployments/${id}/revisions/${id}/difference$`), (d, r) => html`<slipway-difference .deployment=${d} .revision=${r}></slipway-difference>`],
+  [RegExp(`^/deployments/${id}/assistants$`), d => html`<slipway-assistants .deployment=${d}></slipway-assistants>`],
   [RegExp(`^/deployments/${id}/metrics$`), d => html`<slipway-metrics .deployment=${d}></slipway-metrics>`],
   [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
   [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],

@@ -90,6 +90,7 @@ class Deployment extends Followed {
       <div class="head"><h1>${d.name}</h1> ${badge(newest?.status)}
         ${copyAsCurl(this.base)}
         ${d.active_revision_id ? html`<a class="button" href="#/deployments/${d.id}/threads">Threads</a>
+          <a class="button" href="#/deployments/${d.id}/assistants">Assistants</a>
           <a class="button" href="#/deployments/${d.id}/metrics">Metrics</a>` : nothing}
         ${action('Delete', 'admin', () => this.erase(), 'danger')}</div>
       ${this.problem()}

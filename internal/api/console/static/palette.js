@@ -55,7 +55,7 @@ class Palette extends LitElement {
     const to = (text, kind, path) => ({text, kind, run: () => { location.hash = `#${path}`; }});
     return [
       ...this.pages.map(([path, text]) => to(text, 'page', path)),
-      ...this.deployments.flatMap(({id, name}) => ['', 'threads', 'metrics'].map(part => to(`${name} ${part}`.trim(), 'deployment', `/deployments/${id}/${part}`.replace(/\/$/, '')))),
+      ...this.deployments.flatMap(({id, name}) => ['', 'threads', 'assistants', 'metrics'].map(part => to(`${name} ${part}`.trim(), 'deployment', `/deployments/${id}/${part}`.replace(/\/$/, '')))),
       ...this.commands.map(([text, run]) => ({text, run, kind: 'command'})),
     ].filter(({text}) => words.every(word => text.toLowerCase().includes(word)));
   }

@@ -33,6 +33,8 @@ async function views() {
   await call("POST", "/v2/secrets", { name: "planted-secret", data: { word: "open-sesame" } });
   await call("POST", "/v2/listeners", { compute_type: "k8s", compute_id: "planted-cluster", compute_config: { k8s_namespaces: ["agents"] } });
   await call("POST", "/v2/webhooks", { url: "http://127.0.0.1:1/planted" });
+  const { assistant_id: planted } = await call("POST", `${agent}/assistants`, { graph_id: "agent", name: "planted assistant", config: { tags: ["first"] } });
+  await call("PATCH", `${agent}/assistants/${planted}`, { config: { tags: ["second"] } });
   const ended = 'event: end\ndata: {"status":"DEPLOYED"}\n\n';
   return [
     { name: "deployments", at: "/", reads: ["/v2/deployments?limit=100"], empty: { resources: [] }, says: "There is no deployment yet.", has: name },
@@ -43,6 +45,7 @@ async function views() {
     { name: "threads", at: `${at}/threads`, reads: [`${agent}/threads/search`], empty: [], says: "There is no thread yet.", has: "planted question" },
     { name: "thread", at: `${at}/threads/${thread}`, reads: [`${agent}/threads/${thread}/state`], empty: { values: {} }, says: "Write the first message.", has: "planted question" },
     { name: "run", at: `${at}/threads/${thread}/runs/${run}`, reads: [`${agent}/threads/${thread}/runs/${run}/explanation`], has: run },
+    { name: "assistants", at: `${at}/assistants`, reads: [`${agent}/assistants/search`], empty: [], says: "There is no assistant yet.", has: "planted assistant" },
     { name: "metrics", at: `${at}/metrics`, reads: [`${agent}/metrics?format=json`], empty: {}, says: "No request was answered yet.", has: "/threads/{thread_id}/runs" },
     { name: "inbox", at: "/inbox", reads: ["/v2/deployments?limit=100"], empty: { resources: [] }, says: "No thread waits for an answer.", has: "planted inquiry" },
     { ...list("keys", "There is no key.", key.slice(0, 8)), reads: ["/v2/api-keys"] },
@@ -52,6 +55,27 @@ async function views() {
     list("webhooks", "There is no webhook.", "http://127.0.0.1:1/planted"),
     { ...list("audit", "Nothing was changed yet.", "webhook"), reads: ["/v2/audit-log?limit=100"] },
   ];
+}
+
+// assistants goes back to the first version of an assistant, and deletes the assistant.
+async function assistants(page) {
+  await page.goto(`${base}/console/#${at}/assistants`);
+  const row = page.getByRole("row", { name: "planted assistant" });
+  const kept = () => call("POST", `${agent}/assistants/search`, { metadata: {}, name: "planted assistant" });
+  await row.getByRole("button", { name: "versions" }).click();
+  const versions = page.getByRole("region", { name: "Versions" });
+  await versions.getByRole("row", { name: "second" }).getByText("in use").waitFor();
+  const findings = await audit(page, "versions of an assistant");
+  await versions.getByRole("button", { name: "Use" }).click();
+  await versions.getByRole("row", { name: "first" }).getByText("in use").waitFor();
+  await row.getByText("first").waitFor();
+  const [{ version, config }] = await kept();
+  if (version !== 1 || config.tags[0] !== "first") findings.push(`the assistant has version ${version}: ${JSON.stringify(config)}`);
+  await row.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog", { name: "Delete" }).getByRole("button", { name: "Delete" }).click();
+  await row.waitFor({ state: "detached" });
+  if ((await kept()).length) findings.push("the assistant is still there");
+  return findings;
 }
 
 // palette goes to pages by the command palette, with the keyboard alone.
@@ -181,6 +205,7 @@ tell(async (browser) => {
     const answer = execFileSync("sh", ["-c", command], { env: { ...process.env, KEY: key }, encoding: "utf8" });
     if (!answer.includes(view.has)) seen.copied.push(`${view.name}: ${command}: ${answer.slice(0, 200)}`);
   }
+  seen.findings.push(...await assistants(page));
   await open(all[0]);
   await main.getByText(all[0].has).first().waitFor();
   seen.findings.push(...await palette(page, all[0].has));
