@@ -43,6 +43,16 @@ func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
 	}}
 }
 
+// replaceTTL is the write that replaces the time to live that a thread has; nil removes it.
+func (s *Store) replaceTTL(ref Ref, ttl *TTL, now time.Time) table.Write {
+	if ttl == nil {
+		return table.Delete{Key: keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), If: table.Present()}
+	}
+	put := s.putTTL(ref, *ttl, now, now.Add(ttl.Duration()))
+	put.If = table.Present()
+	return put
+}
+
 // TTL returns a thread's time to live, nil if the thread has none.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
 	item, err := s.table.Get(ctx, keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread))
@@ -92,7 +102,7 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	}
 	stored, item := found[0], found[1]
 	switch {
-	case stored == nil || isGrave(stored): // the index is not up to date, or a deletion left items
+	case stored == nil || isGrave(stored): // the index is not up to date, or a deletion or a copy left items
 		return s.erasePartition(ctx, ref.Key())
 	case item == nil:
 		return nil // its time to live was removed

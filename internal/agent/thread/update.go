@@ -232,11 +232,14 @@ func (e *Edit) settle(lock *table.Update) {
 const (
 	copyBatch = 50
 	copyBytes = 1 << 20
+	// copyTime is how long a copy may take. After that, a timer erases what was copied.
+	copyTime = time.Hour
 )
 
 // Copy makes a thread with the state and the history of another thread, but without its runs.
 // If the other thread is busy, or changes meanwhile, Copy returns a fault.Conflict, and
-// nothing of the copy is left. The copy has a time to live; nil means for ever.
+// nothing of the copy is left. If the process dies, Sweep erases what is left. The copy has a
+// time to live; nil means for ever.
 func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 	if t.Lock.Busy {
 		return Thread{}, BusyFault(t.Ref)
@@ -254,6 +257,9 @@ func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	if err := s.Room(ctx, t.Workspace, int(t.Stored)); err != nil {
 		return Thread{}, err
+	}
+	if err := s.table.Transact(ctx, s.putTTL(ref, TTL{Strategy: StrategyDelete}, now, now.Add(copyTime))); err != nil {
+		return Thread{}, fmt.Errorf("begin a copy of a thread: %w", err)
 	}
 	size := 0
 	for _, query := range keys.CheckpointLog(t.Workspace, t.Deployment, t.Thread) {
@@ -298,7 +304,8 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 	return size, nil
 }
 
-// put creates the copy's thread item, after all other items exist.
+// put creates the copy's thread item, after all other items exist, and ends the time that the copy
+// may take.
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	item := table.Item{
 		Key:   ref.Key(),
@@ -316,9 +323,7 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.T
 		}
 		item.Attrs[attrPart] = int64(slot.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
-		if ttl != nil {
-			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
-		}
+		o.AddOr(s.replaceTTL(ref, ttl, now), record.Always(changedMeanwhile(t.Ref)))
 		o.AddOr(t.CheckLock(), record.Always(changedMeanwhile(t.Ref)))
 		return o, nil
 	})

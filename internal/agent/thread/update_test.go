@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // edit makes changes of a thread's state, each as a checkpoint, and returns the error of the
@@ -123,7 +126,7 @@ func TestACopyOfAThreadThatChanges(t *testing.T) {
 	s, m, ref := copied(t)
 	var of string
 	m.committed = func(writes []table.Write) {
-		if key := writes[0].Target(); of == "" && key.PK != ref.Key().PK {
+		if key := writes[0].Target(); of == "" && len(writes) > 1 && key.PK != ref.Key().PK {
 			of = key.PK
 			if err := edit(t, s, ref, `{"more":1}`); err != nil {
 				t.Error(err)
@@ -136,5 +139,42 @@ func TestACopyOfAThreadThatChanges(t *testing.T) {
 	page, err := m.Query(t.Context(), table.Query{PK: of})
 	if of == "" || err != nil || len(page.Items) > 0 {
 		t.Errorf("%d items of the copy are left, error %v", len(page.Items), err)
+	}
+}
+
+// TestACopyWhoseProcessDies checks that a timer erases what was copied, and only that.
+func TestACopyWhoseProcessDies(t *testing.T) {
+	t.Parallel()
+	s, m, ref := copied(t)
+	whole, err := mustCopy(t, s, ref)
+	check.Must(t, err)
+	dying := &fixtures.Mortal{Table: m}
+	var of string
+	m.committed = func(writes []table.Write) {
+		of = writes[0].Target().PK
+		dying.Dead.Store(len(writes) > 1)
+	}
+	if _, err := mustCopy(t, thread.NewStore(dying, ticking()), ref); err == nil {
+		t.Fatal("the process has not died")
+	}
+	m.committed = nil
+	count := func() int {
+		page, err := m.Query(t.Context(), table.Query{PK: of})
+		check.Must(t, err)
+		return len(page.Items)
+	}
+	check.Must(t, s.Sweep(t.Context(), start.Add(time.Minute)))
+	if left := count(); left < 2 {
+		t.Errorf("%d items of a copy are left that may be under way", left)
+	}
+	check.Must(t, s.Sweep(t.Context(), start.Add(2*time.Hour)))
+	if left := count(); left > 0 {
+		t.Errorf("%d items of the copy are left", left)
+	}
+	if want, got := stateAt(t, s, ref, 1000).Values, stateAt(t, s, whole.Ref, 1000).Values; !want.Equal(got) {
+		t.Error("the other copy has lost its state")
+	}
+	if ttl, err := s.TTL(t.Context(), whole.Ref); err != nil || ttl != nil {
+		t.Errorf("the other copy has the time to live %v, error %v", ttl, err)
 	}
 }
