@@ -206,12 +206,15 @@ func (r *running) attach(id string) (copied <-chan struct{}, err error) {
 }
 
 // copyLogs writes the output of a container into the log, through all restarts of the
-// container by the engine.
+// container by the engine. The engine does not wait for logPause, so each look at the output begins
+// with the time at which the earlier output ended.
 func (r *running) copyLogs(id string) {
-	for since := ""; ; since = time.Now().Format(time.RFC3339Nano) {
+	since := ""
+	for {
 		out, err := r.engine.client.ContainerLogs(r.follow, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true, Since: since})
 		if err == nil {
 			_, err = stdcopy.StdCopy(r.output, r.output, out)
+			since = time.Now().Format(time.RFC3339Nano)
 			err = errors.Join(err, out.Close())
 		}
 		r.complain(err)

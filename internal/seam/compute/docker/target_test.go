@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -150,6 +151,26 @@ func TestAReplicaIsAPod(t *testing.T) {
 	}
 	check.Must(t, m.Remove(t.Context(), r.Ref))
 	wantNothing(t, r)
+}
+
+// TestTheLogHasAllStartsOfASidecar has a sidecar that ends at once, each time the engine starts it
+// again.
+func TestTheLogHasAllStartsOfASidecar(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
+	r.ResourceSpec = json.RawMessage(`{"volumes":[{"name":"own","emptyDir":{}}],"sidecars":[
+		{"name":"second","image":"` + image + `","env":[{"name":"AGENT","value":"crash"},{"name":"FILE","value":"/own/starts"}],"volumeMounts":[{"name":"own","mountPath":"/own"}]}]}`)
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	var starts []string
+	eventually(t, "the log does not have five starts", func() bool {
+		starts = slices.DeleteFunc(m.lines(t, r), func(line string) bool { return !strings.HasPrefix(line, "start ") })
+		return len(starts) >= 5
+	})
+	if diff := cmp.Diff([]string{"start 1", "start 2", "start 3", "start 4", "start 5"}, starts[:5]); diff != "" {
+		t.Errorf("the log (-want +got):\n%s", diff)
+	}
+	check.Must(t, m.Remove(t.Context(), r.Ref))
 }
 
 // TestAnImageOfARepositoryHasTheResourcesOfItsDeployment because no ResourceSpec says how much

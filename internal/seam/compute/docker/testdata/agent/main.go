@@ -3,8 +3,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 
@@ -35,6 +37,14 @@ func main() {
 			text, err := os.ReadFile(os.Getenv("FILE"))
 			fmt.Fprintf(w, "%s %v", text, err)
 		})))
+	case "crash": // a sidecar that ends at once, and counts its starts in a file
+		before, err := os.ReadFile(os.Getenv("FILE"))
+		if !errors.Is(err, fs.ErrNotExist) {
+			check(err)
+		}
+		check(os.WriteFile(os.Getenv("FILE"), append(before, 'x'), 0o644))
+		fmt.Println("start", len(before)+1)
+		os.Exit(1)
 	case "fetch": // an agent that is healthy when its sidecar answers, and prints the sidecar's answer
 		http.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 			answer, err := http.Get("http://127.0.0.1:9090")
