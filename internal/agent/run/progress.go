@@ -53,7 +53,8 @@ type Progress struct {
 	Amended bool
 }
 
-// Names of the attributes of the progress in the run's item.
+// Names of the attributes of the progress in the run's item. "seat", "mark" and "place" are former
+// names of their fields: stored runs keep them.
 const (
 	attrAttempt         = "attempt"
 	attrHanded          = "handed"
