@@ -227,7 +227,7 @@ func (s *Store) untilNext(ctx context.Context) time.Duration {
 			wait = until
 		}
 		if wait <= 0 {
-			return max(wait, time.Second) // it was tried shortly before
+			return time.Second // it was tried shortly before
 		}
 	}
 	return max(wait, moment)
