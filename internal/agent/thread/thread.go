@@ -57,43 +57,12 @@ type Thread struct {
 }
 
 // Lock orders the runs of a thread. Run ids sort by the order of their turns, so a mark in the lock
-// says something about all runs up to it. The words of the lock, from the oldest run to the newest:
-//
-//	Sealed     the newest run whose leftovers are in the state
-//	Unsealed   whether runs between Sealed and Run still have to be sealed
-//	Overtaken  the newest run that an interrupt superseded; a pending run up to it never begins
-//	Cut, CutTo the range of runs that a rollback removes; readers skip it
-//	Run        the active run, or the last run that was active
-//	Tail       the newest run that was not delayed
-//	Last       the newest run; the runs after Run are the queue
+// says something about all runs up to it. The marks stand below in the order of the runs that they
+// usually name, the oldest run first.
 type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
-	// Run is the active run, or the last run that was active; "" before the first run.
-	Run string
-	// Busy says that Run is in flight.
-	Busy bool
-	// Due is the time at which a delayed active run may start. It is zero if the active run is not
-	// delayed. A run that is created before Due goes first.
-	Due time.Time
-	// Last is the newest run of the thread: Run, or the last run of the queue behind it.
-	Last string
-	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
-	// up to it that are still pending never begin.
-	Overtaken string
-	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as
-	// pending has no other reason until it is sealed.
-	OvertakenWhy string
-	// OvertakenAlone says that the newest interrupt superseded the active run alone. That run is
-	// stored with its reason.
-	OvertakenAlone bool
-	// Tail is the newest run that was not delayed, TailAt the time at which it was created.
-	Tail   string
-	TailAt time.Time
-	// Cut and CutTo are the first and the last run of the range that is being removed, "" if there
-	// is no such range. Readers skip these runs. Everything that the runs wrote is erased before
-	// anything else is written.
-	Cut, CutTo string
+
 	// Sealed is the newest run whose leftovers are in the state.
 	Sealed string
 	// Unsealed says that there are superseded runs between Sealed and Run whose leftovers are not
@@ -104,6 +73,37 @@ type Lock struct {
 	// Checkpoint is the number of the newest checkpoint of the sealed runs, -1 if there is no
 	// checkpoint.
 	Checkpoint int64
+
+	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
+	// up to it that are still pending never begin.
+	Overtaken string
+	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as
+	// pending has no other reason until it is sealed.
+	OvertakenWhy string
+	// OvertakenAlone says that the newest interrupt superseded the active run alone. That run is
+	// stored with its reason.
+	OvertakenAlone bool
+
+	// Cut and CutTo are the first and the last run of the range that a rollback removes, "" if
+	// there is no such range. Readers skip these runs. Everything that the runs wrote is erased
+	// before anything else is written.
+	Cut, CutTo string
+
+	// Run is the active run, or the last run that was active; "" before the first run.
+	Run string
+	// Busy says that Run is in flight.
+	Busy bool
+	// Due is the time at which a delayed active run may start. It is zero if the active run is not
+	// delayed. A run that is created before Due goes first.
+	Due time.Time
+
+	// Tail is the newest run that was not delayed, TailAt the time at which it was created.
+	Tail   string
+	TailAt time.Time
+
+	// Last is the newest run of the thread: Run, or the last run of the queue behind it. The runs
+	// after Run are the queue.
+	Last string
 }
 
 // Removes reports whether a run is among the runs that are being removed.
