@@ -125,7 +125,7 @@
 //     interrupted run's result.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
-// and Cut marks removed runs. The comment of thread.Lock lists all these marks.
+// and Cut marks removed runs. Type thread.Lock describes each mark.
 //
 // Seal keeps the text of a step only if the text goes to the root graph's channel "messages",
 // directly or through the "messages" of subgraphs. Only the runtime of the agent knows the graph,
