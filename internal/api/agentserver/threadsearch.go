@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/match"
@@ -171,7 +171,7 @@ type step struct {
 func parsePaths(asked map[string]string) (map[string][]step, error) {
 	if len(asked) > maxPaths {
 		return nil, fault.Shape(fault.Detail{
-			Loc: []any{"body", "extract"}, Type: "too_long", Msg: "Dictionary should have at most 10 items after validation, not " + strconv.Itoa(len(asked)),
+			Loc: []any{"body", "extract"}, Type: "too_long", Msg: fmt.Sprintf("Dictionary should have at most %d items after validation, not %d", maxPaths, len(asked)),
 		})
 	}
 	paths := make(map[string][]step, len(asked))
@@ -248,104 +248,4 @@ func follow(value json.RawMessage, steps []step) json.RawMessage {
 		}
 	}
 	return value
-}
-
-// PatchThread changes a thread's metadata and time to live.
-func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error) {
-	ttl, err := ttlOf(request.Body.TTL)
-	if err != nil {
-		return nil, err
-	}
-	ref := threadRef(ctx, request.ThreadID)
-	t, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: present(request.Body.Metadata), TTL: ttl})
-	if err != nil {
-		return nil, err
-	}
-	for preference := range strings.SplitSeq(text(request.Params.Prefer), ",") {
-		if strings.TrimSpace(preference) == "return=minimal" {
-			return PatchThread204Response{}, nil
-		}
-	}
-	found, err := s.whole(ctx, t)
-	return PatchThread200JSONResponse(found), err
-}
-
-// DeleteThread removes a thread, and thereby cancels its run in flight.
-func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error) {
-	if err := s.Threads.Delete(ctx, threadRef(ctx, request.ThreadID)); err != nil {
-		return nil, err
-	}
-	return DeleteThread204Response{}, nil
-}
-
-// PruneThreads deletes threads, or their history. Threads that do not exist are skipped.
-func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error) {
-	strategy := orElse(request.Body.Strategy, PruneStrategyDelete)
-	pruned, seen := 0, map[string]bool{}
-	for _, threadID := range request.Body.ThreadIds {
-		ref := threadRef(ctx, threadID)
-		if seen[ref.Thread] {
-			continue
-		}
-		seen[ref.Thread] = true
-		err := s.prune(ctx, ref, strategy)
-		switch {
-		case err == nil:
-			pruned++
-		case !fault.Is(err, fault.NotFound):
-			return nil, err
-		}
-	}
-	return PruneThreads200JSONResponse{PrunedCount: pruned}, nil
-}
-
-func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrategy) error {
-	if err := s.visible(ctx, ref); err != nil {
-		return err
-	}
-	if strategy == PruneStrategyDelete {
-		return s.Threads.Delete(ctx, ref)
-	}
-	t, err := s.Runs.Seal(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return s.Threads.Prune(ctx, t)
-}
-
-// ttlOf reads a time to live, which is a number of minutes, or an object; nil if there is no
-// time to live.
-func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
-	if present(raw) == nil {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	ttl := thread.TTL{Strategy: thread.StrategyDelete}
-	if json.Unmarshal(raw, &ttl.Minutes) == nil {
-		return &ttl, nil
-	}
-	var asked ThreadTTL
-	if err := json.Unmarshal(raw, &asked); err != nil {
-		return nil, err
-	}
-	ttl.Minutes = asked.TTL
-	if asked.Strategy != nil {
-		ttl.Strategy = thread.Strategy(*asked.Strategy)
-	}
-	return &ttl, nil
-}
-
-// showTTL adds the time to live to a thread, if the client asks for it and the thread has one.
-func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *Thread, include []string) error {
-	if !slices.ContainsFunc(include, func(names string) bool { return slices.Contains(strings.Split(names, ","), "ttl") }) {
-		return nil
-	}
-	ttl, err := s.Threads.TTL(ctx, ref)
-	if err != nil || ttl == nil {
-		return err
-	}
-	updated, err := clock.Parse(shown.UpdatedAt)
-	shown.TTL = &ThreadTTLShown{
-		Strategy: PruneStrategy(ttl.Strategy), TTLMinutes: ttl.Minutes, ExpiresAt: clock.Format(updated.Add(ttl.Duration())),
-	}
-	return err
 }
