@@ -131,7 +131,7 @@ type Builder struct {
 	busy    int
 	busyOf  map[string]int  // by workspace
 	turn    int             // how many jobs have got a place
-	turnOf  map[string]int  // the turn in which each workspace got its last place
+	turnOf  map[string]int  // the turn in which each workspace got its last place since all were free
 	waiting []*job          // in the order of Start
 	jobs    map[string]*job // the jobs that wait or run, by revision
 }
@@ -235,7 +235,8 @@ func (b *Builder) takeNext() *job {
 	return next
 }
 
-// free forgets a job whose result is stored, and gives its place to the next job.
+// free forgets a job whose result is stored, and gives its place to the next job. When no job is
+// left, it forgets the turns of the workspaces.
 func (b *Builder) free(j *job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,6 +247,9 @@ func (b *Builder) free(j *job) {
 		delete(b.busyOf, j.spec.Workspace)
 	}
 	b.fillPlaces()
+	if b.busy == 0 {
+		clear(b.turnOf)
+	}
 }
 
 // Await returns the result of a build as soon as the build has a result.
