@@ -280,7 +280,8 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 // TestManyEqualRequestsAtOnce sends requests to two servers over one table.
 func TestManyEqualRequestsAtOnce(t *testing.T) {
 	t.Parallel()
-	claim := claims(newAnswers(t, fixtures.Table(t), fixtures.NewClock()))
+	c := fixtures.NewClock()
+	claim := claims(newAnswers(t, fixtures.Table(t, sqlite.WithClock(c.Now)), c))
 	servers := []*widgets{newRepeatable(t, claim), newRepeatable(t, claim)}
 	release := make(chan struct{})
 	for _, s := range servers {
@@ -371,17 +372,25 @@ func TestAServerThatStops(t *testing.T) {
 	}
 }
 
+// full is a table that takes claims, and has no space for answers.
+type full struct{ table.Table }
+
+func (full) Transact(_ context.Context, writes ...table.Write) error {
+	if _, claims := writes[0].(table.Put); !claims {
+		return errors.New("no space left")
+	}
+	return nil
+}
+
 // TestAnAnswerThatCannotBeKept checks that such an answer is sent all the same: the request was
 // executed.
 func TestAnAnswerThatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	answers := &fixtures.Mortal{Table: fixtures.Table(t)}
-	answers.Dead.Store(true)
-	s := newRepeatable(t, claims(newAnswers(t, answers, fixtures.NewClock())))
+	s := newRepeatable(t, claims(newAnswers(t, full{}, fixtures.NewClock())))
 	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 201 {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	if !strings.Contains(s.logs.String(), "the process is dead") {
+	if !strings.Contains(s.logs.String(), "no space left") {
 		t.Errorf("the log does not say so: %s", s.logs)
 	}
 }
@@ -389,7 +398,7 @@ func TestAnAnswerThatCannotBeKept(t *testing.T) {
 // TestAnExecutionThatTakesTooLong ends when another execution may begin.
 func TestAnExecutionThatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	s, _ := newRepeatables(t)
+	s := newRepeatable(t, claims(newAnswers(t, full{}, fixtures.NewClock())))
 	synctest.Test(t, func(t *testing.T) {
 		s.handle = func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
