@@ -1,14 +1,12 @@
 package controlplane_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -30,24 +29,7 @@ type authFixture struct {
 	answers *fixtures.Mortal
 	service *authservice.Service
 	oauth   *oauthtest.Server
-	log     *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
+	log     *check.Log
 }
 
 // callbackBase is the address of the control plane that the clients use.
@@ -55,7 +37,7 @@ const callbackBase = "https://slipway.test"
 
 func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture {
 	t.Helper()
-	f := &authFixture{oauth: oauthtest.New(t, callbackBase), log: &lockedBuffer{}}
+	f := &authFixture{oauth: oauthtest.New(t, callbackBase), log: &check.Log{}}
 	f.fixture = setUpWith(t, func(store *deployment.Config, config *controlplane.Config) {
 		store.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		f.service = authservice.New(authservice.Config{

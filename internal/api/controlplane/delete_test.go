@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheLifeOfADeployment goes through its statuses.
@@ -109,7 +110,7 @@ func TestATracingProjectHasTheDeploymentsName(t *testing.T) {
 func TestOneThatCannotBeDeletedKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	var tb table.Table
-	var log lockedBuffer
+	var log check.Log
 	f := setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
 		tb, store.Log = store.Table, slog.New(slog.NewTextHandler(&log, nil))
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // hubFixture is a control plane with a log and a GitHub App, at a GitHub that has an
@@ -36,7 +37,7 @@ var (
 
 func setUpHub(t *testing.T) *hubFixture {
 	t.Helper()
-	f := &hubFixture{authFixture: &authFixture{log: &lockedBuffer{}}, hub: githubtest.New(t, clock.System)}
+	f := &hubFixture{authFixture: &authFixture{log: &check.Log{}}, hub: githubtest.New(t, clock.System)}
 	f.hub.Install(hubInstalled)
 	f.fixture = setUpWith(t, func(store *deployment.Config, config *controlplane.Config) {
 		store.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestRouting(t *testing.T) {
@@ -134,7 +135,7 @@ func TestDocumentIsPublished(t *testing.T) {
 }
 
 // failing serves GET /fail with a handler that the test chooses.
-func failing(handler func(*web.Mux, http.ResponseWriter, *http.Request)) (*web.Mux, *logs) {
+func failing(handler func(*web.Mux, http.ResponseWriter, *http.Request)) (*web.Mux, *check.Log) {
 	mux, l := newMux()
 	mux.Handle("GET /fail", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(mux, w, r) }))
 	return mux, l

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestStreamFrames(t *testing.T) {
@@ -56,7 +57,7 @@ func TestStreamFrames(t *testing.T) {
 
 // serve runs a Mux on one end of an in-memory connection, inside a synctest bubble, and returns
 // the other end.
-func serve(t *testing.T, handler func(*web.Mux, http.ResponseWriter, *http.Request)) (client net.Conn, l *logs, stop func()) {
+func serve(t *testing.T, handler func(*web.Mux, http.ResponseWriter, *http.Request)) (client net.Conn, l *check.Log, stop func()) {
 	t.Helper()
 	mux, l := failing(handler)
 	serverEnd, clientEnd := net.Pipe()

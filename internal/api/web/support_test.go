@@ -1,14 +1,12 @@
 package web_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/oapi-codegen/runtime"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // thingsDocument is a contract with every keyword that a request may use.
@@ -128,26 +127,8 @@ const (
 	bodyLimit = 1 << 20
 )
 
-// logs collects the log lines of a Mux.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func newMux() (*web.Mux, *logs) {
-	l := &logs{}
+func newMux() (*web.Mux, *check.Log) {
+	l := &check.Log{}
 	return web.NewMux(slog.New(slog.NewTextHandler(l, nil))), l
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // widgetsDocument is a contract of a resource whose answers have ETags.
@@ -47,7 +48,7 @@ components:
 // widgets is one widget with its handlers.
 type widgets struct {
 	*web.Mux
-	logs *logs
+	logs *check.Log
 	// counted says that the widget counts its versions, and decides about them under its lock.
 	counted bool
 	// handle, if it is not nil, replaces PATCH.

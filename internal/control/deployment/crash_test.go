@@ -103,9 +103,9 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 	// While another revision is in flight, the lease of its rollout is not put off.
 	f.patch(t, ref, again)
 	second := f.get(t, ref).Latest
-	f.clock.move(59 * time.Second)
+	f.clock.Pass(59 * time.Second)
 	f.alarm(t, ref, first, "it ended")
-	f.clock.move(time.Second)
+	f.clock.Pass(time.Second)
 	if due := f.overdue(t, f.clock.Now()); len(due) != 1 {
 		t.Errorf("%d deployments are looked after, want the one whose rollout is overdue", len(due))
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/listener"
@@ -34,7 +33,7 @@ type fixture struct {
 	integrations *integration.Service
 	engine       *engine
 	sealer       *keyfile.Key
-	clock        *movingClock
+	clock        *fixtures.MovingClock
 }
 
 func setUp(t testing.TB) *fixture {
@@ -44,7 +43,7 @@ func setUp(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
 	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
@@ -55,26 +54,6 @@ func setUp(t testing.TB) *fixture {
 		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
 	})
 	return f
-}
-
-// movingClock is a clock that goes on by a microsecond each time it is read, so that later
-// events have later times.
-type movingClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *movingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return clock.Cut(c.now)
-}
-
-func (c *movingClock) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
 }
 
 // started is one execution that the store requested.

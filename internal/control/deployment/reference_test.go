@@ -332,7 +332,7 @@ func TestRestartsEndInTime(t *testing.T) {
 	}
 	restarted, late := 0, 0
 	err := f.RestartUsers(t.Context(), named("search"), []string{"a"}, func(_ string, err error) {
-		f.clock.move(8 * time.Second)
+		f.clock.Pass(8 * time.Second)
 		switch {
 		case err == nil:
 			restarted++

@@ -220,7 +220,7 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	want("created", 1)
 	first := f.promote(t, d.Ref)
 	want("promoted", 0)
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	f.patch(t, d.Ref, again)
 	want("in flight again", 1)
 	f.promote(t, d.Ref)
@@ -229,12 +229,12 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("without it", 0)
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	if err := f.Delete(t.Context(), d.Ref); err != nil {
 		t.Fatal(err)
 	}
 	want("deleted", 1)
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	before := f.get(t, d.Ref)
 	if err := f.Renew(t.Context(), before); err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestRevisionsSortByCreationWhenTheClockGoesBack(t *testing.T) {
 	d := f.create(t, fromGit("weather"))
 	var want []string
 	for range 3 {
-		f.clock.move(-time.Hour)
+		f.clock.Pass(-time.Hour)
 		want = append([]string{f.patch(t, d.Ref, again).Latest}, want...)
 	}
 	want = append(want, d.Latest)

@@ -167,7 +167,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 	if _, err := f.Undelete(t.Context(), d.Ref, deployment.Versions{deleted.Version() - 1}); !fault.Is(err, fault.Stale) {
 		t.Errorf("of another version: got %v", err)
 	}
-	f.clock.move(window)
+	f.clock.Pass(window)
 	f.wantRefused(t, d.Ref, "ended at ")
 	if _, err := f.Undelete(t.Context(), deployment.Ref{Workspace: workspace, Deployment: "unknown"}, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("an unknown one: got %v", err)
@@ -299,7 +299,7 @@ func TestReconcileLeavesAWindowAlone(t *testing.T) {
 	if looksAt(window-time.Minute) || !looksAt(window+2*time.Minute) {
 		t.Error("reconcile does not look at it just when its window is over")
 	}
-	f.clock.move(window)
+	f.clock.Pass(window)
 	if err := f.Renew(t.Context(), f.get(t, d.Ref)); err != nil || !looksAt(2*time.Minute) {
 		t.Errorf("after the window nobody sees to it that it is erased (%v)", err)
 	}

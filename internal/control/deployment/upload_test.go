@@ -100,7 +100,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	if diff := cmp.Diff(all, kept.kept); diff != "" {
 		t.Errorf("while all are new (-want +got):\n%s", diff)
 	}
-	f.clock.move(25 * time.Hour)
+	f.clock.Pass(25 * time.Hour)
 	waiting, _, err := f.Upload(t.Context(), d.Ref, "")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	// An upload whose revision failed is tried again next, as long as nothing else is
 	// uploaded.
 	next(fail)
-	f.clock.move(25 * time.Hour)
+	f.clock.Pass(25 * time.Hour)
 	forget()
 	if diff := cmp.Diff(all[3:], kept.kept); diff != "" {
 		t.Errorf("another day later (-want +got):\n%s", diff)

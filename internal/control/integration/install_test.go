@@ -120,10 +120,10 @@ func TestAStateExpires(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	early, late := f.begin(t, workspace), f.begin(t, workspace)
-	f.clock.move(59 * time.Minute)
+	f.clock.Pass(59 * time.Minute)
 	_, err := f.CompleteInstall(t.Context(), integration.Callback{State: early, Code: f.github.Consent(ada), InstallationID: 77})
 	check.Must(t, err)
-	f.clock.move(2 * time.Minute)
+	f.clock.Pass(2 * time.Minute)
 	_, err = f.CompleteInstall(t.Context(), integration.Callback{State: late, Code: f.github.Consent(ada), InstallationID: 77})
 	wantFault(t, err, fault.Invalid, "state is not valid")
 }

@@ -5,9 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/integration"
@@ -29,7 +27,7 @@ type fixture struct {
 	*integration.Service
 	dir    string
 	table  *sqlite.Table
-	clock  *movingClock
+	clock  *fixtures.MovingClock
 	github *githubtest.Server
 	config integration.Config
 }
@@ -39,7 +37,7 @@ func setUp(t *testing.T) *fixture {
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	check.Must(t, err)
-	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
 	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
@@ -63,25 +61,6 @@ var (
 	acme   = githubtest.Installation{ID: 77, Account: "acme", AccountID: 500, Repositories: []githubtest.Repository{agent, secret}}
 	ada    = githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}}
 )
-
-// movingClock is a clock that goes on by a microsecond each time it is read.
-type movingClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *movingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return c.now
-}
-
-func (c *movingClock) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
-}
 
 // begin returns the state of a new link.
 func (f *fixture) begin(t *testing.T, workspace string) (state string) {

@@ -65,11 +65,11 @@ func TestATokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	f := setUp(t)
 	i, url := f.install(t, workspace), f.repoURL("acme/agent")
 	first := f.token(t, i, url)
-	f.clock.move(39 * time.Minute)
+	f.clock.Pass(39 * time.Minute)
 	if f.token(t, i, url) != first {
 		t.Error("a token that is good for twenty-one minutes was not used again")
 	}
-	f.clock.move(2 * time.Minute)
+	f.clock.Pass(2 * time.Minute)
 	second := f.token(t, i, url)
 	if second == first {
 		t.Error("a token was handed out nineteen minutes before its end")

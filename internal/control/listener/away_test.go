@@ -34,7 +34,7 @@ func TestWorkIsGivenAgain(t *testing.T) {
 		{"soon after the report", 59 * time.Second, false, 0},
 		{"a minute after the report", time.Second, false, 1},
 	} {
-		f.clock.move(c.move)
+		f.clock.Pass(c.move)
 		if c.report {
 			f.report(t, first.Session, on(w, 1, compute.Progressing))
 		}
@@ -66,7 +66,7 @@ func TestALostAnswerIsMadeGoodWhileTheListenerWaits(t *testing.T) {
 	f.apply(t, f.newRelease(l))
 	one(t, f.claim(t, l, "a"))
 	config := f.config
-	config.Table = &tableThat{Table: f.table, afterQuery: func() { f.clock.move(time.Minute) }}
+	config.Table = &tableThat{Table: f.table, afterQuery: func() { f.clock.Pass(time.Minute) }}
 	c, err := listener.NewStore(config).Claim(patience(t), listener.ClaimRequest{Ref: l.Ref, Holder: "a", Wait: listener.MaxWait})
 	check.Must(t, err)
 	one(t, c)
@@ -127,7 +127,7 @@ func TestAFailedReleaseIsTriedAnew(t *testing.T) {
 	// The next order gets no more time because the release was healthy once.
 	f.report(t, a.Session, on(again, 2, compute.Failed))
 	f.apply(t, r)
-	f.clock.move(5 * time.Minute)
+	f.clock.Pass(5 * time.Minute)
 	f.want(t, r, compute.Failed, listener.ReasonOffline)
 }
 
@@ -155,9 +155,9 @@ func TestAListenerThatIsAwayFailsTheRelease(t *testing.T) {
 			if c.fetched {
 				one(t, f.claim(t, l, "a"))
 			}
-			f.clock.move(5*time.Minute - time.Second)
+			f.clock.Pass(5*time.Minute - time.Second)
 			f.want(t, r, compute.Progressing, "")
-			f.clock.move(time.Second)
+			f.clock.Pass(time.Second)
 			f.want(t, r, compute.Failed, listener.ReasonOffline, l.Listener, `"cluster"`, "has not called for 5m0s", c.words)
 			_, _, err := f.target.Acquire(t.Context(), r.Ref)
 			if unavailable, ok := errors.AsType[*compute.UnavailableError](err); !ok || unavailable.Status.Reason != listener.ReasonOffline {
@@ -184,12 +184,12 @@ func TestAListenerThatIsThereHasTime(t *testing.T) {
 	report.Message = "the image is being pulled"
 	f.report(t, a.Session, report)
 	for range 14 {
-		f.clock.move(time.Minute)
+		f.clock.Pass(time.Minute)
 		_, err := f.Heartbeat(t.Context(), a.Session, "")
 		check.Must(t, err)
 		f.want(t, r, compute.Progressing, "", "the image is being pulled")
 	}
-	f.clock.move(time.Minute)
+	f.clock.Pass(time.Minute)
 	f.want(t, r, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 15m0s. The last that is known: the image is being pulled")
 }
 
@@ -206,7 +206,7 @@ func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	pass := func(minutes int) {
 		t.Helper()
 		for range minutes {
-			f.clock.move(time.Minute)
+			f.clock.Pass(time.Minute)
 			_, err := f.Heartbeat(t.Context(), a.Session, "")
 			check.Must(t, err)
 		}

@@ -64,7 +64,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	f.apply(t, r)
 	f.apply(t, second)
 	f.findings(t, l.Ref, listener.CheckCalled, listener.CheckOnline)
-	f.clock.move(31 * time.Second)
+	f.clock.Pass(31 * time.Second)
 	d, words = f.findings(t, l.Ref, listener.CheckCalled, listener.CheckOnline, listener.CheckFetched)
 	if len(d.Orders) != 2 || d.Orders[0].Ref != r.Ref || d.Orders[0].Fetched || d.Orders[0].Verb != listener.Apply {
 		t.Errorf("got orders %+v", d.Orders)
@@ -80,7 +80,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	if d.Session == nil || *d.Session != c.Session || !d.Until.Equal(c.Until) || !d.Orders[0].Fetched {
 		t.Errorf("got session %+v of %+v", d.Session, d)
 	}
-	f.clock.move(16 * time.Minute)
+	f.clock.Pass(16 * time.Minute)
 	until := d.Until
 	_, words = f.findings(t, l.Ref, listener.CheckOnline, listener.CheckSettled)
 	wantWords(t, words[listener.CheckOnline], `The session of the process "a" ended at `+clock.Format(until)+

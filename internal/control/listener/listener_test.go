@@ -308,7 +308,7 @@ func TestDeletingWhatHasSomethingToRemove(t *testing.T) {
 		f.remove(t, r)
 	}
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.Conflict, "still removes releases")
-	f.clock.move(time.Minute) // the listener is away
+	f.clock.Pass(time.Minute) // the listener is away
 	cut := &tableThat{Table: f.table}
 	calls := 0
 	cut.beforeTransact = func() {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,17 +45,17 @@ type fixture struct {
 	target *listener.Target
 	dir    string
 	table  *sqlite.Table
-	clock  *movingClock
+	clock  *fixtures.MovingClock
 	config listener.Config
 }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	moving := fixtures.NewMovingClock()
 	return setUpAt(t, moving, moving.Now)
 }
 
-func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
+func setUpAt(t *testing.T, moving *fixtures.MovingClock, now clock.Clock) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
@@ -69,25 +68,6 @@ func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
 	f.Store = listener.NewStore(f.config)
 	f.target = f.Target(nil)
 	return f
-}
-
-// movingClock is a clock that goes on by a microsecond each time it is read.
-type movingClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *movingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return clock.Cut(c.now)
-}
-
-func (c *movingClock) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
 }
 
 // wantFault checks that an error is of the kind and contains the words.

@@ -72,7 +72,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	l, never := f.create(t, request("cluster", "agents")), f.create(t, request("never-called", "agents"))
 	s := f.claim(t, l, "a").Session
 	for range 20 {
-		f.clock.move(25 * time.Second)
+		f.clock.Pass(25 * time.Second)
 		_, err := f.Heartbeat(t.Context(), s, "")
 		check.Must(t, err)
 		f.tellAway(t)
@@ -80,10 +80,10 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	f.wantTold(t)
 
 	before := f.get(t, l.Ref)
-	f.clock.move(5*time.Minute - time.Second)
+	f.clock.Pass(5*time.Minute - time.Second)
 	f.tellAway(t)
 	f.wantTold(t)
-	f.clock.move(5 * time.Minute) // more than the limit after the last look
+	f.clock.Pass(5 * time.Minute) // more than the limit after the last look
 	var timers sync.WaitGroup
 	for range 4 {
 		timers.Go(func() {
@@ -93,7 +93,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 		})
 	}
 	timers.Wait()
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	f.tellAway(t)
 	first := offline(before)
 	f.wantTold(t, first)
@@ -112,7 +112,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	if *again.Version != "2.0" || !again.Online(f.clock.Now()) {
 		t.Errorf("got %+v", again)
 	}
-	f.clock.move(6 * time.Minute)
+	f.clock.Pass(6 * time.Minute)
 	f.tellAway(t)
 	f.claim(t, l, "b")
 	f.wantTold(t, first, online(before), offline(again), online(again))
@@ -120,7 +120,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	// No events are told of a listener that is deleted.
 	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
 	check.Must(t, f.Delete(t.Context(), never.Ref, nil))
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	f.tellAway(t)
 	want := []string{"listener.offline " + l.Listener, "listener.online " + l.Listener, "listener.offline " + l.Listener, "listener.online " + l.Listener}
 	if diff := cmp.Diff(want, subscribed.sent); diff != "" {
@@ -136,7 +136,7 @@ func TestAListenerThatCallsWhileItIsToldAway(t *testing.T) {
 	l := f.create(t, request("cluster", "agents"))
 	s := f.claim(t, l, "a").Session
 	for range 10 {
-		f.clock.move(6 * time.Minute)
+		f.clock.Pass(6 * time.Minute)
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {

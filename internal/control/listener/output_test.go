@@ -80,12 +80,12 @@ func TestOutputHasARate(t *testing.T) {
 	refused(half, 8*time.Second)
 	refused(printed(r, "a word"), time.Second)
 	check.Must(t, f.admit(t, s, printed(quiet, "a word")))
-	f.clock.move(4 * time.Second)
+	f.clock.Pass(4 * time.Second)
 	refused(half, 4*time.Second)
-	f.clock.move(4 * time.Second)
+	f.clock.Pass(4 * time.Second)
 	check.Must(t, f.admit(t, s, half))
 	refused(half, 8*time.Second)
-	f.clock.move(time.Hour) // the allowance is full, and not more than full
+	f.clock.Pass(time.Hour) // the allowance is full, and not more than full
 	for range 4 {
 		check.Must(t, f.admit(t, s, half))
 	}

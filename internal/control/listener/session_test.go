@@ -24,13 +24,13 @@ func TestOneProcessSpeaksForAListener(t *testing.T) {
 	}
 	_, err := f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: "b"})
 	wantFault(t, err, fault.Conflict, "Another process holds the session", l.Listener)
-	f.clock.move(31 * time.Second)
+	f.clock.Pass(31 * time.Second)
 	b := f.claim(t, l, "b")
 	if b.Session.Epoch != 2 {
 		t.Errorf("got %+v", b)
 	}
 	f.wantFenced(t, l, a.Session)
-	f.clock.move(31 * time.Second)
+	f.clock.Pass(31 * time.Second)
 	if again := f.claim(t, l, "b"); again.Session != b.Session {
 		t.Errorf("a session that ran out, and that nobody took, became %+v", again.Session)
 	}
@@ -61,7 +61,7 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 		t.Errorf("got %+v", seen)
 	}
 	for range 4 {
-		f.clock.move(25 * time.Second)
+		f.clock.Pass(25 * time.Second)
 		until, err := f.Heartbeat(t.Context(), s, "1.2")
 		if err != nil || until.Sub(f.clock.Now()).Round(time.Second) != 30*time.Second {
 			t.Errorf("got %v, %v", until, err)
@@ -78,7 +78,7 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 	if got := f.get(t, l.Ref); *got.Version != "1.3" {
 		t.Errorf("got version %v", *got.Version)
 	}
-	f.clock.move(time.Minute)
+	f.clock.Pass(time.Minute)
 	if f.get(t, l.Ref).Online(f.clock.Now()) {
 		t.Error("a listener that is away is online")
 	}
@@ -181,7 +181,7 @@ func TestAClaimThatIsOvertaken(t *testing.T) {
 	var taken listener.Claim
 	slow.beforeTransact = func() {
 		if transactions++; transactions == 2 {
-			f.clock.move(time.Minute)
+			f.clock.Pass(time.Minute)
 			taken = f.claim(t, l, "b")
 		}
 	}
@@ -203,7 +203,7 @@ func TestAClaimMeetsANewOrder(t *testing.T) {
 	r := f.newRelease(l)
 	f.apply(t, r)
 	f.claim(t, l, "a")
-	f.clock.move(time.Minute)
+	f.clock.Pass(time.Minute)
 	slow := &tableThat{Table: f.table}
 	transactions := 0
 	slow.beforeTransact = func() {

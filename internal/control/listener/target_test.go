@@ -164,7 +164,7 @@ func TestAFrozenProcess(t *testing.T) {
 	a.busy = map[string]string{}
 	a.begin(ctx, c.Session, one(t, c))
 	<-frozen
-	s.clock.move(time.Minute)
+	s.clock.Pass(time.Minute)
 	s.program("b").start(t)
 	s.await(r, compute.Healthy)
 	s.serves(r)
@@ -198,7 +198,7 @@ func TestAFrozenReporter(t *testing.T) {
 	a.busy = map[string]string{}
 	a.begin(t.Context(), c.Session, one(t, c))
 	<-frozen
-	s.clock.move(time.Minute)
+	s.clock.Pass(time.Minute)
 	s.program("b").start(t)
 	s.await(r, compute.Healthy)
 	close(thaw)
@@ -228,7 +228,7 @@ func TestAKilledProcess(t *testing.T) {
 					s.await(r, compute.Healthy)
 					stop()
 					s.remove(t, r)
-					s.clock.move(time.Minute)
+					s.clock.Pass(time.Minute)
 				}
 				dying, dead := make(chan struct{}), make(chan struct{})
 				a := s.program("a")
@@ -245,7 +245,7 @@ func TestAKilledProcess(t *testing.T) {
 				kill()
 				close(dead)
 				check.Must(t, <-ended)
-				s.clock.move(time.Minute)
+				s.clock.Pass(time.Minute)
 				s.program("b").start(t)
 				if verb == listener.Apply {
 					s.await(r, compute.Healthy)
@@ -278,7 +278,7 @@ func TestLostHeartbeats(t *testing.T) {
 		for _, over := range sessions[:i] {
 			s.wantFenced(t, s.listener, over)
 		}
-		s.clock.move(time.Minute)
+		s.clock.Pass(time.Minute)
 	}
 	s.program("c").start(t)
 	s.await(r, compute.Healthy)

@@ -55,7 +55,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	if want := (compute.Endpoint{URL: agentURL, Token: r.Token, Revision: r.Revision}); endpoint != want {
 		t.Errorf("got %+v, want %+v", endpoint, want)
 	}
-	f.clock.move(time.Hour) // the release is not ordered again, and the listener is away
+	f.clock.Pass(time.Hour) // the release is not ordered again, and the listener is away
 	f.want(t, r, compute.Healthy, "")
 	none(t, f.claim(t, l, "a"))
 	f.apply(t, r)
@@ -63,7 +63,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 
 	// The release crashes, and recovers.
 	f.report(t, c.Session, on(w, 3, compute.Progressing))
-	f.clock.move(time.Hour)
+	f.clock.Pass(time.Hour)
 	f.want(t, r, compute.Progressing, "")
 	f.report(t, c.Session, on(w, 4, compute.Healthy))
 	f.want(t, r, compute.Healthy, "")

@@ -29,14 +29,14 @@ func TestADeliveryThatComesAgain(t *testing.T) {
 		})
 	}
 	senders.Wait()
-	f.clock.move(73 * time.Hour)
+	f.clock.Pass(73 * time.Hour)
 	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	f.watch(t, workspace, d2, agent, "main", true)
 	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d2 2222")
 	wantBuilds(t, f.push(t, nil), "1 d1 2222", "1 d2 2222")
-	f.clock.move(97 * time.Hour)
+	f.clock.Pass(97 * time.Hour)
 	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222", "1 d2 2222")
 }
@@ -103,7 +103,7 @@ func TestAClaimOfADeadProcess(t *testing.T) {
 	f.table.fail, f.fail = nil, nil
 	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take())
-	f.clock.move(2*time.Minute + time.Second)
+	f.clock.Pass(2*time.Minute + time.Second)
 	check.Must(t, f.App(t.Context(), d))
 	wantBuilds(t, f.take(), "1 d1 2222")
 }

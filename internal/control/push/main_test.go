@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,7 +87,7 @@ type fixture struct {
 	*builds
 	dir          string
 	table        *recorder
-	clock        *movingClock
+	clock        *fixtures.MovingClock
 	integrations *integration.Service
 	github       *githubtest.Server
 	config       push.Config
@@ -102,7 +101,7 @@ func setUp(t testing.TB) *fixture {
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	check.Must(t, err)
-	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
 	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
@@ -169,25 +168,6 @@ func (r *recorder) Transact(ctx context.Context, writes ...table.Write) error {
 		}
 	}
 	return r.Table.Transact(ctx, writes...)
-}
-
-// movingClock is a clock that goes on by a microsecond each time it is read.
-type movingClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *movingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return c.now
-}
-
-func (c *movingClock) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
 }
 
 // watch stores a deployment's settings for pushes.

@@ -40,14 +40,14 @@ type machine struct {
 	*remote.Target
 	host *agenthost.Host
 	url  string
-	log  *journal
+	log  *check.Log
 	shut func()
 }
 
 // newMachine starts a host on the files of the directory.
 func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) machine {
 	t.Helper()
-	log := &journal{}
+	log := &check.Log{}
 	logger := slog.New(slog.NewTextHandler(io.MultiWriter(log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	check.Must(t, err)
@@ -74,24 +74,6 @@ func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) mac
 	t.Cleanup(shut)
 	client := &http.Client{Transport: transport}
 	return machine{remote.New(server.URL, token, computetest.Hasher{}, client), host, server.URL, log, shut}
-}
-
-// journal is a log that can be read.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
 }
 
 // request sends a request and returns the answer's status and the sentence in it.

@@ -30,9 +30,9 @@ func TestWhoTheAuthorizerLetIn(t *testing.T) {
 		_, err := lambdahost.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			called = true
 			principal, err := lambdahost.Gateway{}.Key(r)
-			check(t, name+": Key", principal.Workspace, err, c.key)
+			wantWorkspace(t, name+": Key", principal.Workspace, err, c.key)
 			principal, err = auth.Tenant(lambdahost.Gateway{}, r)
-			check(t, name+": Tenant", principal.Workspace, err, c.tenant)
+			wantWorkspace(t, name+": Tenant", principal.Workspace, err, c.tenant)
 		}), log)(t.Context(), event(t, c.event))
 		if err != nil || !called {
 			t.Errorf("%s: the handler was not called (%v)", name, err)
@@ -40,7 +40,7 @@ func TestWhoTheAuthorizerLetIn(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, what, got string, err error, want fault.Kind) {
+func wantWorkspace(t *testing.T, what, got string, err error, want fault.Kind) {
 	t.Helper()
 	if want == "" && (err != nil || got != workspace) {
 		t.Errorf("%s: got %q (%v), want the workspace", what, got, err)

@@ -1,7 +1,6 @@
 package lambdahost_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // variableFunction makes the test program a Lambda function: one of the functions in functions.
@@ -45,26 +44,8 @@ func invocation(t *testing.T, left time.Duration) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: invocationID})
 }
 
-// logs collects log lines.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func newLog() (*slog.Logger, *logs) {
-	l := &logs{}
+func newLog() (*slog.Logger, *check.Log) {
+	l := &check.Log{}
 	return lambdahost.NewLog(l, slog.LevelInfo), l
 }
 
@@ -113,7 +94,7 @@ func decode(t testing.TB, text []byte, value any) {
 }
 
 // call has a handler answer an event.
-func call(t *testing.T, handler http.Handler, members string) (events.APIGatewayProxyResponse, *logs) {
+func call(t *testing.T, handler http.Handler, members string) (events.APIGatewayProxyResponse, *check.Log) {
 	t.Helper()
 	log, logged := newLog()
 	answer, err := lambdahost.Buffered(handler, log)(invocation(t, time.Minute), event(t, members))

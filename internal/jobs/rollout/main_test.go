@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -26,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -46,7 +46,7 @@ type machine struct {
 	engine  clock.Clock
 	// now is the rollout's clock.
 	now clock.Clock
-	log lockedBuffer
+	log check.Log
 	// patience is the Patience of the rollout.
 	patience time.Duration
 	// sources are the sources that have a target.
@@ -78,24 +78,6 @@ func hurried() clock.Clock {
 	var ticks atomic.Int64
 	begin := clock.System()
 	return func() time.Time { return begin.Add(time.Duration(ticks.Add(1)) * 61 * time.Second) }
-}
-
-// lockedBuffer collects a log.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // server is one process on a machine.

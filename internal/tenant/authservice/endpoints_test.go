@@ -47,7 +47,7 @@ func TestNothingIsSentToAnotherAddressThanItWasGivenFor(t *testing.T) {
 	if _, err := f.Complete(t.Context(), callback); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a code of the former address: got %v", err)
 	}
-	f.clock.move(2 * time.Hour)
+	f.clock.Pass(2 * time.Hour)
 	if _, err := f.DeleteTokens(t.Context(), owner, providerID); err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ func TestTheRefreshTokenOfTheFirstConsentIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.oauth.recover()
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) || f.oauth.granted("refresh_token") != 1 {
 		t.Errorf("it was refreshed %d times", f.oauth.granted("refresh_token"))
 	}

@@ -133,16 +133,16 @@ func TestAStateExpires(t *testing.T) {
 	f.createProvider(t)
 	pending := f.ask(t, asking("read"), authservice.Pending)
 	callback := back(f.oauth.visit(t, pending.URL))
-	f.clock.move(10*time.Minute - time.Second)
+	f.clock.Pass(10*time.Minute - time.Second)
 	f.wait(t, pending.AuthID, authservice.Pending)
-	f.clock.move(time.Second)
+	f.clock.Pass(time.Second)
 	if _, err := f.Complete(t.Context(), callback); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v", err)
 	}
 	if answer := f.wait(t, pending.AuthID, authservice.NotFound); answer.Error != "authorization_expired" {
 		t.Errorf("got %+v", answer)
 	}
-	f.clock.move(24 * time.Hour)
+	f.clock.Pass(24 * time.Hour)
 	if answer := f.wait(t, pending.AuthID, authservice.NotFound); answer.Error != "" {
 		t.Errorf("it is remembered: %+v", answer)
 	}

@@ -1,22 +1,19 @@
 package authservice_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -37,9 +34,9 @@ type fixture struct {
 	dir    string
 	table  *sqlite.Table
 	key    *keyfile.Key
-	clock  *movingClock
+	clock  *fixtures.MovingClock
 	oauth  *oauthServer
-	log    *lockedBuffer
+	log    *check.Log
 	config authservice.Config
 }
 
@@ -50,10 +47,10 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{
-		dir: dir, table: tb, key: key, oauth: newOAuthServer(t), log: &lockedBuffer{}, clock: moving,
+		dir: dir, table: tb, key: key, oauth: newOAuthServer(t), log: &check.Log{}, clock: moving,
 	}
 	f.config = authservice.Config{
 		Table: tb, Sealer: key, Now: f.clock.Now, Private: outbound.Everywhere,
@@ -61,42 +58,6 @@ func setUp(t *testing.T) *fixture {
 	}
 	f.Service = authservice.New(f.config)
 	return f
-}
-
-// movingClock is a clock that advances by a microsecond each time it is read.
-type movingClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *movingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return clock.Cut(c.now)
-}
-
-func (c *movingClock) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
 }
 
 // newProvider returns a request that obeys every rule.

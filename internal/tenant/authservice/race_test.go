@@ -20,7 +20,7 @@ func TestACallerThatGoesLosesNoToken(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.oauth.set(func() {
 		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -42,7 +42,7 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	f.oauth.set(func() {
 		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -83,7 +83,7 @@ func TestALateAnswerIsKept(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
 	config := f.config
 	config.Table = slow
@@ -96,7 +96,7 @@ func TestALateAnswerIsKept(t *testing.T) {
 		done <- answer
 	}()
 	<-slow.held             // it has the provider's answer, and is about to write
-	f.clock.move(time.Hour) // its lease is over
+	f.clock.Pass(time.Hour) // its lease is over
 	f.ask(t, asking("read"), authservice.Pending)
 	if got := f.tokens(t)[0].Status; got != authservice.Expired {
 		t.Errorf("the second holder left it %s", got)
@@ -126,7 +126,7 @@ func TestALateRefusalCostsNoToken(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
 	config := f.config
 	config.Table = slow
@@ -150,7 +150,7 @@ func TestALateRefusalCostsNoToken(t *testing.T) {
 			return false
 		}
 	})
-	f.clock.move(5 * time.Minute) // the lease is over
+	f.clock.Pass(5 * time.Minute) // the lease is over
 	go ask(f.config)
 	<-arrived
 	close(slow.hold)
@@ -191,7 +191,7 @@ func TestALeaseThatIsOverIsTaken(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	config := f.config
 	config.Table = &dyingTable{Table: f.table}
 	if _, err := authservice.New(config).Authenticate(t.Context(), asking("read")); err == nil {
@@ -200,7 +200,7 @@ func TestALeaseThatIsOverIsTaken(t *testing.T) {
 	if got := f.tokens(t)[0].Status; got != authservice.Refreshing {
 		t.Fatalf("got status %s", got)
 	}
-	f.clock.move(time.Minute)
+	f.clock.Pass(time.Minute)
 	if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) || f.oauth.granted("refresh_token") != 1 {
 		t.Errorf("%d refreshes", f.oauth.granted("refresh_token"))
 	}
@@ -241,7 +241,7 @@ func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
 		f.Service = authservice.New(f.config)
 		f.createProvider(t)
 		first := f.connect(t, asking("read"))
-		f.clock.move(nearEnd)
+		f.clock.Pass(nearEnd)
 		second := f.ask(t, asking("read"), authservice.Completed)
 		if second.Token == first.Token || !f.oauth.accepts(second.Token) || f.oauth.granted("refresh_token") != 1 {
 			t.Errorf("written %v: %d refreshes", written, f.oauth.granted("refresh_token"))
@@ -282,7 +282,7 @@ func TestATokenThatIsDeletedWhileItIsRefreshedIsRevoked(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	f.connect(t, asking("read"))
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
 	config := f.config
 	config.Table = slow

@@ -22,16 +22,16 @@ func TestATokenIsRefreshedNearItsEndOnly(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	first := f.connect(t, asking("read"))
-	f.clock.move(lifetime - 6*time.Minute)
+	f.clock.Pass(lifetime - 6*time.Minute)
 	if got := f.ask(t, asking("read"), authservice.Completed); got.Token != first.Token || f.oauth.granted("refresh_token") != 0 {
 		t.Errorf("it was refreshed %d times", f.oauth.granted("refresh_token"))
 	}
-	f.clock.move(4 * time.Minute)
+	f.clock.Pass(4 * time.Minute)
 	second := f.ask(t, asking("read"), authservice.Completed)
 	if second.Token == first.Token || second.TokenID != first.TokenID || !f.oauth.accepts(second.Token) || f.oauth.granted("refresh_token") != 1 {
 		t.Errorf("it was refreshed %d times", f.oauth.granted("refresh_token"))
 	}
-	f.clock.move(nearEnd) // the rotated refresh token is used now
+	f.clock.Pass(nearEnd) // the rotated refresh token is used now
 	if third := f.ask(t, asking("read"), authservice.Completed); third.Token == second.Token || !f.oauth.accepts(third.Token) {
 		t.Error("it was not refreshed again")
 	}
@@ -49,7 +49,7 @@ func TestManyCallersAreOneRefresh(t *testing.T) {
 	f.createProvider(t)
 	f.connect(t, asking("read"))
 	for round := 1; round <= 3; round++ {
-		f.clock.move(nearEnd)
+		f.clock.Pass(nearEnd)
 		var group sync.WaitGroup
 		got := make([]string, 20)
 		for i := range got {
@@ -75,7 +75,7 @@ func TestAWithdrawnConsentNeedsAConnectionAgain(t *testing.T) {
 	f.createProvider(t)
 	first := f.connect(t, asking("read"))
 	f.oauth.withdraw()
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	f.ask(t, asking("read"), authservice.Pending)
 	named := asking("read")
 	named.TokenID = first.TokenID
@@ -128,13 +128,13 @@ func TestAProviderInTroubleCostsNoToken(t *testing.T) {
 				r.ParseForm()
 				answer(w, r)
 			})
-			f.clock.move(nearEnd)
+			f.clock.Pass(nearEnd)
 			for range 3 { // the token has not expired, and the provider is not asked
 				if got := f.ask(t, asking("read"), authservice.Completed); got.Token != first.Token {
 					t.Error("another token")
 				}
 			}
-			f.clock.move(3 * time.Minute)
+			f.clock.Pass(3 * time.Minute)
 			for range 3 {
 				if got, err := f.Authenticate(t.Context(), asking("read")); !fault.Is(err, fault.Unavailable) {
 					t.Errorf("got %s (%v)", got.Status, err)
@@ -144,7 +144,7 @@ func TestAProviderInTroubleCostsNoToken(t *testing.T) {
 				t.Errorf("the provider was asked %d times", calls.Load())
 			}
 			f.oauth.recover()
-			f.clock.move(15 * time.Second)
+			f.clock.Pass(15 * time.Second)
 			if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) {
 				t.Error("the token is lost")
 			}
@@ -162,11 +162,11 @@ func TestATokenWithoutRefreshTokenExpires(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.move(nearEnd)
+	f.clock.Pass(nearEnd)
 	if got := f.ask(t, asking("read"), authservice.Completed); got.Token != "imported-access" {
 		t.Error("it was not handed out to its end")
 	}
-	f.clock.move(3 * time.Minute)
+	f.clock.Pass(3 * time.Minute)
 	f.ask(t, asking("read"), authservice.Pending)
 	if got := f.tokens(t)[0].Status; got != authservice.Expired {
 		t.Errorf("got status %s", got)
@@ -187,7 +187,7 @@ func TestARefreshTokenThatIsNotRotatedIsKept(t *testing.T) {
 		w.Write([]byte(`{"access_token":"next-access","expires_in":60}`))
 	})
 	for range 2 {
-		f.clock.move(time.Minute)
+		f.clock.Pass(time.Minute)
 		f.ask(t, asking("read"), authservice.Completed)
 	}
 	if !slices.Equal(sent, []string{"imported-refresh", "imported-refresh"}) {

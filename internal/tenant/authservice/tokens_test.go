@@ -127,7 +127,7 @@ func TestAnImportedTokenIsUsedAndRefreshed(t *testing.T) {
 	if got.Token != access || string(got.Metadata) != `{"team":"a"}` {
 		t.Error("it is not what was imported")
 	}
-	f.clock.move(time.Minute)
+	f.clock.Pass(time.Minute)
 	if got = f.ask(t, r, authservice.Completed); got.Token == access || !f.oauth.accepts(got.Token) {
 		t.Error("it was not refreshed")
 	}

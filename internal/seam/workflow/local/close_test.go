@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // gate is a function that reports when it is called and returns when the test allows it.
@@ -106,7 +107,7 @@ func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 func TestCloseCutsTasksOff(t *testing.T) {
 	t.Parallel()
 	tb, g := fileTable(t), newGate()
-	var log lines
+	var log check.Log
 	e, h := setup{table: tb, definition: oneTask, functions: works(g.call), log: &log}.engine(t)
 	start(t, e, "e1", `{}`)
 	<-g.entered

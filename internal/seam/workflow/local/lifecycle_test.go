@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // oneTask calls the function once; twoTasks calls it for A and then for B.
@@ -235,7 +235,7 @@ func TestFailureIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var log lines
+			var log check.Log
 			e, h := setup{table: fileTable(t), definition: oneTask, log: &log, functions: works(func(context.Context, json.RawMessage) (json.RawMessage, error) {
 				return nil, failed.err
 			})}.engine(t)
@@ -262,24 +262,6 @@ func with(fields map[string]any, name string, value any) map[string]any {
 	fields = maps.Clone(fields)
 	fields[name] = value
 	return fields
-}
-
-// lines is a buffer that may be written to concurrently.
-type lines struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.String()
 }
 
 func TestChoicesWithoutAnEnd(t *testing.T) {

@@ -1,7 +1,6 @@
 package lambda_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -317,27 +316,9 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// lines collects output.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func TestOutputHasTheFunctionsName(t *testing.T) {
 	t.Parallel()
-	var out lines
+	var out check.Log
 	p := platform(t, func(c *lambda.Config) { c.Output = &out })
 	call[string](t, p, order{Do: "write"})
 	eventually(t, "the lines are there", func() bool { return out.String() == "F: one line\nF: and half a line\n" })
