@@ -229,8 +229,8 @@ func TestSDKHook(t *testing.T) {
 			follower.lives(t, sdk, "hook", "parallel,nested")
 		})
 	}
-	// The early hook shows only states that it reaches from a state without a parent. It runs at the
-	// checkpoint that it has read last, so the stories in which two runs meet are not its own.
+	// The early hook shows only states that it reaches from a state without a parent. It runs at
+	// the checkpoint that it has read last, so the stories in which two runs meet are not for it.
 	t.Run("JavaScript early", func(t *testing.T) {
 		t.Parallel()
 		agent.lives(t, "JavaScript early", "hook", "reloaded,joined,stopped,branched,failed")
