@@ -44,6 +44,18 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	if err != nil {
 		return nil, err
 	}
+	found, err := s.shown(ctx, ref, &h, limit, match)
+	if err != nil {
+		return nil, err
+	}
+	if root := Root(ref); h.rooted && h.upTo < 0 && len(found) < limit && (match == nil || match(root.Checkpoint)) {
+		found = append(found, root)
+	}
+	return found, nil
+}
+
+// shown reads on until there are enough checkpoints to show, or no room for more.
+func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	found, room := []Snapshot{}, historyRoom
 	for len(found) < limit && h.upTo >= 0 && room > 0 {
 		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
@@ -67,11 +79,9 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 			room -= len(some[i].Values)
 		}
 		if found = append(found, some...); len(some) < len(wanted) {
-			return found, nil
+			h.upTo = found[len(found)-1].Number - 1
+			break
 		}
-	}
-	if root := Root(ref); h.rooted && h.upTo < 0 && len(found) < limit && (match == nil || match(root.Checkpoint)) {
-		found = append(found, root)
 	}
 	return found, nil
 }

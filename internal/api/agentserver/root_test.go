@@ -45,12 +45,12 @@ func wantRoot(t *testing.T, f *fixture, thread string, history []map[string]any)
 	t.Helper()
 	n := len(history) - 1
 	root := history[n]
-	want := object{
+	want := map[string]any{
 		"values": object{}, "next": []any{}, "tasks": []any{}, "interrupts": []any{}, "checkpoint": history[n-1]["parent_checkpoint"], "parent_checkpoint": nil,
 		"created_at": f.call(t, "GET", thread, nil).member("created_at"),
 		"metadata":   object{"step": -2.0, "thread_id": strings.TrimPrefix(thread, "/threads/"), "parents": object{}},
 	}
-	if diff := cmp.Diff(map[string]any(want), root); diff != "" {
+	if diff := cmp.Diff(want, root); diff != "" {
 		t.Errorf("the oldest state (-want +got):\n%s", diff)
 	}
 	wantBody(t, f.call(t, "GET", thread+"/state/"+idOf(root, "checkpoint"), nil), any(root))
