@@ -62,18 +62,23 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
 	if from.Position > 0 {
-		t, err := s.threads.Get(ctx, ref)
-		if fault.Is(err, fault.NotFound) {
-			return nil
-		}
-		if err == nil {
-			err = f.find(ctx, t.Lock, from)
-		}
-		if err != nil {
+		if gone, err := f.begin(ctx, from); gone || err != nil {
 			return err
 		}
 	}
 	return f.all(ctx, w)
+}
+
+// begin goes to the place from which the follower reads, or says that the thread is gone.
+func (f *follower) begin(ctx context.Context, from ReaderPosition) (gone bool, err error) {
+	t, err := f.threads.Get(ctx, f.ref)
+	if fault.Is(err, fault.NotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, f.find(ctx, t.Lock, from)
 }
 
 // all hands over one run after the other. It also watches a run that waits to be taken up,
@@ -82,26 +87,15 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 	var next pendingRun
 	defer next.stop()
 	for {
-		t, err := f.threads.Get(ctx, f.ref)
-		if fault.Is(err, fault.NotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if f.made.IsZero() {
-			f.made = t.Created
-		}
-		if !t.Created.Equal(f.made) {
-			return nil // the thread was deleted and created again
-		}
-		found, due, err := f.pass(ctx, t)
+		found, due, gone, err := f.look(ctx)
 		switch {
+		case gone:
+			return nil
 		case err != nil:
 		case found == nil:
 			err = next.wait(ctx, w, due)
 		case found.Status != Pending:
-			err = f.follow(ctx, *found)
+			err = f.follow(ctx, found)
 		case next.run == found.Run:
 			err = next.wait(ctx, w, nil)
 		default: // the run may have begun before it was watched
@@ -112,6 +106,27 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 			return err
 		}
 	}
+}
+
+// look is pass for the thread as it is now. gone says that the thread was deleted. It is a
+// function of its own because a follower waits most of the time, and would keep the thread on its
+// stack meanwhile.
+func (f *follower) look(ctx context.Context) (next *Run, due <-chan time.Time, gone bool, err error) {
+	t, err := f.threads.Get(ctx, f.ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil, true, nil
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if f.made.IsZero() {
+		f.made = t.Created
+	}
+	if !t.Created.Equal(f.made) { // the thread was deleted and created again
+		return nil, nil, true, nil
+	}
+	next, due, err = f.pass(ctx, t)
+	return next, due, false, err
 }
 
 // pendingRun is the run that a follower waits for, if it waits for one.
@@ -231,8 +246,8 @@ func (f *follower) skip(run Run) error {
 
 // follow hands over a run to its end. A run that was rolled back before the reader had any of
 // its events has no end, either.
-func (f *follower) follow(ctx context.Context, run Run) error {
-	begun := false
+func (f *follower) follow(ctx context.Context, found *Run) error {
+	run, begun := *found, false
 	err := f.Stream(ctx, run, 0, func(events []Event) error {
 		if len(events) > 0 {
 			begun, f.position = true, events[len(events)-1].Position

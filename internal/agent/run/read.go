@@ -120,7 +120,8 @@ func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	return w.End(ctx)
+	ended, err := w.End(ctx)
+	return *ended, err
 }
 
 // EndWatch waits for the end of a run.
@@ -145,24 +146,31 @@ func (s *Store) WatchEnd(ctx context.Context, ref Ref) (*EndWatch, error) {
 	return w, nil
 }
 
-// End waits as Await does. Call it once.
-func (w *EndWatch) End(ctx context.Context) (Run, error) {
+// End waits as Await does, and returns the run in any case. Call it once.
+func (w *EndWatch) End(ctx context.Context) (*Run, error) {
 	defer w.watch.Stop()
 	defer w.stay()
 	for !w.run.Status.Final() {
-		if err := w.watch.wait(ctx, w.run); err != nil {
-			return w.run, err
+		if err := w.watch.wait(ctx, w.run.Status); err != nil {
+			return &w.run, err
 		}
-		next, err := w.watch.get(ctx, w.store, w.run.Ref)
-		if fault.Is(err, fault.NotFound) {
-			next, err = Run{Ref: w.run.Ref, Status: Removed}, nil
+		if err := w.look(ctx); err != nil {
+			return &w.run, err
 		}
-		if err != nil {
-			return w.run, err
-		}
+	}
+	return &w.run, nil
+}
+
+// look takes the run as it is now.
+func (w *EndWatch) look(ctx context.Context) error {
+	next, err := w.watch.get(ctx, w.store, w.run.Ref)
+	if fault.Is(err, fault.NotFound) {
+		next, err = Run{Ref: w.run.Ref, Status: Removed}, nil
+	}
+	if err == nil {
 		w.run = next
 	}
-	return w.run, nil
+	return err
 }
 
 // watch wakes for every change that can affect how a run is shown: a change of the run itself,
@@ -173,9 +181,9 @@ func (s *Store) watch(ref Ref) *watch {
 
 type watch struct{ run, thread table.Watcher }
 
-// wait returns when the run may differ from the run that was found.
-func (w *watch) wait(ctx context.Context, found Run) error {
-	if found.Status != Pending {
+// wait returns when the run may differ from the run that was found with this status.
+func (w *watch) wait(ctx context.Context, found Status) error {
+	if found != Pending {
 		w.thread.Stop()
 	}
 	select {

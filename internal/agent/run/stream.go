@@ -31,28 +31,32 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	w := s.watch(ref)
 	defer w.Stop()
 	defer s.tail.follow(ref)()
-	for read := false; ; {
-		run, err := w.get(ctx, s, ref)
-		if read && fault.Is(err, fault.NotFound) {
+	for read := false; ; read = true {
+		status, err := s.catchUp(ctx, w, ref, &after, emit)
+		if read && status == "" && fault.Is(err, fault.NotFound) {
 			return nil // it was removed meanwhile
 		}
-		if err != nil {
+		if err != nil || status.Final() {
 			return err
 		}
-		read = true
-		if err := s.attract(ctx, run); err != nil {
-			return err
-		}
-		if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
-			return err
-		}
-		if run.Status.Final() {
-			return nil
-		}
-		if err := w.wait(ctx, run); err != nil {
+		if err := w.wait(ctx, status); err != nil {
 			return err
 		}
 	}
+}
+
+// catchUp emits the events after a position that the run has now, moves the position, and returns
+// the run's status, "" if the run could not be read. It is a function of its own because a reader
+// waits most of the time, and would keep the run on its stack meanwhile.
+func (s *Store) catchUp(ctx context.Context, w *watch, ref Ref, after *int64, emit func([]Event) error) (Status, error) {
+	run, err := w.get(ctx, s, ref)
+	if err != nil {
+		return "", err
+	}
+	if err = s.attract(ctx, run); err == nil {
+		*after, err = s.replay(ctx, run, max(*after, run.Start), emit)
+	}
+	return run.Status, err
 }
 
 // attract tells the worker of a run that a reader waits for the run's events as they come. It

@@ -99,13 +99,12 @@ func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessR
 	if request.Part == "join" {
 		return s.join(ctx, runRef(ctx, id, id), request.Params.CancelOnDisconnect)
 	}
-	stream, err := s.takeUp(ctx, runRef(ctx, id, id), request.Params.LastEventID, request.Params.StreamMode)
-	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
-	return stream, err
+	p := request.Params
+	return s.takeUp(ctx, runRef(ctx, id, id), p.LastEventID, p.StreamMode, p.CancelOnDisconnect)
 }
 
 // VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
-func (f finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
+func (f *finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
 
 // VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
-func (e eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }
+func (e *eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }

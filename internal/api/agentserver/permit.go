@@ -82,14 +82,23 @@ func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
 				next.ServeHTTP(w, r)
 				return
 			}
-			allowed, err := s.permission(r, o, user)
+			r, err := s.decided(r, o, user)
 			if err != nil {
 				mux.Error(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)))
+			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// decided returns the request with the decision of the repository about it.
+func (s server) decided(r *http.Request, o web.Operation, user json.RawMessage) (*http.Request, error) {
+	allowed, err := s.permission(r, o, user)
+	if err != nil {
+		return r, err
+	}
+	return r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)), nil
 }
 
 // permission asks the repository about a request, puts the values that the handler has

@@ -39,7 +39,7 @@ func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestO
 	if err != nil {
 		return nil, err
 	}
-	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, nil
+	return &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, nil
 }
 
 // JoinRun answers with a run's final values, once it has ended.
@@ -47,23 +47,23 @@ func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (Join
 	return s.join(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.CancelOnDisconnect)
 }
 
-func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (finalValues, error) {
+func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (*finalValues, error) {
 	waiting, err := s.Runs.WatchEnd(ctx, ref)
 	if err != nil {
-		return finalValues{}, err // before anything is sent
+		return nil, err // before anything is sent
 	}
-	return finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
+	return &finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
 }
 
 // endOf returns a function that waits for the end of a run that was just created and may have
 // been rolled back since.
-func (s server) endOf(created run.Run) func(context.Context) (run.Run, error) {
-	return func(ctx context.Context) (run.Run, error) {
+func (s server) endOf(created run.Run) func(context.Context) (*run.Run, error) {
+	return func(ctx context.Context) (*run.Run, error) {
 		ended, err := s.Runs.Await(ctx, created.Ref)
 		if fault.Is(err, fault.NotFound) {
 			ended.Status, err = run.Removed, nil
 		}
-		return ended, err
+		return &ended, err
 	}
 }
 
@@ -314,34 +314,36 @@ type finalValues struct {
 	ctx context.Context
 	ref run.Ref
 	// end waits for the run's end.
-	end func(context.Context) (run.Run, error)
+	end func(context.Context) (*run.Run, error)
 	// cancel says that the run is to end when the connection is lost.
 	cancel bool
 }
 
 // VisitJoinRunResponse implements JoinRunResponseObject.
-func (f finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return f.write(w) }
+func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return f.write(w) }
 
 // VisitCreateRunWaitResponse implements CreateRunWaitResponseObject.
-func (f finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
+func (f *finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
 
-func (f finalValues) write(w http.ResponseWriter) error {
+func (f *finalValues) write(w http.ResponseWriter) error {
 	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
-	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
-		ended, err := f.end(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return f.values(ctx, ended)
-	})
+	return web.Await(f.ctx, w, f.Heartbeat, f.await)
+}
+
+func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
+	ended, err := f.end(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return f.values(ctx, ended)
 }
 
 // values returns the final values of a run. For a failed run it returns the error, for a run
 // that paused for a person also the questions.
-func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
-	r, err := s.Runs.Settled(ctx, r)
+func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, error) {
+	r, err := s.Runs.Settled(ctx, *ended)
 	if err != nil {
 		return nil, err
 	}

@@ -34,13 +34,13 @@ func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
 func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
 	created, err := s.createStateless(ctx, request.Body)
-	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
+	return &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
 }
 
 // CreateStatelessRunStream creates a run on a thread of its own and streams its events.
 func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error) {
 	created, err := s.createStateless(ctx, request.Body)
-	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
+	return &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
 }
 
 // CreateStatelessRuns creates runs, each on a thread of its own: all runs or, as far as
@@ -148,11 +148,11 @@ func delay(body *RunCreate) time.Duration {
 }
 
 // VisitCreateStatelessRunWaitResponse implements CreateStatelessRunWaitResponseObject.
-func (f finalValues) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
+func (f *finalValues) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
 	return f.write(w)
 }
 
 // VisitCreateStatelessRunStreamResponse implements CreateStatelessRunStreamResponseObject.
-func (e eventStream) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
+func (e *eventStream) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
 	return e.write(w)
 }

@@ -16,28 +16,27 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 	if err != nil {
 		return nil, err
 	}
-	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
+	return &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
 }
 
 // StreamRun streams a run's events, from the beginning or after the client's last event, while
 // the run goes on and after it has ended.
 func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
-	stream, err := s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.LastEventID, request.Params.StreamMode)
-	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
-	return stream, err
+	p := request.Params
+	return s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), p.LastEventID, p.StreamMode, p.CancelOnDisconnect)
 }
 
 // takeUp returns the stream of a run after an event.
-func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode) (eventStream, error) {
+func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode, cancel *bool) (*eventStream, error) {
 	after, err := lastEventID(last)
 	if err != nil {
-		return eventStream{}, err
+		return nil, err
 	}
 	found, err := s.Runs.Get(ctx, ref)
 	if err != nil {
-		return eventStream{}, err
+		return nil, err
 	}
-	stream := eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after}
+	stream := &eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after, cancel: isTrue(cancel)}
 	if len(modes) > 0 {
 		stream.chosen = distinct(streamModes(modes))
 		stream.modes = stream.chosen
@@ -75,12 +74,12 @@ type eventStream struct {
 }
 
 // VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
-func (e eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error { return e.write(w) }
+func (e *eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error { return e.write(w) }
 
 // VisitStreamRunResponse implements StreamRunResponseObject.
-func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
+func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
-func (e eventStream) write(w http.ResponseWriter) error {
+func (e *eventStream) write(w http.ResponseWriter) error {
 	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	again := leaving(e.cancel)
@@ -93,7 +92,7 @@ func (e eventStream) write(w http.ResponseWriter) error {
 
 // read sends the run's events to the connection, translated to the modes that the client asked
 // for.
-func (e eventStream) read(ctx context.Context, send func(...web.Event) error) error {
+func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) error {
 	t := newTranslator(e.server, e.run, e.modes, e.after)
 	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
 		translated, err := t.translate(ctx, events)

@@ -12,7 +12,7 @@ import (
 // StreamThreadEvents streams the events of a thread in the thread-centric streaming protocol.
 func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error) {
 	asked := request.Body
-	return threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: asked.Since, filter: protocol.Filter{
+	return &threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: asked.Since, filter: protocol.Filter{
 		Channels: asked.Channels, Namespaces: asked.Namespaces, Depth: asked.Depth,
 	}}, nil
 }
@@ -28,7 +28,7 @@ type threadEvents struct {
 }
 
 // VisitStreamThreadEventsResponse implements StreamThreadEventsResponseObject.
-func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
+func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	if taker, ok := s.ctx.Value(subscriptionKey{}).(*subscription); ok {
 		w.WriteHeader(http.StatusOK)
 		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(s.ctx, taker.taking(s.ctx)))
@@ -58,7 +58,7 @@ func encoded(events []protocol.Event) []web.Event {
 // permitted returns a receiver of events that first asks again whether the caller may read the
 // thread: the thread may have been created, or deleted and created again, since the request
 // was permitted.
-func (s threadEvents) permitted(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
+func (s *threadEvents) permitted(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
 	return func(events []protocol.Event, next int64) error {
 		if len(events) > 0 {
 			if err := s.visible(ctx, s.ref); err != nil {

@@ -26,7 +26,7 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 	if len(modes) == 0 {
 		modes = []ThreadStreamMode{ThreadStreamModeRunModes}
 	}
-	return threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
+	return &threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
 }
 
 // ended is the suffix after the position in the id of a run's end, which comes after the run's
@@ -65,7 +65,7 @@ type threadStream struct {
 }
 
 // VisitStreamThreadResponse implements StreamThreadResponseObject.
-func (s threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
+func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	again := url.Values{}
 	for _, mode := range s.chosen {
 		again.Add("stream_modes", string(mode))
@@ -86,18 +86,18 @@ func (s threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	})
 }
 
-func (s threadStream) wants(mode ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
+func (s *threadStream) wants(mode ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
 
 // runEvents translates the events of one run.
 type runEvents struct {
-	threadStream
+	*threadStream
 	run run.Run
 	// events is nil unless the modes of the run are wanted.
 	events *translator
 	last   int64
 }
 
-func (s threadStream) newRunEvents(r run.Run) *runEvents {
+func (s *threadStream) newRunEvents(r run.Run) *runEvents {
 	e := &runEvents{threadStream: s, run: r, last: r.Start}
 	if s.wants(ThreadStreamModeRunModes) {
 		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position)
