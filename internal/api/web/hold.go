@@ -54,15 +54,11 @@ func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
 
 // Holding is the middleware before a handler that holds its connection. The workspace has a
 // limited number of places for such connections, and fewer for those of one thread; a connection
-// gives its place back when it ends, also when the client goes. Beyond the quota a request is
-// refused before it does anything.
+// gives its place back when it ends, also when the client goes. Beyond the quota, or if there is no
+// memory for one more connection, a request is refused before it does anything.
 func (m *Mux) Holding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.limiter == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		leave, err := m.limiter.hold(r)
+		leave, err := m.hold(r)
 		if err != nil {
 			m.Error(w, r, err)
 			return
@@ -70,6 +66,30 @@ func (m *Mux) Holding(next http.Handler) http.Handler {
 		defer leave()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// hold takes the places of a connection, and its memory.
+func (m *Mux) hold(r *http.Request) (leave func(), err error) {
+	leave = func() {}
+	if m.limiter != nil {
+		if leave, err = m.limiter.hold(r); err != nil {
+			return nil, err
+		}
+	}
+	return m.within(r, ownerOf(r), leave)
+}
+
+// within takes the memory of a connection that has its places. leave gives the places back.
+func (m *Mux) within(r *http.Request, owner string, leave func()) (leaveAll func(), err error) {
+	room, err := m.roomToWait(r, owner)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() {
+		room.Close()
+		leave()
+	}, nil
 }
 
 // hold takes the places of a connection: this process's first, so that a connection that it

@@ -203,6 +203,9 @@ func TestStreamsSayThatTheyHoldConnections(t *testing.T) {
 				if err := json.Unmarshal(operation, &o); err != nil {
 					t.Fatal(err)
 				}
+				if refusal := o.Responses["503"]; o.Holds != "" && refusal.Ref == "" {
+					t.Errorf("%s: %s %s holds its connection, and does not say that there may be no room", name, method, path)
+				}
 				response := o.Responses["200"]
 				shared := string(document.Components.Responses[strings.TrimPrefix(response.Ref, "#/components/responses/")])
 				if response.Content[events] == nil && !strings.Contains(shared, events) {

@@ -34,6 +34,8 @@ type Mux struct {
 	budget *budget.Budget
 	// reads is the memory budget for the data that requests read, nil for no bound.
 	reads *budget.Budget
+	// streams is the memory budget for connections that wait, nil for no bound.
+	streams *budget.Budget
 	// storage says whether there is room for more data; nil means that there is room.
 	storage Storage
 	// limiter bounds the requests of workspaces and callers; nil bounds nothing.

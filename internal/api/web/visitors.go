@@ -22,11 +22,7 @@ const (
 func (m *Mux) Visited(place func(*http.Request) string) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if m.limiter == nil {
-				next.ServeHTTP(w, r)
-				return
-			}
-			leave, err := m.limiter.admit(place(r), inbound.Group(r.RemoteAddr))
+			leave, err := m.admit(r, place(r))
 			if err != nil {
 				m.Error(w, r, err)
 				return
@@ -35,6 +31,18 @@ func (m *Mux) Visited(place func(*http.Request) string) Middleware {
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// admit takes the places of a visitor, and its memory. The visitors of a workspace have a part of
+// the budget of their own.
+func (m *Mux) admit(r *http.Request, place string) (leave func(), err error) {
+	leave = func() {}
+	if m.limiter != nil {
+		if leave, err = m.limiter.admit(place, inbound.Group(r.RemoteAddr)); err != nil {
+			return nil, err
+		}
+	}
+	return m.within(r, "visitors\x00"+ownerOf(r), leave)
 }
 
 // admit counts a request and a connection of a visitor: of its address first, so that an address

@@ -69,6 +69,16 @@ func (h *Hold) For(owner string) {
 	}
 }
 
+// CountAll counts the bytes of the allowance, too.
+func (h *Hold) CountAll() {
+	if h == nil || h.share.budget == nil {
+		return
+	}
+	h.share.budget.mu.Lock()
+	defer h.share.budget.mu.Unlock()
+	h.share.allowance = 0
+}
+
 // Endure makes reads wait for room without a time limit.
 func (h *Hold) Endure() {
 	if h == nil {

@@ -28,7 +28,7 @@ func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 	flags.Var((*count)(&config.AwakeAgents), "awake-agents",
 		"how many of the agents that may sleep are kept awake, those with callers included: above that, the agent that was idle for the longest time sleeps once it was idle for 30s; needs --sleep-after (default: no bound)")
 	flags.Var((*bytes)(&config.Memory), "memory",
-		"how much memory the bodies of requests and the events of agents may take together, as 192MiB (default 192MiB)")
+		"how much memory the bodies of requests and the events of agents may take together, as 192MiB; open streams may take two thirds of it in addition, 64KiB each, of which a workspace may have half of what the others leave (default 192MiB)")
 	flags.Var((*bytes)(&config.RunBytes), "run-bytes", "how many bytes of events a run may send, as 1GiB (default 1GiB)")
 	flags.Var((*count)(&config.RunEvents), "run-events", "how many events a run may send (default 1000000)")
 	flags.Var((*connections)(&config.Connections), "connections",

@@ -75,9 +75,6 @@ const (
 	reconcileInterval = 10 * time.Second
 	// stopGrace is how long running invocations may go on when the server stops.
 	stopGrace = 10 * time.Second
-	// readShare divides Config.Memory: the data that requests have read may take this part in
-	// addition.
-	readShare = 3
 )
 
 // Config has the addresses of the server, the place of its data, and its other settings.
@@ -134,8 +131,9 @@ type Config struct {
 	Disk     disk.Look
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
-	// Memory is the most bytes of requests' bodies and agents' events, 0 for runner.DefaultMemory;
-	// read data (readShare), states of runs (stateShare) and held vectors (store.Held) come on top.
+	// Memory is the most bytes of requests' bodies and agents' events, 0 for runner.DefaultMemory; read
+	// data and waiting connections (readShare), states of runs (stateShare) and held vectors
+	// (store.Held) come on top.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
@@ -200,7 +198,7 @@ type Server struct {
 // Open prepares a server: it takes the data directory, opens its files and listens. The caller
 // must call Serve or Close.
 func Open(config Config) (server *Server, err error) {
-	s := &Server{config: config, room: budget.New(config.MemoryBound())}
+	s := &Server{config: config.fitted(), room: budget.New(config.MemoryBound())}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open server: %w", err), s.Close(context.Background()))
@@ -350,8 +348,7 @@ func (s *Server) routes(
 	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
 ) error {
 	s.mux = web.NewMux(s.config.Log)
-	s.mux.Bound(s.room)
-	s.mux.BoundReads(budget.New(s.config.MemoryBound() / readShare))
+	s.boundMemory()
 	s.mux.KeepRoom(s.space)
 	s.mux.Limit(web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System))
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))

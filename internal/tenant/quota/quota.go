@@ -100,6 +100,14 @@ func (l Limits) With(name Name, limit int64) Limits {
 	return Limits{set}
 }
 
+// Within returns limits in which a quota that the operator has not set is at most this.
+func (l Limits) Within(name Name, most int64) Limits {
+	if _, set := l.set[name]; set || of(name).Default <= most {
+		return l
+	}
+	return l.With(name, most)
+}
+
 // Of returns a quota's limit.
 func (l Limits) Of(name Name) int64 {
 	if limit, ok := l.set[name]; ok {
