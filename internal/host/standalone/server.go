@@ -131,9 +131,9 @@ type Config struct {
 	Disk     disk.Look
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
-	// Memory is the most bytes of requests' bodies and agents' events, 0 for runner.DefaultMemory; read
-	// data and waiting connections (readShare), states of runs (stateShare) and held vectors
-	// (store.Held) come on top.
+	// Memory is the most bytes of requests' bodies and agents' events, 0 for
+	// runner.DefaultMemory; read data and waiting connections (readShare), states of runs
+	// (stateShare) and held vectors (store.Held) come on top.
 	Memory int64
 	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
 	// stands for the runner's own bounds.
