@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -90,20 +91,26 @@ type answer struct {
 // allEvents requests a run's events from the first event on.
 const allEvents = "-1"
 
-// ask starts a run that interrupts a run that is under way.
-func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*answer, error) {
-	address := g.path + "/threads/" + thread
+// ask starts a run with a message.
+func (g *agent) ask(ctx context.Context, thread, assistant, message string) (*answer, error) {
+	said := map[string]any{"messages": []any{map[string]any{"role": "user", "content": message}}}
+	return g.start(ctx, thread, map[string]any{"assistant_id": assistant, "input": said})
+}
+
+// resume starts a run with the answer to the questions of the graph.
+func (g *agent) resume(ctx context.Context, thread, assistant string, reply any) (*answer, error) {
+	return g.start(ctx, thread, map[string]any{"assistant_id": assistant, "command": map[string]any{"resume": reply}})
+}
+
+// start starts a run that interrupts a run that is under way.
+func (g *agent) start(ctx context.Context, thread string, request map[string]any) (*answer, error) {
+	maps.Copy(request, map[string]any{
+		"multitask_strategy": "interrupt", "stream_mode": []string{"updates", "messages-tuple"}, "stream_resumable": true,
+	})
 	var run struct {
 		ID string `json:"run_id"`
 	}
-	err := g.do(ctx, http.MethodPost, address+"/runs", map[string]any{
-		"assistant_id":       assistant,
-		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": question}}},
-		"multitask_strategy": "interrupt",
-		"stream_mode":        []string{"updates", "messages-tuple"},
-		"stream_resumable":   true,
-	}, &run)
-	if err != nil {
+	if err := g.do(ctx, http.MethodPost, g.path+"/threads/"+thread+"/runs", request, &run); err != nil {
 		return nil, err
 	}
 	return g.run(thread, run.ID), nil

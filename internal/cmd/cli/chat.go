@@ -20,7 +20,7 @@ import (
 
 const chatLong = `Talk to the agent of a deployment. The answer is shown while it is written; what you type meanwhile and end with Enter
 interrupts it: what was shown of it stays in the thread, and the new answer follows. Ctrl-C ends the answer, and
-a second Ctrl-C, or Ctrl-D, ends the chat.
+a second Ctrl-C, or Ctrl-D, ends the chat. If the agent asks a question, the next line is its answer.
 
 Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
 when the answer is complete.`
@@ -67,8 +67,10 @@ type conversation struct {
 	agent             *agent
 	thread, assistant string
 	teller            output.Teller
-	// runs counts the questions.
+	// runs counts the runs.
 	runs int
+	// asked are the questions of the graph that wait for an answer.
+	asked []question
 }
 
 // newConversation finds the thread, or makes a thread.
@@ -82,7 +84,8 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 		return nil, err
 	}
 	if thread != "" {
-		return c, found.do(ctx, http.MethodGet, found.path+"/threads/"+thread, nil, nil)
+		c.asked, err = found.questions(ctx, thread)
+		return c, err
 	}
 	var made struct {
 		ID string `json:"thread_id"`
@@ -96,18 +99,18 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 func (c *conversation) script(ctx context.Context, lines io.Reader, stdout io.Writer, asJSON bool) error {
 	began := telling(c.teller)
 	began(output.Event{Kind: output.KindThread, Thread: c.thread})
-	questions := bufio.NewScanner(lines)
-	for questions.Scan() {
-		question := strings.TrimSpace(questions.Text())
-		if question == "" {
+	said := bufio.NewScanner(lines)
+	for said.Scan() {
+		line := strings.TrimSpace(said.Text())
+		if line == "" {
 			continue
 		}
-		if err := c.turn(ctx, question, began, stdout, asJSON); err != nil {
+		if err := c.turn(ctx, line, began, stdout, asJSON); err != nil {
 			began(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
 			return err
 		}
 	}
-	if err := questions.Err(); err != nil {
+	if err := said.Err(); err != nil {
 		return err
 	}
 	if asJSON {
@@ -116,17 +119,30 @@ func (c *conversation) script(ctx context.Context, lines io.Reader, stdout io.Wr
 	return nil
 }
 
-// turn asks one question and prints the answer.
-func (c *conversation) turn(ctx context.Context, question string, show func(output.Event), stdout io.Writer, asJSON bool) error {
-	c.runs++
-	answer, err := c.agent.ask(ctx, c.thread, c.assistant, question)
+// turn says one line and prints the answer, and the question that the graph then waits for.
+func (c *conversation) turn(ctx context.Context, line string, show func(output.Event), stdout io.Writer, asJSON bool) error {
+	answer, err := c.say(ctx, line)
 	if err != nil {
 		return err
 	}
+	c.runs++
 	if asJSON {
-		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: question})
+		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: line})
 	}
-	return c.hear(ctx, answer, show, stdout, asJSON)
+	if err := c.hear(ctx, answer, show, stdout, asJSON); err != nil {
+		return err
+	}
+	if c.asked, err = c.agent.questions(ctx, c.thread); err != nil || len(c.asked) == 0 {
+		return err
+	}
+	text, hint := c.asked[0].text()
+	if asJSON {
+		show(output.Event{Kind: output.KindQuestion, Thread: c.thread, Name: c.asked[0].ID, Text: text})
+		return nil
+	}
+	show(output.Event{Kind: output.KindNote, Text: hint})
+	_, err = io.WriteString(stdout, output.Plain(text)+"\n")
+	return err
 }
 
 // hear prints the answer of a run until the run has ended.
@@ -136,7 +152,7 @@ func (c *conversation) hear(ctx context.Context, answer *answer, show func(outpu
 			_, err = io.WriteString(stdout, text)
 		}
 	}
-	open := false
+	open := "" // the message whose pieces are printed
 	var failed error
 	listened := answer.listen(ctx, func(part client.Part) {
 		switch {
@@ -145,15 +161,18 @@ func (c *conversation) hear(ctx context.Context, answer *answer, show func(outpu
 		case part.Token != "" && asJSON:
 			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: part.Token})
 		case part.Token != "":
+			if open != "" && open != part.ID {
+				write("\n")
+			}
 			write(output.Plain(part.Token))
-			open = true
+			open = part.ID
 		case asJSON:
 			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*part.Message}})
 		case part.Message.Type == output.AI && part.Message.Content != "":
 			write(output.Plain(string(part.Message.Content)) + "\n")
 		}
 	})
-	if open {
+	if open != "" {
 		write("\n")
 	}
 	if err = errors.Join(listened, failed, err); err != nil {

@@ -192,6 +192,8 @@ type talk struct {
 	// answers holds the answers that have not ended; the first answer is shown.
 	answers []*answer
 	stopped bool
+	// open is the id of the message that grows.
+	open string
 }
 
 // read reads the lines that a person types, until the person ends the input.
@@ -219,6 +221,7 @@ func (t *talk) run(ctx context.Context) error {
 	if len(messages) > 0 {
 		t.screen.say(strings.TrimSuffix(output.Thread(messages), "\n"))
 	}
+	t.showQuestion()
 	for t.screen.err == nil {
 		select {
 		case line, ok := <-t.lines:
@@ -270,7 +273,11 @@ func (t *talk) ask(ctx context.Context, typed string) error {
 		return nil
 	}
 	t.stopped = false
-	next, err := t.agent.ask(ctx, t.thread, t.assistant, question)
+	next, err := t.say(ctx, question)
+	if refused, ok := errors.AsType[replyError](err); ok {
+		t.screen.say(refused.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -307,6 +314,10 @@ func (t *talk) hear(ctx context.Context, event heardOf) error {
 	case event.Failure != "":
 		t.screen.say(event.of.failure(event.Failure).Error())
 	case event.Token != "":
+		if event.ID != t.open {
+			t.screen.end()
+			t.open = event.ID
+		}
 		t.screen.add(event.Token)
 	case event.Message != nil:
 		t.screen.say(fmt.Sprintf("%-4s %s", event.Message.Type, event.Message.Text()))
@@ -328,8 +339,21 @@ func (t *talk) over(ctx context.Context) error {
 	if len(t.answers) > 0 {
 		t.screen.say(prompt + t.answers[0].question)
 		t.listen(ctx)
+		return nil
 	}
+	if t.asked, err = t.agent.questions(ctx, t.thread); err != nil {
+		return err
+	}
+	t.showQuestion()
 	return nil
+}
+
+// showQuestion shows the question that the next line answers, if there is one.
+func (t *talk) showQuestion() {
+	if len(t.asked) > 0 {
+		text, hint := t.asked[0].text()
+		t.screen.say("The agent asks: " + text + "\n" + hint)
+	}
 }
 
 // stop ends the answer that is being written, or the chat if there is no such answer or it was

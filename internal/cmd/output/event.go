@@ -13,6 +13,7 @@ const (
 	KindRun        = "run"        // run, text: a run with that question is requested
 	KindToken      = "token"      // run, run_id, text: a piece of the answer
 	KindMessage    = "message"    // run, run_id, messages: the messages that a step of the run added
+	KindQuestion   = "question"   // thread_id, name: the question's id, text: the question for which the graph has paused
 	KindRunEnd     = "run_end"    // run, run_id, status, text
 	KindState      = "state"      // thread_id, messages: the final thread
 	KindDeleted    = "deleted"    // deployment_id

@@ -12,7 +12,8 @@ import (
 // sayAgent is an agent whose answer is the file words beside it, which must exist when the
 // agent starts. If it is asked to wait, it writes the answer and continues it until it is
 // interrupted; if it is asked to fail, it fails. It prints the id of each run. Its output and its
-// failure contain text that would move the cursor.
+// failure contain text that would move the cursor. If it is told to ask, it asks two questions, and
+// says the answer to the second one.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {
@@ -35,7 +36,10 @@ func sayAgent() {
 // say answers an invocation.
 func say(w http.ResponseWriter, r *http.Request, said string) error {
 	var in struct {
-		RunID string `json:"run_id"`
+		RunID   string `json:"run_id"`
+		Command struct {
+			Resume json.RawMessage `json:"resume"`
+		} `json:"command"`
 		State struct {
 			Values struct {
 				Messages []struct {
@@ -50,6 +54,18 @@ func say(w http.ResponseWriter, r *http.Request, said string) error {
 	asked := in.State.Values.Messages
 	fmt.Println("INFO answers run", in.RunID)
 	w.Header().Set("Content-Type", "text/event-stream")
+	const question = `{"id": "q2", "value": {"action_requests": [{"name": "send", "args": {"to": "Ada"}}]}}`
+	switch answer := string(in.Command.Resume); {
+	case strings.Contains(answer, "q1"):
+		fmt.Fprintf(w, "event: interrupt\ndata: [%s]\n\n", question)
+		return nil
+	case answer != "":
+		fmt.Fprintf(w, "event: updates\ndata: {\"say\": {\"messages\": [{\"type\": \"ai\", \"id\": \"a-%s\", \"content\": %q}]}}\n\n", in.RunID, "I got "+answer)
+		return nil
+	case len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "ask"):
+		fmt.Fprintf(w, "event: interrupt\ndata: [{\"id\": \"q1\", \"value\": \"May I\\u001b[2J?\"}, %s]\n\n", question)
+		return nil
+	}
 	for _, word := range strings.SplitAfter(said, " ") {
 		fmt.Fprintf(w, "event: messages\ndata: [{\"type\": \"AIMessageChunk\", \"id\": \"a-%s\", \"content\": %q}, {}]\n\n", in.RunID, word)
 		if err := http.NewResponseController(w).Flush(); err != nil {
