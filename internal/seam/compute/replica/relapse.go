@@ -45,7 +45,7 @@ func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (s.life == nil && !s.wakes) || failure == &stopping {
+	if (s.life == nil && !s.wakes) || isStopping(*failure) {
 		return
 	}
 	r.awoke(failure)

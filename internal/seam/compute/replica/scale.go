@@ -27,8 +27,8 @@ func jobsOf(spec compute.Release) int {
 	return defaultJobs
 }
 
-// scale keeps as many replicas as there is work for, until the release must stop. A release
-// that sleeps has none.
+// scale keeps as many replicas as there is work for, until the release must stop, and returns when
+// all replicas have ended. A release that sleeps has none.
 func (r *release) scale() {
 	defer r.supervised.Wait()
 	if r.sleeps {
