@@ -23,8 +23,12 @@ func TestAConfinedProgram(t *testing.T) {
 		check.Must(t, os.WriteFile(filepath.Join(data, name, "file"), []byte("content of "+name+"\n"), 0o644))
 	}
 	check.Must(t, os.WriteFile(filepath.Join(data, "secret.key"), []byte("the key\n"), 0o644))
-	check.Must(t, os.WriteFile(filepath.Join(dir, "beside"), []byte("content of beside\n"), 0o644))
-	check.Must(t, os.Symlink(data, filepath.Join(dir, "around")))
+	for _, name := range []string{"beside", "linked"} {
+		check.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name+"\n"), 0o644))
+	}
+	for name, to := range map[string]string{"b-link-to-nothing": filepath.Join(dir, "gone"), "around": data, "link": filepath.Join(dir, "linked")} {
+		check.Must(t, os.Symlink(to, filepath.Join(dir, name)))
+	}
 	registry := open(t, t.TempDir())
 	other := start(t, registry, child.Command{Args: []string{"sleep", "60"}, Env: []string{"PATH=/usr/bin:/bin", "PASSWORD=open-sesame"}})
 	for _, c := range []struct {
@@ -42,6 +46,7 @@ func TestAConfinedProgram(t *testing.T) {
 		{"mv secret.key own/", false},
 		{"ln secret.key own/stolen", false},
 		{"cat ../beside", true},
+		{"cat ../link", true},
 		{"echo more > ../beside", false},
 		{"git --version && ls /usr/bin && echo > /dev/null", true},
 		{fmt.Sprintf("cat /proc/%d/environ", other.Pid()), false},

@@ -167,11 +167,16 @@ func (r ruleset) permitIn(dir, private string) error {
 		return err
 	}
 	for _, entry := range entries {
-		path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
+		var err error
+		path := filepath.Join(dir, entry.Name()) // dir is resolved, because it is above the resolved private path
+		if entry.Type()&fs.ModeSymlink != 0 {
+			path, err = filepath.EvalSymlinks(path)
+		}
 		if err != nil || path == deviceDir || contains(path, private) || contains(private, path) {
 			continue // the entry leads nowhere, to the private directory or around it, or has rules of its own
 		}
-		if err := r.permit(path, readAccess); err != nil {
+		// An entry that has become a link meanwhile is not followed.
+		if err := r.permitOpened(path, unix.O_NOFOLLOW, readAccess); err != nil {
 			return err
 		}
 	}
@@ -180,8 +185,11 @@ func (r ruleset) permitIn(dir, private string) error {
 
 // permit adds a rule for a path and everything below it. A path that is gone, or that the
 // program's user may not look at, is left out.
-func (r ruleset) permit(path string, access uint64) (err error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+func (r ruleset) permit(path string, access uint64) error { return r.permitOpened(path, 0, access) }
+
+// permitOpened is permit with flags for the opening of the path.
+func (r ruleset) permitOpened(path string, flags int, access uint64) (err error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

@@ -47,13 +47,16 @@ func setMark(mark uint64) error {
 }
 
 // marks are the marks of several children, as variables and as limits.
-type marks struct{ variables, limits [][]byte }
+type marks struct {
+	variables [][]byte
+	limits    []uint64
+}
 
 func marksOf(names ...string) marks {
-	m := marks{make([][]byte, len(names)), make([][]byte, len(names))}
+	m := marks{make([][]byte, len(names)), make([]uint64, len(names))}
 	for i, name := range names {
 		m.variables[i] = []byte(markVariable + "=" + name)
-		m.limits[i] = strconv.AppendUint(nil, markOf(name), 10)
+		m.limits[i] = markOf(name)
 	}
 	return m
 }
@@ -112,33 +115,50 @@ func killMarked(wanted marks) (killed int, err error) {
 
 // of returns which of the marks a process has, -1 if it has none of them.
 func (m marks) of(pid int) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	limit, err := limitOf(pid)
 	if err != nil {
 		return -1
 	}
-	for line := range bytes.Lines(status) {
-		if values, found := bytes.CutPrefix(line, []byte(markedLimit)); found {
-			if fields := bytes.Fields(values); len(fields) > 1 {
-				if i := index(m.limits, fields[1]); i >= 0 && alive(pid) {
-					return i
-				}
-			}
-		}
+	if i := slices.Index(m.limits, limit); i >= 0 && alive(pid) {
+		return i
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return -1
 	}
 	for variable := range bytes.SplitSeq(environment, []byte{0}) {
-		if i := index(m.variables, variable); i >= 0 {
+		if i := slices.IndexFunc(m.variables, func(mark []byte) bool { return bytes.Equal(mark, variable) }); i >= 0 {
 			return i
 		}
 	}
 	return -1
 }
 
-func index(values [][]byte, wanted []byte) int {
-	return slices.IndexFunc(values, func(value []byte) bool { return bytes.Equal(value, wanted) })
+// limitOf returns the limit that marks a process. The kernel writes all limits of a process into
+// the text in /proc, which takes some fifty times as long as to ask for one, but it may answer for
+// the processes of other users only there.
+func limitOf(pid int) (uint64, error) {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &limit); !errors.Is(err, unix.EPERM) {
+		return limit.Max, err
+	}
+	return readLimit(pid)
+}
+
+// readLimit reads the limit that marks a process from the text of its limits.
+func readLimit(pid int) (uint64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if values, found := bytes.CutPrefix(line, []byte(markedLimit)); found {
+			if fields := bytes.Fields(values); len(fields) > 1 && !bytes.Equal(fields[1], []byte("unlimited")) {
+				return strconv.ParseUint(string(fields[1]), 10, 64)
+			}
+		}
+	}
+	return unix.RLIM_INFINITY, nil
 }
 
 // alive reports whether a process runs. A process that has ended, but whose parent has not
