@@ -159,26 +159,36 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 	})
 }
 
-// describeTyped does the same as describe, and has the agent make the schemas that it lacks of
-// the graphs' types, once for each revision. If the agent cannot do this in time, the schemas are
-// left out, and the next request asks again.
-func (s server) describeTyped(ctx context.Context) (ownDescription, error) {
-	described, err := s.describe(ctx)
-	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), isUntyped) {
-		return described, err
+// describeTyped returns a function that does the same as describe. If a graph lacks schemas that
+// the caller needs, the agent makes all schemas that are missing of the graphs' types, once for
+// each revision. If it cannot do this in time, the schemas are left out, and the next request asks
+// again.
+func (s server) describeTyped(lacks func(graph.GraphDescription) bool) func(context.Context) (ownDescription, error) {
+	return func(ctx context.Context) (ownDescription, error) {
+		described, err := s.describe(ctx)
+		if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), lacks) {
+			return described, err
+		}
+		d := served(ctx)
+		typed, err := s.descriptions.of(ctx, d.Workspace, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+			return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
+		})
+		if _, isFault := errors.AsType[*fault.Error](err); isFault {
+			return described, nil
+		}
+		return typed, err
 	}
-	d := served(ctx)
-	typed, err := s.descriptions.of(ctx, d.Workspace, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
-		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
-	})
-	if _, isFault := errors.AsType[*fault.Error](err); isFault {
-		return described, nil
-	}
-	return typed, err
 }
 
 func isUntyped(g graph.GraphDescription) bool {
 	return present(g.InputSchema) == nil && present(g.Graph) != nil
+}
+
+// hasUntyped reports whether a graph has a subgraph without schemas.
+func hasUntyped(g graph.GraphDescription) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(g.Subgraphs)), func(inner graph.GraphDescription) bool {
+		return present(inner.InputSchema) == nil
+	})
 }
 
 // graphs returns the graphs of the deployment. The graphs of an image are known only to its
@@ -204,7 +214,7 @@ func (s server) describedGraph(ctx context.Context, assistantID string, describe
 
 // GetAssistantSchemas shows the schemas of an assistant's graph.
 func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error) {
-	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped)
+	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(isUntyped))
 	return GetAssistantSchemas200JSONResponse{
 		GraphID: name, InputSchema: known(g.InputSchema), OutputSchema: known(g.OutputSchema), StateSchema: known(g.StateSchema),
 		ConfigSchema: known(g.ConfigSchema), ContextSchema: known(g.ContextSchema),
@@ -265,14 +275,14 @@ func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraph
 
 // ListAssistantSubgraphs shows the schemas of the subgraphs of an assistant's graph.
 func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistantSubgraphsRequestObject) (ListAssistantSubgraphsResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
+	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(hasUntyped))
 	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
 }
 
 // GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, and of the
 // subgraphs within it if the request asks for them.
 func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
+	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(hasUntyped))
 	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
 }
 

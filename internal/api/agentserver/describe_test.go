@@ -152,3 +152,33 @@ func TestAttackACallerThatLeavesADescriptionUncounted(t *testing.T) {
 		t.Errorf("got %d, and %d bytes are held", got, reads.Held())
 	}
 }
+
+// TestSchemasOfSubgraphsAreMadeOfTypes has an agent whose graph has schemas, and whose subgraph has
+// only types.
+func TestSchemasOfSubgraphsAreMadeOfTypes(t *testing.T) {
+	t.Parallel()
+	var typed atomic.Int32
+	f := setUpDescribed(t, func(isTyped bool) (graph.GraphDescription, bool) {
+		inner := graph.GraphDescription{}
+		if isTyped {
+			typed.Add(1)
+			inner.InputSchema = json.RawMessage(`{"title":"Inner"}`)
+		}
+		known := json.RawMessage(`{"title":"Outer"}`)
+		return graph.GraphDescription{InputSchema: known, Graph: drawingOf("agent"), Subgraphs: map[string]graph.GraphDescription{"inner": inner, "other": {InputSchema: known}}}, true
+	})
+	wantStatus(t, f.call(t, "GET", "/assistants/agent/schemas", nil), http.StatusOK)
+	if got := typed.Load(); got != 0 {
+		t.Errorf("the graph's own schemas asked %d times for types", got)
+	}
+	for _, path := range []string{"/subgraphs", "/subgraphs/inner"} {
+		found := f.call(t, "GET", "/assistants/agent"+path, nil)
+		wantStatus(t, found, http.StatusOK)
+		if diff := cmp.Diff(any(object{"title": "Inner"}), found.member("inner", "input_schema")); diff != "" {
+			t.Errorf("%s: the input schema (-want +got):\n%s", path, diff)
+		}
+	}
+	if got := typed.Load(); got != 1 {
+		t.Errorf("the agent was asked %d times for types, want once", got)
+	}
+}

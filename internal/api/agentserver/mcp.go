@@ -75,7 +75,7 @@ func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Se
 	}
 	describe := s.describe
 	if asked.Method == "tools/list" {
-		describe = s.describeTyped // a call needs no schemas
+		describe = s.describeTyped(isUntyped) // a call needs no schemas
 	}
 	described, err := describe(ctx)
 	if err != nil {
