@@ -11,7 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
-	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -28,7 +27,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = controlplane.Register(mux, controlplane.Config{
 		Tenancy: controlplane.Tenancy{
 			Workspaces: workspace.NewStore(s.Table(), clock.System), Rules: trust.NewStore(s.Table(), clock.System),
-			Keys: s.KeyStore, Audit: s.Audit(), Quotas: &quota.Usage{Table: s.Table(), Limits: s.Quotas},
+			Keys: s.KeyStore, Audit: s.Audit(), Quotas: s.Usage(),
 		},
 		Answers: s.Answers(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})

@@ -115,12 +115,13 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	}
 	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(store.Log)
-	mux.Limit(web.NewLimiter(store.Quotas, web.Limits{}, clock.System))
+	limiter := web.NewLimiter(store.Quotas, web.Limits{}, clock.System)
+	mux.Limit(limiter)
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
 		Keys:   func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
-		Quotas: &quota.Usage{Table: tb, Limits: store.Quotas, Files: store.Files},
+		Quotas: &quota.Usage{Table: tb, Limits: store.Quotas, Files: store.Files, Live: limiter},
 	}
 	if config.AgentURL == nil {
 		config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }

@@ -146,6 +146,12 @@ func (w *waiters) take(workspace string, most int64) bool {
 	return true
 }
 
+func (w *waiters) of(workspace string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken[workspace]
+}
+
 func (w *waiters) giveBack(workspace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

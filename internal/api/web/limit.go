@@ -106,6 +106,8 @@ type Limiter struct {
 	now           clock.Clock
 	buckets       *Buckets
 	open          waiters
+	// recent are the requests of the workspaces that sent requests last.
+	recent *lru.Cache[string, *recent]
 	// shared is nil if no other process serves these workspaces.
 	shared Shared
 }
@@ -115,7 +117,7 @@ type Limiter struct {
 func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 	return &Limiter{
 		quotas: quotas, reads: newPolicy("reads", callers.Reads), writes: newPolicy("writes", callers.Writes),
-		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}},
+		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}}, recent: lru.New[string, *recent](mostBuckets),
 	}
 }
 
@@ -189,6 +191,7 @@ func (l *Limiter) takeOfWorkspace(workspace string) error {
 	r := Rate{PerSecond: float64(perSecond), Burst: int(2 * perSecond)}
 	allowed, left := l.take("workspace\x00"+workspace, r)
 	if allowed {
+		l.recent.Make(workspace, 1, func() *recent { return &recent{} }).add(windowAt(l.now()))
 		return nil
 	}
 	refusal := l.quotas.RefuseRequest()

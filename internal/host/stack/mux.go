@@ -11,7 +11,17 @@ import (
 func (s *Stack) Mux() *web.Mux {
 	mux := web.NewMux(s.Log)
 	limiter := web.NewLimiter(s.Quotas, web.Limits{}, clock.System)
-	limiter.Share(quota.NewShared(s.Table(), clock.System, s.Quotas, s.Log))
+	limiter.Share(s.counts())
 	mux.Limit(limiter)
 	return mux
+}
+
+// Usage reports how much of its quotas a workspace uses.
+func (s *Stack) Usage() *quota.Usage {
+	return &quota.Usage{Table: s.Table(), Limits: s.Quotas, Live: s.counts()}
+}
+
+// counts are what all processes of the stack count together.
+func (s *Stack) counts() *quota.Shared {
+	return quota.NewShared(s.Table(), clock.System, s.Quotas, s.Log)
 }

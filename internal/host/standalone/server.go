@@ -350,7 +350,8 @@ func (s *Server) routes(
 	s.mux = web.NewMux(s.config.Log)
 	s.boundMemory()
 	s.mux.KeepRoom(s.space)
-	s.mux.Limit(web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System))
+	limiter := web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System)
+	s.mux.Limit(limiter)
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
 	s.serveRegistry()
 	docs.Register(s.mux)
@@ -381,7 +382,7 @@ func (s *Server) routes(
 			Tenancy: controlplane.Tenancy{
 				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.records, clock.System),
 				Keys:   func(context.Context) (*apikey.Store, error) { return s.keys, nil },
-				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas, Files: s.files()},
+				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas, Files: s.files(), Live: limiter},
 			},
 		}),
 		agentserver.Register(s.mux, agentserver.Config{

@@ -65,7 +65,7 @@ func (t *tally) fill(window int64) {
 // until the end of the window.
 func (s *Shared) Count(ctx context.Context, workspace string) error {
 	now := s.now()
-	current := now.UnixNano() / int64(window)
+	current := windowAt(now)
 	grain := max(leastGrain, s.allowance()/reports)
 	t := s.tallies.Make(workspace, 1, func() *tally { return &tally{} })
 	full, report := t.add(current, grain)
@@ -84,6 +84,8 @@ func (s *Shared) Count(ctx context.Context, workspace string) error {
 	}
 	return nil
 }
+
+func windowAt(now time.Time) int64 { return now.UnixNano() / int64(window) }
 
 // allowance is how many requests a workspace may send in a window.
 func (s *Shared) allowance() int64 { return s.limits.RequestsPerSecond() * int64(window/time.Second) }

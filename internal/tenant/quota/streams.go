@@ -127,17 +127,24 @@ func (p *streamPlace) counts() []func(term int64) table.Key {
 	return counts
 }
 
-func (p *streamPlace) ofPart(part int) func(term int64) table.Key {
-	return func(term int64) table.Key { return keys.Streams(p.workspace, part, term) }
+func (p *streamPlace) ofPart(part int) func(term int64) table.Key { return ofPart(p.workspace, part) }
+
+func ofPart(workspace string, part int) func(term int64) table.Key {
+	return func(term int64) table.Key { return keys.Streams(workspace, part, term) }
+}
+
+// allParts are the parts of the count of a workspace's streams.
+func (s *Shared) allParts(workspace string) []func(term int64) table.Key {
+	all := make([]func(int64) table.Key, s.parts())
+	for i := range all {
+		all[i] = ofPart(workspace, i+1)
+	}
+	return all
 }
 
 // move chooses the part that has the most room, or returns the refusal.
 func (p *streamPlace) move(ctx context.Context) (best load, err error) {
-	all := make([]func(int64) table.Key, p.parts())
-	for i := range all {
-		all[i] = p.ofPart(i + 1)
-	}
-	loads, err := p.loads(ctx, p.term, all...)
+	loads, err := p.loads(ctx, p.term, p.allParts(p.workspace)...)
 	if err != nil {
 		return load{}, err
 	}

@@ -15,12 +15,21 @@ type Use struct {
 	Used *int64
 }
 
+// Live knows what goes on now.
+type Live interface {
+	// Used returns how many streams a workspace has, and how many requests a second it has sent
+	// in the last whole window of 10 s.
+	Used(ctx context.Context, workspace string) (streams, requests int64, err error)
+}
+
 // Usage reports how much of its quotas a workspace uses.
 type Usage struct {
 	Table  table.Table
 	Limits Limits
 	// Files measures the files; if it is nil, their quota has no figure.
 	Files *Files
+	// Live knows the streams and the requests; if it is nil, their quotas have no figure.
+	Live Live
 }
 
 // Of returns the quotas of a workspace, in the order of All.
@@ -34,6 +43,11 @@ func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
 		return nil, err
 	}
 	used[Deployments], used[Replicas] = deployments, replicas
+	if u.Live != nil {
+		if used[Streams], used[Requests], err = u.Live.Used(ctx, workspace); err != nil {
+			return nil, err
+		}
+	}
 	uses := make([]Use, len(All))
 	for i, q := range All {
 		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}

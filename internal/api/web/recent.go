@@ -1,0 +1,56 @@
+package web
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// recentWindow is the time in which the accepted requests of a workspace are added up, to tell how
+// many it sends.
+const recentWindow = 10 * time.Second
+
+func windowAt(now time.Time) int64 { return now.UnixNano() / int64(recentWindow) }
+
+// recent is how many requests of a workspace were accepted in a window of time, and in the window
+// before.
+type recent struct {
+	mu          sync.Mutex
+	window      int64
+	now, before int64
+}
+
+func (r *recent) add(window int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(window)
+	r.now++
+}
+
+// last returns the requests of the window before a window.
+func (r *recent) last(window int64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(window)
+	return r.before
+}
+
+func (r *recent) enter(window int64) {
+	switch r.window {
+	case window:
+		return
+	case window - 1:
+		r.before = r.now
+	default:
+		r.before = 0
+	}
+	r.window, r.now = window, 0
+}
+
+// Used implements quota.Live for what this process has counted.
+func (l *Limiter) Used(_ context.Context, workspace string) (streams, requests int64, err error) {
+	if r, ok := l.recent.Get(workspace); ok {
+		requests = r.last(windowAt(l.now())) / int64(recentWindow/time.Second)
+	}
+	return l.open.of(workspace), requests, nil
+}
