@@ -90,6 +90,7 @@ func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 		"listener_id":            {with(image, "source_config.listener_id", "x"), problem{"body.source_config.listener_id", "uuid_parsing"}},
 		"k8s_namespace":          {with(image, "source_config.listener_config", object{"k8s_namespace": 1}), problem{"body.source_config.listener_config.k8s_namespace", "string_type"}},
 		"repo_ref":               {with(git, "source_revision_config.repo_ref", []any{}), problem{"body.source_revision_config.repo_ref", "string_type"}},
+		"a long repo_ref":        {with(git, "source_revision_config.repo_ref", strings.Repeat("x", 1025)), problem{"body.source_revision_config.repo_ref", "string_too_long"}},
 		"image_uri":              {with(image, "source_revision_config.image_uri", 1), problem{"body.source_revision_config.image_uri", "string_type"}},
 		"resource_spec":          {with(image, "source_config.resource_spec", []any{}), problem{"body.source_config.resource_spec", "model_attributes_type"}},
 		"a fractional scale":     {spec("min_scale", 1.5), problem{"body.source_config.resource_spec.min_scale", "int_from_float"}},

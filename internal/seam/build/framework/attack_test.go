@@ -121,3 +121,14 @@ func readAuth(t *testing.T, graph, auth string) (framework.Config, error) {
 	head := `{"graphs": {"a": "` + graph + `"}, "dependencies": ["."], "auth": `
 	return framework.Read(tree(t, map[string]string{"framework.json": head + auth + `}`, "pyproject.toml": "", "package.json": "{}"}), "", framework.OfferAuth)
 }
+
+// TestAttackADirectoryForTheFile checks that the refusal does not tell where the tree is on the
+// machine.
+func TestAttackADirectoryForTheFile(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, map[string]string{"agent.json/there": ""})
+	_, err := framework.Read(dir, "agent.json")
+	if err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), `"agent.json" cannot be read: is a directory`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -28,7 +28,10 @@ func readAll(file *os.File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() && !info.IsDir() {
+	if info.IsDir() {
+		return nil, syscall.EISDIR // the error of a read has the path of the tree, which tenants must not learn
+	}
+	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a file")
 	}
 	data, err := io.ReadAll(io.LimitReader(file, fileLimit+1))
