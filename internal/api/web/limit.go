@@ -122,7 +122,8 @@ func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 }
 
 // Share makes the quotas of workspaces hold for all processes that share the counts. Callers and
-// visitors are still counted by each process.
+// visitors are still counted by each process: in a stack API Gateway bounds callers, and there are
+// no visitors.
 func (l *Limiter) Share(counts Shared) { l.shared = counts }
 
 // Limit bounds the operations of the Mux; without it nothing is counted.
