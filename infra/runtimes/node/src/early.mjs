@@ -10,11 +10,13 @@ const UNSTREAMED = ["langsmith:nostream", "nostream"];
 /** The first release that does something itself. */
 const FIRST = {
   subgraphs: [0, 2, 9], custom: [0, 2, 20], merges: [0, 2, 32], pauses: [0, 2, 39], options: [0, 2, 42], messages: [0, 2, 46], tasks: [0, 3, 0], ends: [0, 3, 12],
+  places: [1, 7, 0],
 };
 
 /**
  * Says what a release does itself: it streams steps of subgraphs, custom data, that it pauses, messages whose chunks have one id, and tasks and checkpoints by
- * themselves; a change of the state merges what tasks have returned; it takes all options of a run; and it ends what tasks wait for, with what they have returned.
+ * themselves; a change of the state merges what tasks have returned; it takes all options of a run; it ends what tasks wait for, with what they have returned; and the
+ * namespace of messages and tools is the graph that the node belongs to, and no longer the node.
  * @param {string} version
  * @returns {Record<keyof typeof FIRST, boolean>}
  */

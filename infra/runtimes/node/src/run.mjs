@@ -175,7 +175,7 @@ export class Run {
       this.paused ||= payload[INTERRUPTED].length === 0 && "inside"; // a breakpoint in a subgraph, which the graph itself does not tell of
     }
     if (mode === "tasks" && this.abilities.subgraphs) this.unfinished?.task(ns, payload); // else its ids are not those of the tasks
-    if (mode === "messages") this.unfinished?.show(ns, payload);
+    if (mode === "messages") this.unfinished?.show(this.abilities.places ? speakerOf(payload) : ns, payload);
     this.#emit(ns, mode, data);
     if (mode === "updates") this.unfinished?.update(ns, payload);
   }
@@ -183,10 +183,10 @@ export class Run {
   #emit(ns, mode, data) {
     const { invocation, outlet } = this;
     if (!invocation.streamModes.has(mode)) return;
-    let shown = ns;
-    if (mode === "messages" || mode === "tools") shown = invocation.streamSubgraphs ? ns.slice(0, -1) : []; // the last is the node that speaks
-    else if (ns.length > 0 && !invocation.streamSubgraphs) return;
-    outlet.emit([mode, ...shown].join("|"), encode(data));
+    const speaks = mode === "messages" || mode === "tools"; // these are shown without subgraphs, too
+    if (ns.length > 0 && !invocation.streamSubgraphs && !speaks) return;
+    const place = speaks && !this.abilities.places ? ns.slice(0, -1) : ns; // the last is the node that speaks
+    outlet.emit([mode, ...(invocation.streamSubgraphs ? place : [])].join("|"), encode(data));
   }
 
   /** Brings what was shown and never saved into the graph's state, through its own reducers. */
@@ -291,6 +291,11 @@ function tasksOf({ writes }) {
   const [returned, stopped] = [new Set(), new Set()];
   for (const { taskID, index } of writes.values()) if (taskID !== NO_TASK) (index < 0 ? stopped : returned).add(taskID);
   return { returned, stopped };
+}
+
+/** The tasks that show a message, from the outermost. A release that names only the graph of the last one still says them in the message's metadata. */
+function speakerOf([, { langgraph_checkpoint_ns, checkpoint_ns }]) {
+  return (langgraph_checkpoint_ns ?? checkpoint_ns ?? "").split("|");
 }
 
 /** A checkpoint for clients: without what the framework keeps in its configuration for itself. */
