@@ -34,7 +34,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -70,12 +69,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-const (
-	// reconcileInterval is the time between two searches for lost work.
-	reconcileInterval = 10 * time.Second
-	// stopGrace is how long running invocations may go on when the server stops.
-	stopGrace = 10 * time.Second
-)
+// reconcileInterval is the time between two searches for lost work.
+const reconcileInterval = 10 * time.Second
 
 // Config has the addresses of the server, the place of its data, and its other settings.
 type Config struct {
@@ -431,25 +426,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	stopBackground()
-	timers.Wait()
-	s.config.Log.Info("stopping")
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-	defer cancel()
-	stopped := make(chan error, 1)
-	go func() { stopped <- httpServer.Shutdown(grace) }()
-	s.engine.Close(grace)
-	if grace.Err() != nil {
-		s.config.Log.Warn("work was cut off, which goes on at the next start", "after", stopGrace)
-	}
-	// Runs that could end have ended; callers that still wait for a run are told to come back.
-	cut(fault.New(fault.Unavailable, "The server is stopping. Try again."))
-	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
-		err = errors.Join(err, shutdown)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return errors.Join(err, httpServer.Close(), s.Close(grace))
+	return errors.Join(err, s.end(ctx, httpServer, &timers, cut))
 }
 
 // Close releases everything. It may be called on a server that was opened in part.

@@ -2,12 +2,20 @@ package standalone_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAListenerThatNeverAnswersKeepsNoServer stops a server while a rollout waits for the
@@ -31,5 +39,52 @@ func TestAListenerThatNeverAnswersKeepsNoServer(t *testing.T) {
 	stop()
 	if text := log.String(); !strings.Contains(text, "msg=stopping") || strings.Contains(text, "cut off") {
 		t.Errorf("the server has waited as long as it may:\n%s", text)
+	}
+}
+
+// stuck is a log whose writers wait after a message, until they are released.
+type stuck struct {
+	slog.Handler
+
+	message string
+	reached func()
+	release chan struct{}
+}
+
+func (s stuck) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == s.message {
+		s.reached()
+		<-s.release
+	}
+	return s.Handler.Handle(ctx, r)
+}
+
+// TestATimerThatDoesNotEndKeepsNoServer stops a server whose timer of crons is stuck.
+func TestATimerThatDoesNotEndKeepsNoServer(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	_, stop := serveWith(t, standalone.Config{Data: data, Log: slog.New(slog.DiscardHandler)})
+	stop()
+	records := open(t, data)
+	unreadable := table.Item{
+		Key: table.Key{PK: "no", SK: "cron"}, Index: map[table.Index]table.Key{table.ByDue: keys.DueCron("none", time.Unix(0, 0))},
+	}
+	check.Must(t, errors.Join(records.Transact(t.Context(), table.Put{Item: unreadable}), records.Close()))
+	isStuck, release := make(chan struct{}), make(chan struct{})
+	log := stuck{slog.NewTextHandler(io.Discard, nil), "fire crons", sync.OnceFunc(func() { close(isStuck) }), release}
+	_, stop = serveWith(t, standalone.Config{Data: data, Log: slog.New(log)})
+	<-isStuck
+	stopped := make(chan struct{})
+	go func() {
+		stop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		close(release)
+	case <-time.After(time.Minute):
+		t.Error("the server waits for its timer")
+		close(release)
+		<-stopped
 	}
 }
