@@ -39,6 +39,8 @@ type Reason string
 
 const (
 	byRequest    Reason = "The run was cancelled."
+	// Clients know a run whose input is in another run by the beginning of this reason.
+	byTaking     Reason = "taken: Another run took the input of the run."
 	byDisconnect Reason = "The run was cancelled, because the connection of the client that waited for it was lost."
 )
 
@@ -56,6 +58,11 @@ func NothingToCancel() error {
 // ended, and a fault.NotFound for an unknown run.
 func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
 	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
+}
+
+// CancelTaken cancels a run whose input a client has given to another run.
+func (s *Store) CancelTaken(ctx context.Context, ref Ref) error {
+	return s.cancel(ctx, ref, ActionInterrupt, byTaking, Pending, Running)
 }
 
 // CancelOnDisconnect cancels a run whose client has disconnected. The state keeps the output

@@ -580,6 +580,21 @@ func (e GetMetricsParamsFormat) Valid() bool {
 	}
 }
 
+// Defines values for CancelRunParamsReason.
+const (
+	Taken CancelRunParamsReason = "taken"
+)
+
+// Valid indicates whether the value is a known member of the CancelRunParamsReason enum.
+func (e CancelRunParamsReason) Valid() bool {
+	switch e {
+	case Taken:
+		return true
+	default:
+		return false
+	}
+}
+
 // A2AMessage A message of JSON-RPC 2.0.
 type A2AMessage = json.RawMessage
 
@@ -1586,7 +1601,13 @@ type CancelRunParams struct {
 
 	// Action `interrupt` keeps the run and its changes; `rollback` removes both.
 	Action *Action `form:"action,omitempty" json:"action,omitempty"`
+
+	// Reason `taken`: another run has the input of this run, whose `cancel_reason` then begins with `taken:`. Only with the action `interrupt`.
+	Reason *CancelRunParamsReason `form:"reason,omitempty" json:"reason,omitempty"`
 }
+
+// CancelRunParamsReason defines parameters for CancelRun.
+type CancelRunParamsReason string
 
 // JoinRunParams defines parameters for JoinRun.
 type JoinRunParams struct {
@@ -3510,6 +3531,19 @@ func (siw *ServerInterfaceWrapper) CancelRun(w http.ResponseWriter, r *http.Requ
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", r.URL.Query(), &params.Reason, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "reason"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reason", Err: err})
 		}
 		return
 	}

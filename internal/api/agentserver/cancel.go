@@ -14,8 +14,15 @@ import (
 
 // CancelRun ends a run that has not ended.
 func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error) {
-	ref := runRef(ctx, request.ThreadID, request.RunID)
-	if err := s.Runs.Cancel(ctx, ref, actionOf(request.Params.Action)); err != nil {
+	ref, action := runRef(ctx, request.ThreadID, request.RunID), actionOf(request.Params.Action)
+	cancel := func() error { return s.Runs.Cancel(ctx, ref, action) }
+	if request.Params.Reason != nil {
+		if action != run.ActionInterrupt {
+			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "reason"}, Type: "value_error", Msg: "Input should be absent, unless the action is interrupt"})
+		}
+		cancel = func() error { return s.Runs.CancelTaken(ctx, ref) }
+	}
+	if err := cancel(); err != nil {
 		return nil, err
 	}
 	if !isTrue(request.Params.Wait) {

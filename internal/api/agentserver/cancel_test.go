@@ -291,3 +291,24 @@ func TestARunEndsWithTheConnectionOfItsClient(t *testing.T) {
 		})
 	}
 }
+
+// TestARunWhoseInputWasTakenSaysSo checks the reason that an SDK looks for.
+func TestARunWhoseInputWasTakenSaysSo(t *testing.T) {
+	t.Parallel()
+	agent := newStoppable()
+	f := setUp(t, agent.answer)
+	thread := f.newThread(t)
+	f.call(t, "POST", thread+"/runs", saying("one"))
+	<-agent.reached
+	path := thread + "/runs/" + f.call(t, "POST", thread+"/runs", saying("two")).string("run_id")
+	for query, status := range map[string]int{
+		"?reason=taken&action=rollback": http.StatusUnprocessableEntity, "?reason=lost": http.StatusUnprocessableEntity,
+	} {
+		wantStatus(t, f.call(t, "POST", path+"/cancel"+query, nil), status)
+	}
+	wantStatus(t, f.call(t, "POST", path+"/cancel?reason=taken&action=interrupt", nil), http.StatusAccepted)
+	read := f.call(t, "GET", path, nil)
+	if status, reason := read.string("status"), read.string("cancel_reason"); status != "interrupted" || !strings.HasPrefix(reason, "taken:") {
+		t.Errorf("the run is %s: %s", status, reason)
+	}
+}
