@@ -3,10 +3,12 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +36,41 @@ func retryAfter(t *testing.T, refused response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// another makes another workspace with a key.
+func (s *server) another(t *testing.T) (id, key string) {
+	t.Helper()
+	other, err := workspace.NewStore(s.opened(t).Table(), clock.System).Create(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err = s.keys(t).Issue(t.Context(), apikey.NewKey{Workspace: other.ID, Role: workspace.Admin, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other.ID, key
+}
+
+// usedOf returns how much of a quota a workspace is shown to use.
+func usedOf(t *testing.T, shown response, name string) int64 {
+	t.Helper()
+	var current struct {
+		Quotas []struct {
+			Name string
+			Used *int64
+		}
+	}
+	if err := json.Unmarshal(shown.body, &current); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range current.Quotas {
+		if one.Name == name && one.Used != nil {
+			return *one.Used
+		}
+	}
+	t.Fatalf("the quota %s is not shown with its use: %s", name, shown.body)
+	return 0
+}
+
 // TestStreamsOfAllFunctionsAreCounted has a workspace with as many streams as its quota allows,
 // each in a process of its own. The place of a process that is killed comes back; that of the
 // other process does not, although it is older.
@@ -53,16 +90,11 @@ func TestStreamsOfAllFunctionsAreCounted(t *testing.T) {
 	third := agent.thread(t)
 	third.expectOverQuota(t)
 	third.expectRuns(t)
-	opened := s.opened(t)
-	other, err := workspace.NewStore(opened.Table(), clock.System).Create(t.Context(), "other")
-	if err != nil {
-		t.Fatal(err)
+	other, key := s.another(t)
+	s.open(t, "GET", "/v2/events", nil, "X-Api-Key", key, "X-Tenant-Id", other, "Accept", "text/event-stream")
+	if used := usedOf(t, s.call(t, http.StatusOK, "GET", "/v2/workspaces/current", nil, nil), "streams_at_once"); used != 2 {
+		t.Errorf("the workspace is shown that it has %d streams, want 2", used)
 	}
-	_, key, err := s.keys(t).Issue(t.Context(), apikey.NewKey{Workspace: other.ID, Role: workspace.Admin, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.open(t, "GET", "/v2/events", nil, "X-Api-Key", key, "X-Tenant-Id", other.ID, "Accept", "text/event-stream")
 
 	if err := end(served); err != nil {
 		t.Fatal(err)
@@ -82,4 +114,82 @@ func TestStreamsOfAllFunctionsAreCounted(t *testing.T) {
 	}
 	third.stream(t, ask(askSF, slow).streaming()).untilShown(t, 1)
 	agent.thread(t).expectOverQuota(t)
+}
+
+// window is the time in which the requests of a workspace are added up.
+const window = 10 * time.Second
+
+// useUp sends requests to several functions until the workspace has none left in this window, and
+// returns the window. A process that is itself asked too often says that one may come again after
+// a second.
+func (s *server) useUp(t *testing.T) (in time.Time) {
+	t.Helper()
+	var senders sync.WaitGroup
+	full := make(chan time.Time, 4)
+	for _, path := range []string{"/v2/webhooks", "/v2/webhooks", "/v2/listeners", "/v2/auth/providers"} {
+		senders.Go(func() {
+			for {
+				got, err := s.do(t.Context(), "GET", path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if wait := got.header.Get("Retry-After"); got.status == http.StatusTooManyRequests && wait != "1" {
+					full <- time.Now().Truncate(window)
+					return
+				}
+			}
+		})
+	}
+	senders.Wait()
+	close(full)
+	for at := range full {
+		if at.After(in) {
+			in = at
+		}
+	}
+	return in
+}
+
+// TestRequestsOfAllFunctionsAreCounted has a workspace use up its requests at several functions. A
+// function that it has not asked yet then accepts less than a grain, although one process would
+// accept twice as many at once. Another workspace notices nothing.
+func TestRequestsOfAllFunctionsAreCounted(t *testing.T) {
+	t.Parallel()
+	const perSecond, grain = 10, 10
+	s := newStack(t, "--quota", "requests_per_second="+strconv.Itoa(perSecond))
+	const asked = "/v2/workspaces/current"
+	s.call(t, http.StatusOK, "GET", asked, nil, nil)
+	before := s.functions(t, "Workspaces")
+	other, key := s.another(t)
+	var refused response
+	eventually(t, "all happens within one window", func() (bool, any) {
+		in, accepted := s.useUp(t), 0
+		for refused.status = 0; refused.status != http.StatusTooManyRequests; accepted++ {
+			var err error
+			if refused, err = s.do(t.Context(), "GET", asked, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		accepted--
+		if !time.Now().Truncate(window).Equal(in) {
+			return false, in
+		}
+		if accepted >= grain {
+			t.Errorf("a function that was not asked before accepts %d requests of a workspace that has none left", accepted)
+		}
+		return true, nil
+	})
+	if now := s.functions(t, "Workspaces"); !slices.Equal(now, before) {
+		t.Fatalf("the function has the processes %v, and had %v", now, before)
+	}
+	if text := string(refused.body); !strings.Contains(text, "quota requests_per_second of") || !strings.Contains(text, "parameter Quotas") {
+		t.Errorf("the refusal says %s", text)
+	}
+	s.call(t, http.StatusOK, "GET", asked, nil, nil, "X-Api-Key", key, "X-Tenant-Id", other)
+	<-time.After(retryAfter(t, refused)) // as the answer asks its client to do
+	eventually(t, "the workspace is shown what it has sent", func() (bool, any) {
+		got, err := s.do(t.Context(), "GET", asked, nil)
+		return err == nil && got.status == http.StatusOK && usedOf(t, got, "requests_per_second") > 0, got
+	})
 }
