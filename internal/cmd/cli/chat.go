@@ -18,9 +18,10 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const chatLong = `Talk to the agent of a deployment. The answer is shown while it is written; what you type meanwhile and end with Enter
-interrupts it: what was shown of it stays in the thread, and the new answer follows. Ctrl-C ends the answer, and
-a second Ctrl-C, or Ctrl-D, ends the chat. If the agent asks a question, the next line is its answer.
+const chatLong = `Talk to the agent of a deployment. The answer is shown while the agent writes it. A line that you
+enter meanwhile interrupts the answer: the shown part stays in the thread, and the new answer
+follows. Ctrl-C ends the answer, and a second Ctrl-C, or Ctrl-D, ends the chat. If the agent
+asks a question, the next line is its answer.
 
 Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
 when the answer is complete.`

@@ -21,12 +21,13 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const contextLong = `Keep the addresses and API keys of servers under names, of which one is the current: commands that name no server
-talk to that one. They are kept in a file of the user's configuration that nobody else can read.`
+const contextLong = `Keep the addresses and API keys of servers under names. One of these contexts is the current context:
+commands that name no server talk to its server. The contexts are kept in a file of the user's
+configuration that no other user can read.`
 
-const contextAddLong = `Keep a server under a name, and make it the current context. The API key is read from $SLIPWAY_API_KEY, or asked for
-at a terminal, or else read from the first line of stdin, so that it is in no list of processes.
-The server is asked once whether it takes the key.`
+const contextAddLong = `Keep a server under a name, and make it the current context. The API key comes from $SLIPWAY_API_KEY,
+from a prompt at a terminal, or from the first line of stdin, so that no list of processes shows it.
+The command checks once that the server accepts the key.`
 
 func newContext() *cobra.Command {
 	cmd := &cobra.Command{
@@ -148,7 +149,7 @@ func newContextList() *cobra.Command {
 func newContextUse() *cobra.Command {
 	var done output.Outcome
 	cmd := &cobra.Command{
-		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
+		Use: "use NAME", Short: "Make a context the current context", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := changeContext(cmd.Context(), args[0], func(all *contexts) error {
 				all.Current = args[0]

@@ -15,13 +15,14 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const deployLong = `Deploy the agent of a directory: what is there is uploaded, committed or not, but for what git ignores. The deployment
-is made, or changed when there is one of the name. What happens is told on stderr; the address of the agent is all
-that is printed on stdout.
+const deployLong = `Deploy the agent of a directory. All files of the directory are uploaded, committed or not, except the
+files that git ignores. If there is no deployment of the name, the command creates it; otherwise the
+command changes it. Progress is printed on stderr, and only the address of the agent on stdout.
 
 With --repo, the server clones a repository instead, and DIR has no meaning.
 
-Secrets that are not named stay as they are. A value is taken from the environment, unless it stands behind the name.`
+Secrets that you do not name keep their values. The value of a secret comes from the environment,
+unless it stands behind the name.`
 
 // deployOptions holds the values of the flags of deploy.
 type deployOptions struct {

@@ -20,7 +20,8 @@ const devLong = `Serve the agent of a directory on this machine, and deploy it a
 changes. Threads stay, so that you can go on talking (slipway chat) while you write. What the agent
 prints is printed on stdout. At a terminal, the console opens in a browser.
 
-The server is the one of --data; it is started, and ended with the command, when none runs there.`
+The command uses the server that runs on the directory --data. If no server runs there, the command
+starts a server and ends it with itself.`
 
 // devOptions holds the values of the flags of dev.
 type devOptions struct {

@@ -30,7 +30,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 // newExitCodes makes the help page about exit codes.
 func newExitCodes() *cobra.Command {
 	return &cobra.Command{
-		Use: "exit-codes", Short: "What the exit codes mean",
+		Use: "exit-codes", Short: "Explain the exit codes",
 		Long: `The exit codes of all commands:
 
     0  what was asked for is done

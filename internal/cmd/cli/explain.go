@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const explainLong = `Say why a revision failed: the cause, the lines that say so, what to change, and how far the revision came. Without
-REVISION it is the newest that failed.`
+const explainLong = `Say why a revision failed: the cause, the log lines that show the cause, what to change, and how far
+the revision came. Without REVISION, this is the newest revision that failed.`
 
 // explanation is the server's reason why a revision failed.
 type explanation struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const explainRunLong = `Say why a run failed, was ended early or waits, the lines that say so, what to change, and when each part of the run
-was done.`
+const explainRunLong = `Say why a run failed, was ended early or waits: the cause, the log lines that show the cause, what to
+change, and when each part of the run was done.`
 
 // runExplanation is the server's account of a run.
 type runExplanation struct {
@@ -40,7 +40,7 @@ type runMoment struct {
 func newRunsExplain() *cobra.Command {
 	var where Where
 	var asJSON bool
-	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run ended as it did, and when its parts were done", Long: explainRunLong}, cobra.ExactArgs(3),
+	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 // remoteHelp explains how the commands on keys reach a server.
 const remoteHelp = `
 
-With --url or --context, a server is asked instead, through its interface, for the workspace of the credentials.`
+With --url or --context, the command asks a server instead, for the workspace of the credentials.`
 
 // remote lets a command on records ask a server instead, if --url or --context names a server.
 func remote(cmd *cobra.Command, run call) {

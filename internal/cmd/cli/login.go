@@ -21,17 +21,20 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const loginLong = `Sign in at the OpenID Connect issuer that the server names (slipway serve --sign-in). The command prints an address and
-a code: open the address in any browser, on this machine or another one, and enter the code there. You get a session
-with your role as a member of the workspace.
+const loginLong = `Sign in at the OpenID Connect issuer that the server names (slipway serve --sign-in). The command
+prints an address and a code: open the address in any browser, on this or another machine, and enter
+the code there. You get a session with your role as a member of the workspace.
 
-The server is kept as a context, which becomes the current one: with --url a new one, named by --context or after the
-host; otherwise the one of --context, $SLIPWAY_CONTEXT, or the current one. The session is kept in the keyring of the
-operating system. Where there is no keyring, or $SLIPWAY_NO_KEYRING is set, it is kept in the file of the contexts, which
-only you can read. Commands renew a session that is over, as long as the issuer lets them. slipway logout ends it.`
+The server is kept as a context, which becomes the current context. With --url this is a new context,
+whose name is --context or the host. Otherwise it is the context that --context or $SLIPWAY_CONTEXT
+names, or the current context. The session is kept in the keyring of the operating system. If there
+is no keyring, or $SLIPWAY_NO_KEYRING is set, the session is kept in the file of the contexts, which
+only you can read. Commands renew an expired session, as long as the issuer allows it. slipway logout
+ends the session.`
 
-const logoutLong = `End the session of a context at the server, and the sign-in at the issuer, and forget both. The context stays, without
-credentials. The context is the one of --context, $SLIPWAY_CONTEXT, or the current one.`
+const logoutLong = `End the session of a context at the server, and the sign-in at the issuer, and forget both. The
+context stays, without credentials. It is the context that --context or $SLIPWAY_CONTEXT names, or the
+current context.`
 
 // codeLimit is how long the code of a device is good if the issuer does not say.
 const codeLimit = 15 * time.Minute

@@ -16,11 +16,13 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const logsLong = `Print what the agent of a deployment prints, or with --kind build what its build has printed: on stdout, each
-line as it was; a terminal gets no control characters. DEPLOYMENT is a name or an id. The revision is the one that
-serves, or the newest while none does; of builds it is the newest.
+const logsLong = `Print the output of a deployment's agent, or with --kind build the output of its build. The lines go to
+stdout unchanged; a terminal gets no control characters. DEPLOYMENT is a name or an id. The agent is
+that of the revision that serves, or of the newest revision if no revision serves. The build is that
+of the newest revision.
 
-With --follow, go on with what comes, also when the connection is lost meanwhile, until no more can come.`
+With --follow, the command also prints new lines until no more lines can come. It connects again when
+the connection is lost.`
 
 // kinds maps the command line's names of a revision's two logs to the interface's names.
 var kinds = map[string]string{"build": "build", "runtime": "deploy"}
@@ -75,7 +77,7 @@ func newLogs() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "logs DEPLOYMENT",
-		Short: "Print what an agent or a build prints",
+		Short: "Print the output of an agent or a build",
 		Long:  logsLong,
 		Args:  exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

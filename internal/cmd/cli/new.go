@@ -27,8 +27,9 @@ var starters embed.FS
 // needs on the server.
 var languages = map[string]string{"python": "Python 3.11", "javascript": "Node 20", "go": "Go"}
 
-const newLong = `Make a small agent in a new directory, which can be deployed as it is: in Python or JavaScript with the framework, or in
-Go with nothing but the standard library, which shows what an agent in any language has to do.`
+const newLong = `Make a small agent in a new directory, ready to be deployed: in Python or JavaScript with the
+framework, or in Go with only the standard library. The agent in Go shows what an agent in any
+language has to do.`
 
 func newNew() *cobra.Command {
 	var language string

@@ -17,10 +17,11 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const openLong = `Open the console of the server in a browser, and sign in there. The server makes a code that is good once and for a
-minute; the browser exchanges the code for a session that may do what the API key may do, and that ends with the key.
-The API key itself stays here. After slipway login the address leads to the issuer instead. Without a browser on this
-machine, open the printed address on another one.`
+const openLong = `Open the console of the server in a browser, and sign in there. The server makes a code that works
+once, within a minute. The browser exchanges the code for a session that may do what the API key may
+do, and that ends with the key. The API key itself stays on this machine. After slipway login the
+address leads to the issuer instead. If this machine has no browser, open the printed address on
+another machine.`
 
 func newOpen() *cobra.Command {
 	var where Where

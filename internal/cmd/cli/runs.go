@@ -92,8 +92,8 @@ func waitForRun(ctx context.Context, found *agent, run string) (values json.RawM
 	return values, err
 }
 
-const runsStreamLong = `Print the answer of a run from its beginning: what is written already, and the rest while it is written. Only the
-agent's answer goes to stdout.`
+const runsStreamLong = `Print the answer of a run from its beginning: the part that is written already, and the rest while the
+agent writes it. Only the agent's answer goes to stdout.`
 
 func newRunsStream() *cobra.Command {
 	var where Where
@@ -127,7 +127,7 @@ func newRunsStream() *cobra.Command {
 func newRunsCancel() *cobra.Command {
 	var where Where
 	var done output.Outcome
-	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; what was shown of its answer stays"}, cobra.ExactArgs(3),
+	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {

@@ -24,8 +24,8 @@ func newWhoami() *cobra.Command {
 	var where Where
 	var list output.List
 	cmd := &cobra.Command{
-		Use: "whoami", Short: "Say which server and workspace commands talk to", Args: exit.Arguments(cobra.NoArgs),
-		Long: "Say which server commands talk to, where its address was found, which workspace the credentials are of, their role, and who is signed in.",
+		Use: "whoami", Short: "Show the server and the workspace that commands talk to", Args: exit.Arguments(cobra.NoArgs),
+		Long: "Show the server that commands talk to, the place where its address was found, the workspace and the role of the credentials, and the signed-in user.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := where.Client(cmd)
 			if err != nil {

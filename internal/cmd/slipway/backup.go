@@ -15,9 +15,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-const backupLong = `Write a data directory to FILE, also while a server uses it. The records are those of one moment, and the files that
-they name are with them: uploads, builds, pushed images, logs. FILE also holds the key of all secrets: keep it as safe
-as the data directory. Caches of builds are left out.
+const backupLong = `Write a data directory to FILE, also while a server uses it. All records are of one moment. The files
+that the records name are included: uploads, builds, pushed images, logs. FILE also holds the key of
+all secrets: keep it as safe as the data directory. Caches of builds are left out.
 
 FILE "-" is standard output.`
 
@@ -58,8 +58,9 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 
 const restoreLong = `Make a data directory from FILE, which slipway backup has written. The directory must not exist, or be empty.
 
-Agents that were built from repositories stand in the data directory, and many know its path: restore to the path that
-the backup was taken of, or deploy them again afterwards. The command says so where the paths differ.
+Agents that were built from repositories are in the data directory, and many of them contain its path:
+restore to the path of the original directory, or deploy these agents again afterwards. The command
+says so if the paths differ.
 
 FILE "-" is standard input.`
 

@@ -18,12 +18,12 @@ import (
 // exampleAgent is the path of the example in a checkout.
 var exampleAgent = filepath.Join("infra", "examples", "weather")
 
-const demoLong = `Deploy an agent from a git repository through the HTTP interface, wait until it is served, ask it a question,
-interrupt the answer with a second question, and print the thread that this leaves. What happens is told on
-stderr, the thread is printed on stdout. The demo fails if the thread does not read as it should.
+const demoLong = `Deploy an agent from a git repository through the HTTP interface, wait until it is served, ask it a
+question, interrupt the answer with a second question, and print the resulting thread. Progress is
+printed on stderr, and the thread on stdout. The demo fails if the thread is not as expected.
 
-The server is the one at --url, or the one that uses the directory --data. If there is none, one is started
-for the time of the demo.`
+The demo uses the server at --url, or the server that uses the directory --data. If there is no server,
+the demo starts a server for its own time.`
 
 func newDemo() *cobra.Command {
 	var config demo.Config

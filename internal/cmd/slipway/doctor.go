@@ -23,12 +23,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-const doctorLong = `Say in a line for each what a server on this machine would miss, and what to do about it: programs
-that builds need, the clock, the address, the data directory and its keys. Then say what agents and
-builds that are processes can still reach on this machine. The answer holds for the user who runs
-this command: run it as the user who runs the server.
+const doctorLong = `Print one line for each thing that a server on this machine needs, and what to do if it is missing:
+programs for builds, the clock, the address, the data directory and its keys. Then say what agents and
+builds that run as processes can still reach on this machine. The result is valid for the user who
+runs this command: run it as the user who runs the server.
 
-The exit code is 1 when a server could not start here, or could not clone repositories.`
+The exit code is 1 if a server could not start here, or could not clone repositories.`
 
 // versionLimit is how long a program may take to print its version.
 const versionLimit = 10 * time.Second
@@ -54,7 +54,7 @@ func newDoctor() *cobra.Command {
 	var list output.List
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine misses, and cannot keep agents and builds from",
+		Short: "Check what a server on this machine would lack",
 		Long:  doctorLong,
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,8 +23,9 @@ func newKeys() *cobra.Command {
 	return group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke())
 }
 
-const keysCreateLong = `Prints the key on stdout, once: it is not stored and cannot be read again. A key of the role admin may do everything
-in its workspace, an editor's may not delete or say who may do what, a viewer's only look, and at no secrets.
+const keysCreateLong = `Prints the key on stdout, once: the key is not stored and cannot be read again. A key of the role admin
+may do everything in its workspace. A key of the role editor may not delete anything or change access.
+A key of the role viewer may only read, and sees no values of secrets.
 `
 
 func newKeysCreate() *cobra.Command {
@@ -43,8 +44,8 @@ func newKeysCreate() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&role, "role", string(workspace.Admin), "what the key may do: admin, editor or viewer")
-	flags.StringVar(&wanted.Name, "name", "", "what the key is for")
-	flags.StringVar(&expires, "expires", "", "after what time the key is good no longer, as 12h or 90d (default: never)")
+	flags.StringVar(&wanted.Name, "name", "", "description of the key's purpose")
+	flags.StringVar(&expires, "expires", "", "time after which the key expires, as 12h or 90d (default: never)")
 	done.Flags(cmd)
 	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		hasher, err := r.hasher(ctx)
@@ -114,7 +115,7 @@ func newKeysList() *cobra.Command {
 	return cmd
 }
 
-const keysRevokeLong = `The key is good no longer at once, behind an AWS stack's authorizer within a minute.
+const keysRevokeLong = `The key stops working at once, and within a minute behind the authorizer of an AWS stack.
 `
 
 func newKeysRevoke() *cobra.Command {

@@ -14,12 +14,13 @@ import (
 )
 
 func newMembers() *cobra.Command {
-	return group("members", "Say which people are let in, and as what", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
+	return group("members", "Manage the people who may use a workspace, and their roles", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
 }
 
-const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that issuer's tokens. The
-server takes bearer tokens of people from the issuers that slipway serve --member-issuer names, on AWS the parameter MemberIssuers.
-Members sign in to the console, and with slipway login, at the issuer of slipway serve --sign-in.
+const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that
+issuer's tokens. The server takes bearer tokens of people from the issuers that slipway serve
+--member-issuer names, on AWS the parameter MemberIssuers. Members sign in to the console, and with
+slipway login, at the issuer of slipway serve --sign-in.
 `
 
 func newMembersAdd() *cobra.Command {
@@ -32,7 +33,7 @@ func newMembersAdd() *cobra.Command {
 		return err
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
-	cmd.Flags().StringVar(&issuer, "issuer", "", "whose subject USER is, when it is no email address")
+	cmd.Flags().StringVar(&issuer, "issuer", "", "issuer whose subject USER is, if USER is not an email address")
 	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
@@ -107,8 +108,8 @@ func newMembersSetRole() *cobra.Command {
 	})
 }
 
-const membersRemoveLong = `MEMBER is an id, which slipway members list shows, or an email address. The person's tokens are of no use from then on,
-behind an AWS stack's authorizer within a minute.
+const membersRemoveLong = `MEMBER is an id, which slipway members list shows, or an email address. The person's tokens stop
+working at once, and within a minute behind the authorizer of an AWS stack.
 `
 
 func newMembersRemove() *cobra.Command {

@@ -34,8 +34,9 @@ import (
 
 // placeHelp explains on which records the commands work.
 const placeHelp = `
-This works on the records themselves: those in a data directory (--data), also while a server uses it, or those in the
-table of an AWS stack (--table, --kms-key), with the AWS credentials of whoever runs it. It needs no API key.`
+The command works directly on the records, without a server and without an API key. The records are
+those in a data directory (--data), which a server may use at the same time, or those in the table of
+an AWS stack (--table, --kms-key), which it reads with your AWS credentials.`
 
 // place is the place of the records.
 type place struct {

@@ -20,13 +20,15 @@ import (
 )
 
 func newSecrets() *cobra.Command {
-	return group("secrets", "Look after the key that protects secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire())
+	return group("secrets", "Manage the keys that protect secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire())
 }
 
-const secretsRotateLong = `From then on secrets are sealed with the new key, and new API keys are stored by fingerprints of it, also by a server that
-runs; functions of an AWS stack learn of it when they start anew or meet what it has sealed. The keys before stay: they open what they have sealed, and the
-API keys that are stored by fingerprints of theirs go on, each moving to the new key when it is next used at a server that knows the new key. Keep a copy
-of the new key file with your backups. To do without the keys before, go on with "reseal" and "retire".
+const secretsRotateLong = `New secrets are sealed with the new key, and new API keys are stored by its fingerprints. A running
+server uses the new key at once. A function of an AWS stack uses it when it starts again or meets a
+text that the new key has sealed. The older keys stay: they open what they have sealed. An API key
+that is stored by the fingerprint of an older key keeps working, and moves to the new key at its next
+use. Keep a copy of the new key file with your backups. To do without the older keys, go on with
+"reseal" and "retire".
 `
 
 func newSecretsRotate() *cobra.Command {
@@ -48,16 +50,17 @@ func newSecretsRotate() *cobra.Command {
 	return cmd
 }
 
-const secretsResealLong = `Everything that a key before has sealed is sealed with the newest one, also while the server runs. Prints how many records
-of each kind were rewritten; done again it finds none. A record's ETag changes by it.
-The data keys of an AWS stack are kept wrapped by KMS, which keeps its own older material too: there is no reseal there.
+const secretsResealLong = `All texts that older keys have sealed are sealed again with the newest key. A server may run meanwhile.
+Prints how many records of each kind were rewritten; a second run finds no such records. The ETag of a
+rewritten record changes. An AWS stack needs no reseal: KMS wraps its data keys, and KMS keeps its own
+older keys.
 `
 
 func newSecretsReseal() *cobra.Command {
 	var at place
 	var out output.List
 	cmd := &cobra.Command{
-		Use: "reseal", Short: "Seal anew, with the newest key, what older keys have sealed", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs),
+		Use: "reseal", Short: "Seal all secrets again with the newest key", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				if r.data == nil {
@@ -85,19 +88,25 @@ func newSecretsReseal() *cobra.Command {
 	return cmd
 }
 
-const secretsRetireLong = `Seals anew what is left, and then takes every key but the newest out of the key file, from where there is no way back but a
-copy: an older backup of the records needs the key file of its time. Refused while a server uses the directory, as its agents were started with tokens of the
-oldest key and get new ones when it starts again, and while an API key that has not expired is stored by the fingerprint of an older key: start the server and use it once, or revoke it.
-What is derived from the oldest key is another from then on: the secrets of deployments' push webhooks, which are to be entered anew at the repository's host, links to
-uploads and logins for images, and the tokens of agents at listeners, whose deployments are to be deployed again.
-Whoever had an older key and the records of its time knows what was in them: change those secrets too.
+const secretsRetireLong = `Seals the remaining texts again, and then removes all keys except the newest from the key file. Only a
+copy of the file brings them back: an older backup of the records needs the key file of its time.
+
+The command is refused while a server uses the directory, because the agents' tokens come from the
+oldest key; the agents get new tokens when the server starts again. The command is also refused while
+an unexpired API key is stored by the fingerprint of an older key: start the server and use the API
+key once, or revoke it.
+
+Everything that is derived from the oldest key changes. Enter the secrets of the deployments' push
+webhooks again at the repository's host. Links to uploads and logins for images stop working. Deploy
+again the deployments whose agents run at listeners, because their tokens change. If somebody may have
+had an older key and the records of its time, change the secrets too.
 `
 
 func newSecretsRetire() *cobra.Command {
 	var done output.Outcome
 	var at place
 	cmd := &cobra.Command{
-		Use: "retire", Short: "Take away all keys but the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
+		Use: "retire", Short: "Remove all keys except the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				if r.data == nil {

@@ -17,11 +17,12 @@ import (
 )
 
 func newTrust() *cobra.Command {
-	return group("trust", "Say which jobs of CI services are let in, and as what", newTrustAdd(), newTrustList(), newTrustRemove())
+	return group("trust", "Manage the jobs of CI services that may use a workspace, and their roles", newTrustAdd(), newTrustList(), newTrustRemove())
 }
 
-const trustAddLong = `Prints the rule's id on stdout. A job is let in whose token is of the issuer and has all of the claims; one of them
-must name the repository by its id. The server takes tokens from the issuers that slipway serve --issuer names, on AWS the parameter Issuers.
+const trustAddLong = `Prints the rule's id on stdout. The rule admits a job if the job's token comes from the issuer and has
+all of the claims. At least one claim must name the repository by its id. The server takes tokens from
+the issuers that slipway serve --issuer names, on AWS the parameter Issuers.
 
   slipway trust add --role editor --issuer https://token.actions.githubusercontent.com \
     --claim repository_id=74 --claim ref=refs/heads/main
@@ -32,7 +33,7 @@ func newTrustAdd() *cobra.Command {
 	var role string
 	var claims []string
 	var rule trust.Rule
-	cmd := &cobra.Command{Use: "add --issuer URL --claim NAME=VALUE --role ROLE", Short: "Let jobs of a CI service in", Long: trustAddLong, Args: exit.Arguments(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: "add --issuer URL --claim NAME=VALUE --role ROLE", Short: "Admit jobs of a CI service", Long: trustAddLong, Args: exit.Arguments(cobra.NoArgs)}
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
 		rule.Claims = map[string]string{}
 		for _, claim := range claims {
@@ -49,7 +50,7 @@ func newTrustAdd() *cobra.Command {
 	flags.StringVar(&role, "role", "", "what the jobs may do: admin, editor or viewer")
 	flags.StringVar(&rule.Issuer, "issuer", "", "issuer (iss) of the tokens")
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
-	flags.StringVar(&rule.Name, "name", "", "what the rule is for")
+	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
 	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		made, err := r.rules.Create(ctx, w.ID, rule)
@@ -97,7 +98,7 @@ func newTrustRemove() *cobra.Command {
 	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "remove RULE_ID", Short: "Delete a trust rule", Args: exit.Arguments(cobra.ExactArgs(1)),
-		Long: "Its jobs are let in no longer, behind an AWS stack's authorizer within a minute.\n",
+		Long: "Its jobs are refused at once, and within a minute behind the authorizer of an AWS stack.\n",
 	}
 	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {

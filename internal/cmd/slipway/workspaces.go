@@ -27,12 +27,14 @@ func newWorkspaces() *cobra.Command {
 
 const workspacesCreateLong = `Prints the workspace's id on stdout, which clients send as X-Tenant-Id.
 
-A server makes its first workspace and a key itself and notes them in credentials.json. A new AWS stack has neither:
+A server makes its first workspace and the first key by itself and writes them to credentials.json. A new
+AWS stack has no workspace and no key:
 
   id=$(slipway workspaces create NAME --table TABLE --region REGION)
   key=$(slipway keys create --workspace "$id" --table TABLE --kms-key KEY --region REGION)
 
-TABLE and KEY are outputs of the stack. The first of these that needs the KMS key also makes the stack's data key.
+TABLE and KEY are outputs of the stack. The first command that needs the KMS key also makes the stack's
+data key.
 `
 
 func newWorkspacesCreate() *cobra.Command {
