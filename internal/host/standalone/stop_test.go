@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -51,6 +50,8 @@ type stuck struct {
 	release chan struct{}
 }
 
+func (s stuck) Enabled(context.Context, slog.Level) bool { return true }
+
 func (s stuck) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == s.message {
 		s.reached()
@@ -71,7 +72,7 @@ func TestATimerThatDoesNotEndKeepsNoServer(t *testing.T) {
 	}
 	check.Must(t, errors.Join(records.Transact(t.Context(), table.Put{Item: unreadable}), records.Close()))
 	isStuck, release := make(chan struct{}), make(chan struct{})
-	log := stuck{slog.NewTextHandler(io.Discard, nil), "fire crons", sync.OnceFunc(func() { close(isStuck) }), release}
+	log := stuck{slog.DiscardHandler, "fire crons", sync.OnceFunc(func() { close(isStuck) }), release}
 	_, stop = serveWith(t, standalone.Config{Data: data, Log: slog.New(log)})
 	<-isStuck
 	stopped := make(chan struct{})
