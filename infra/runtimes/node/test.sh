@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the Node runtime with the framework's current and previous minor version and with some of its early releases, which it installs into .tools/runtime-node.
+# Tests the Node runtime with the framework's newest release, with two older ones and with some of its early releases, which it installs into .tools/runtime-node.
 # Needs Node 20 or newer.
 # Arguments go to `node --test`, as in: sh infra/runtimes/node/test.sh --test-name-pattern fork
 set -eu
@@ -22,7 +22,7 @@ cp "$here"/ui/* "$tools/runtime/ui/"
 cp -R "$here/main.mjs" "$here/src" "$here/package.json" "$here/package-lock.json" "$tools/runtime/"
 install "$tools/runtime" --omit=dev
 install "$tools/runtime/ui" --omit=dev
-for project in current previous; do
+for project in current previous older; do
   mkdir -p "$tools/$project"
   cp "$here/test/projects/$project/package.json" "$here/test/projects/$project/package-lock.json" "$tools/$project/"
   install "$tools/$project"
@@ -42,7 +42,7 @@ install "$tools/early" --install-strategy=nested
 
 cd "$here"
 export RUNTIME_DIR="$tools/runtime"
-for project in current previous; do
+for project in current previous older; do
   echo "# $project: @langchain/langgraph $(node -p "require('$tools/$project/node_modules/@langchain/langgraph/package.json').version")"
   PROJECT_DIR="$tools/$project" node --test --test-concurrency=2 "$@" test/*.test.mjs
 done

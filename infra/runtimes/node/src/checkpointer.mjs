@@ -134,7 +134,7 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
     async getTuple(config) {
       if (config.configurable?.thread_id === undefined) return undefined;
       const { thread, ns, id } = placeOf(config);
-      if (id === undefined && ns === "" && this.behind && thread === this.#thread) return undefined;
+      if (id === undefined && ns === "" && this.behind && thread === this.#thread) return this.#elsewhere(thread);
       const checkpoints = this.#of(thread, ns);
       const saved = id === undefined ? [...checkpoints.values()].at(-1) : checkpoints.get(id);
       return saved && this.#tuple(thread, ns, saved);
@@ -225,6 +225,12 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
 
     #writesOf(thread, ns, id) {
       return within(this.#writes, JSON.stringify([thread, ns, id]));
+    }
+
+    /** Stands for the thread's newest checkpoint where that is not here: its id shows that the thread has gone on. */
+    #elsewhere(thread) {
+      const checkpoint = emptyCheckpoint();
+      return { config: { configurable: { thread_id: thread, checkpoint_ns: "", checkpoint_id: checkpoint.id } }, checkpoint, metadata: { source: "loop", step: -1, parents: {} }, pendingWrites: [] };
     }
 
     async #tuple(thread, ns, saved) {

@@ -17,7 +17,7 @@ export class Recorder {
   #eager;
   /** @type {{ns: string, saved: import("./checkpointer.mjs").Saved, taskID?: string}[]} an entry with a task is its writes */
   #queue = [];
-  /** @type {Map<string, () => string>} how a checkpoint is seen, by place */
+  /** @type {Map<string, {view: () => string, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
   #described = new Map();
   /** Namespaces in which tasks have stopped at the newest checkpoint. The server has to hear of them. */
   #stopped = new Set();
@@ -77,29 +77,24 @@ export class Recorder {
 
   #see(ns, id, { values, next, tasks }) {
     const description = { values: asObject(values), next: [...(next ?? [])], tasks: (tasks ?? []).map(asTask) };
-    if (this.#eager) {
-      const json = encode(description);
-      this.#described.set(keyOf(ns, id), () => json);
-    } else {
-      this.#described.set(keyOf(ns, id), () => encode(description));
+    const json = this.#eager ? encode(description) : undefined;
+    const view = () => json ?? encode(description);
+    const deltas = [...this.#deltas].filter((name) => Object.hasOwn(description.values, name));
+    if (deltas.length === 0) {
+      this.#described.set(keyOf(ns, id), { view, whole: new Map() });
+      return;
     }
-    for (const name of this.#deltas) {
-      if (Object.hasOwn(description.values, name)) this.#completeLater(ns, id, name, description.values[name]);
-    }
-  }
-
-  /** Gives a checkpoint the value of a channel that the framework would make from checkpoints that the next invocation does not have. */
-  #completeLater(ns, id, name, value) {
-    const { serde } = this.checkpointer;
-    const key = keyOf(ns, id);
-    const description = this.#described.get(key);
-    this.#described.delete(key);
-    this.#track(serde.dumpsTyped(new this.#framework.checkpoints.DeltaSnapshot(value)).then((typed) => {
-      this.#described.set(key, description);
-      const saved = this.#queue.find((entry) => entry.ns === ns && entry.saved.id === id)?.saved;
-      if (saved && name in saved.versions && !saved.channels.has(name)) saved.channels.set(name, { version: saved.versions[name], value: typed });
+    this.#track(this.#wholeOf(deltas, description.values).then((whole) => {
+      this.#described.set(keyOf(ns, id), { view, whole });
       this.#drain();
     }));
+  }
+
+  /** The values of channels that the framework would make from checkpoints that the next invocation does not have. */
+  async #wholeOf(names, values) {
+    // All is serialised before anything is awaited, as the graph goes on.
+    const typed = names.map((name) => this.checkpointer.serde.dumpsTyped(new this.#framework.checkpoints.DeltaSnapshot(values[name])));
+    return new Map(await Promise.all(typed.map(async (value, i) => [names[i], await value])));
   }
 
   #track(promise) {
@@ -123,14 +118,17 @@ export class Recorder {
       return;
     }
     const key = keyOf(ns, saved.id);
-    const description = this.#described.get(key)();
+    const { view, whole } = this.#described.get(key);
     this.#described.delete(key);
+    for (const [name, value] of whole) {
+      if (name in saved.versions && !saved.channels.has(name)) saved.channels.set(name, { version: saved.versions[name], value });
+    }
     const head = encode({
       id: saved.id, parent_id: saved.parentID ?? "", ns, metadata: saved.metadata,
       // A subgraph that keeps its state from call to call has no task in its namespace.
       persistent: ns !== "" && !ns.includes(":"),
     });
-    this.#emit("checkpoint", `${head.slice(0, -1)},${description.slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
+    this.#emit("checkpoint", `${head.slice(0, -1)},${view().slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
   }
 
   // The end

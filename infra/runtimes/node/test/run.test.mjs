@@ -325,6 +325,7 @@ test("checkpoints hold what channels of deltas are made from", async () => {
   await thread.invoke({ operation: "update_state", supersteps: [{ updates: [{ values: { items: ["set"] }, as_node: "ask" }] }] });
   await thread.invoke({ input: { items: ["again"] } });
   assert.deepEqual(thread.state.values.items, ["in", "one", "then", "set", "again", "one"]);
+  assert.deepEqual(thread.state.values.marks, ["other", "other"]);
 });
 
 test("what a graph throws is an error event", async () => {
