@@ -13,8 +13,8 @@ import (
 )
 
 // Checkpoint adds a checkpoint of an agent that keeps its own. From the root graph's first
-// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint
-// again, Checkpoint updates the results of the checkpoint's tasks.
+// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint again,
+// Checkpoint updates the checkpoint's values and the results of its tasks.
 func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	if err := thread.CheckTasks(c.Tasks); err != nil {
 		return err
@@ -34,9 +34,8 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	if err := d.keepOriginal(c); err != nil {
 		return err
 	}
-	if next, put, same := d.Log.Amend(c); same {
-		d.amended = true
-		return d.adopt(next, []table.Write{put}, nil)
+	if next, put, same, err := d.Log.Amend(c); same || err != nil {
+		return d.amend(next, put, err)
 	}
 	if agent := d.Log.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints follow it, so it stays as it was
@@ -55,6 +54,18 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	}
 	d.Run.Unfolded = 0
 	d.showChanged(change.Source)
+	return nil
+}
+
+// amend takes the agent's newest checkpoint as the agent has sent it again.
+func (d *draft) amend(next thread.Log, put table.Put, err error) error {
+	changed := !next.Values.Equal(d.Log.Values)
+	if err := d.adopt(next, []table.Write{put}, err); err != nil {
+		return err
+	}
+	if d.amended = true; changed {
+		d.showChanged(next.At.Source)
+	}
 	return nil
 }
 
@@ -98,9 +109,10 @@ func sourceOf(c graph.Checkpoint) thread.Source {
 // showChanged shows the values to readers if readers have not seen the same values before, or
 // if a node has written values again that are the same. The first checkpoint of a run has the
 // run's input only beside the values: it would show the values without the input, so it is not
-// shown.
+// shown. A run without an input has no such checkpoint: a checkpoint with that source holds what
+// the run's command has written.
 func (d *draft) showChanged(source thread.Source) {
-	if source == thread.SourceInput {
+	if source == thread.SourceInput && d.Run.GraphInput().raw != nil {
 		return
 	}
 	if d.shown == nil || !d.shown.Equal(d.Log.Values) || slices.ContainsFunc(d.updates, d.isOfValues) {

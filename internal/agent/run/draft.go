@@ -30,8 +30,8 @@ type draft struct {
 	updates []json.RawMessage
 	// unshown says that readers have not seen the values with the run's input.
 	unshown bool
-	// amended says that the agent has sent its newest checkpoint again, with new results of
-	// its tasks.
+	// amended says that the agent has sent its newest checkpoint again, with new values or new
+	// results of its tasks.
 	amended bool
 	// events and writes wait for the next flush; size is the size of their data in bytes.
 	events []Event
@@ -62,7 +62,7 @@ func (d *draft) agentHasCheckpoints() bool { return d.Log.At.Agent != nil }
 // foldInput adds the run's input, or the update of its command, to the state. An agent that keeps
 // checkpoints applies a command's update itself.
 func (d *draft) foldInput() error {
-	input := d.Run.Input.JSON()
+	input := d.Run.GraphInput().JSON()
 	if !state.IsObject(input) && !d.agentHasCheckpoints() {
 		input = commandUpdate(d.Run.Command)
 	}

@@ -153,7 +153,7 @@ func (d *draft) keepLeftovers(ctx context.Context) error {
 		l.collect(d.Run, event, d.Run.Attempt)
 	}
 	if inputNotStepped(d.Log.State, d.Run) {
-		l.input = d.Run.Input
+		l.input = d.Run.GraphInput()
 	}
 	k, err := d.store.newLeftoverFold(ctx, d.Run.Ref.Ref, d.Log.State, l)
 	if err != nil {

@@ -31,6 +31,21 @@ type bulk struct {
 	Caller          *graph.Caller   `json:"caller,omitempty"`
 }
 
+// GraphInput returns the input that the graph takes: a command that does something takes the place
+// of the input.
+func (r *Request) GraphInput() Input {
+	var command struct{ Update, Resume, Goto json.RawMessage }
+	if len(r.Command) == 0 || json.Unmarshal(r.Command, &command) != nil {
+		return r.Input
+	}
+	for _, part := range []json.RawMessage{command.Update, command.Resume, command.Goto} {
+		if len(part) > 0 && string(part) != "null" {
+			return Input{}
+		}
+	}
+	return r.Input
+}
+
 // size returns approximately how many bytes storing the request takes.
 func (r *Request) size() int {
 	return len(r.Input.JSON()) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)

@@ -223,7 +223,7 @@ func (b *sealPlan) fold(ctx context.Context, run Run) error {
 
 // addInput adds the input of a run that never started.
 func (b *sealPlan) addInput(run Run) error {
-	if !run.Input.isObject() {
+	if !run.GraphInput().isObject() {
 		return nil
 	}
 	newID := func() string { return id.New(b.now) }
@@ -250,7 +250,7 @@ func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 		if err := b.loadBulk(ctx, &run); err != nil {
 			return err
 		}
-		l.input = run.Input
+		l.input = run.GraphInput()
 	}
 	k, err := b.newLeftoverFold(ctx, b.thread.Ref, b.log.State, l)
 	if err != nil {

@@ -154,16 +154,30 @@ func (l Log) store(next Checkpoint, b checkpointBody) (Log, table.Put) {
 }
 
 // Amend records the new data that an agent sends of its newest checkpoint: the results of its
-// tasks. It reports false if the log has gone on from this checkpoint.
-func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool) {
+// tasks, and values that a command has changed. It reports false if the log has gone on from this
+// checkpoint.
+func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool, err error) {
 	if !l.At.Own() || l.At.ID != c.ID || l.Forks() {
-		return l, put, false
+		return l, put, false, nil
 	}
-	l.At.Next, l.At.Tasks = c.Next, present(c.Tasks)
-	l.body.Next, l.body.Tasks = l.At.Next, l.At.Tasks
-	encoded := record.Encode(l.body)
-	l.sum = maphash.Bytes(sums, encoded)
-	return l, table.Put{Item: l.item(l.ref, encoded)}, true
+	next = l
+	next.At.Next, next.At.Tasks = c.Next, present(c.Tasks)
+	next.body.Next, next.body.Tasks = next.At.Next, next.At.Tasks
+	if len(c.Values) > 0 {
+		var patch state.Patch
+		if next.Values, patch, err = l.Values.Replace(c.Values); err != nil {
+			return l, put, false, err
+		}
+		if !patch.Empty() { // the state before this checkpoint is not known here
+			next.body.Patch, next.body.Values = nil, next.Values.JSON()
+		}
+	}
+	encoded := record.Encode(next.body)
+	if next.body.Values != nil {
+		next.base, next.size, next.grown = next.At.Number, int64(len(encoded)), 0
+	}
+	next.sum = maphash.Bytes(sums, encoded)
+	return next, table.Put{Item: next.item(l.ref, encoded)}, true, nil
 }
 
 // Original returns the write that keeps the newest checkpoint under another key, as it is stored.

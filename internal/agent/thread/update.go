@@ -130,9 +130,9 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 		e.Within = bare(c)
 		return e.apply(e.Log.Subgraph(now, c))
 	}
-	if next, put, same := e.Log.Amend(c); same {
+	if next, put, same, err := e.Log.Amend(c); same || err != nil {
 		e.Log, e.writes = next, Replace(e.writes, put)
-		return nil
+		return err
 	}
 	values, patch, err := e.Log.Values.Replace(state.OrNull(c.Values))
 	if err != nil {

@@ -1001,7 +1001,7 @@ type RunCreate struct {
 	// CheckpointID A short form of a `checkpoint` with only this id.
 	CheckpointID *string `json:"checkpoint_id,omitempty"`
 
-	// Command `update`, `resume` and `goto` for a graph that has paused.
+	// Command `update`, `resume` and `goto` for a graph that has paused. A command with one of them takes the place of the input.
 	Command json.RawMessage `json:"command,omitempty"`
 
 	// Config `tags`, `recursion_limit` and `configurable` of the graph. In `configurable`, the graph also finds `assistant_id`, `graph_id`, `thread_id`, `run_id`, the user of the request, and the request's `User-Agent` and `X-` headers (the configuration file can choose others) by their names in lower case, except credentials and headers that proxies add.

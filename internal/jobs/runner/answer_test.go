@@ -115,7 +115,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	ref := f.newThread()
 	r, err := f.runs.Create(t.Context(), ref, run.Request{
 		Graph: "weather", Strategy: run.Enqueue, Input: input(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
-		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":1}`),
+		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":null}`),
 		StreamModes: []string{"values", "messages-tuple", "messages", "custom", "updates"}, InterruptBefore: json.RawMessage(`"*"`),
 		StreamSubgraphs: true, Durability: "exit",
 	})
@@ -123,7 +123,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	got := <-asked
 	want := graph.Invocation{
 		Operation: graph.OperationRun, Graph: "weather", ThreadID: ref.Thread, RunID: r.Run, Attempt: 1,
-		Input: json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`), Command: json.RawMessage(`{"resume":1}`),
+		Input: json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`), Command: json.RawMessage(`{"resume":null}`),
 		State: graph.State{
 			Values:  json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`),
 			Pending: []graph.StateUpdate{},
@@ -141,6 +141,12 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	if got = <-asked; !cmp.Equal([]json.RawMessage{absent, absent, absent}, []json.RawMessage{got.Config, got.Context, got.Command}) {
 		t.Errorf("what the client left out is %s, %s, %s, want null", got.Config, got.Context, got.Command)
 	}
+	r, err = f.runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Input: input(`{"n":2}`), Command: json.RawMessage(`{"resume":1}`)})
+	f.must(err)
+	if got = <-asked; string(got.Input) != "null" || string(got.Command) != `{"resume":1}` {
+		t.Errorf("a run with a command has the input %s and the command %s", got.Input, got.Command)
+	}
+	f.join(r)
 }
 
 // TestAJSONAnswerIsOneUpdate checks the answer of an agent that does not stream.

@@ -16,7 +16,7 @@ func invocation(a *run.Attempt) graph.Invocation {
 		ThreadID:        a.Run.Thread,
 		RunID:           a.Run.Run,
 		Attempt:         int(a.Run.Attempt),
-		Input:           state.OrNull(a.Run.Input.JSON()),
+		Input:           state.OrNull(a.Run.GraphInput().JSON()),
 		Command:         state.OrNull(a.Run.Command),
 		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
 		Config:          state.OrNull(a.Run.Config),

@@ -73,7 +73,8 @@ type Invocation struct {
 	// Attempt counts from 1. A later attempt goes on from the state that the previous attempt
 	// left.
 	Attempt int `json:"attempt"`
-	// Input is the client's input, already folded into State.Values.
+	// Input is the client's input, already folded into State.Values. It is null if there is a
+	// Command that does something.
 	Input   json.RawMessage `json:"input"`
 	Command json.RawMessage `json:"command"`
 	State   State           `json:"state"`
@@ -251,7 +252,8 @@ type Checkpoints struct {
 }
 
 // Checkpoint is the data of an EventCheckpoint. When the platform sends a checkpoint back to
-// the agent, it leaves out Values, Next, Tasks and Metadata.
+// the agent, it leaves out Values, Next, Tasks and Metadata. An agent may send its newest
+// checkpoint again, with new Values, Next and Tasks.
 type Checkpoint struct {
 	ID       string `json:"id"`
 	ParentID string `json:"parent_id,omitempty"`

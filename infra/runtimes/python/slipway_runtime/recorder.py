@@ -19,7 +19,9 @@ from .encode import Fragment, encode
 from .framework import named
 
 # The framework's channels of what a task has failed with, and of what it asks.
-ERROR, INTERRUPT = "__error__", "__interrupt__"
+ERROR, INTERRUPT, RESUME = "__error__", "__interrupt__", "__resume__"
+# The framework's own task, under which it saves what a command writes: such writes belong to the checkpoint's state, and make no next checkpoint.
+NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
 
 Emit = Callable[[str, bytes], None]
 
@@ -48,8 +50,9 @@ class Recorder:
         self._shown: dict[str, dict[str, Any]] = {}
         # The only task of the newest checkpoint of a namespace, where it has only one.
         self._alone: dict[str, str] = {}
-        # Namespaces whose newest checkpoint has tasks that stopped, with a question or an error.
-        self._stopped: set[str] = set()
+        # Namespaces whose newest checkpoint is sent once more at the end: tasks have stopped there, with a question or an error, or a command has
+        # changed the state there.
+        self._again: set[str] = set()
 
     # What the framework saves
 
@@ -71,10 +74,13 @@ class Recorder:
 
     def _put(self, entry: _Entry) -> None:
         if entry.task_id is None:
-            self._stopped.discard(entry.ns)
+            self._again.discard(entry.ns)
+        elif entry.task_id == NULL_TASK_ID:
+            if not entry.ns and any(task == NULL_TASK_ID and write.channel != RESUME for (task, _), write in tuple(entry.saved.writes.items())):
+                self._again.add(entry.ns)
         elif any(index < 0 for task, index in tuple(entry.saved.writes) if task == entry.task_id):
             if any(write.channel in (INTERRUPT, ERROR) for write in tuple(entry.saved.writes.values())):
-                self._stopped.add(entry.ns)
+                self._again.add(entry.ns)
         elif entry.task_id == self._alone.get(entry.ns):
             return  # it has finished its step, whose checkpoint comes now
         self._enqueue(entry)
@@ -138,7 +144,8 @@ class Recorder:
     # The end
 
     async def finish(self, graph: PregelProtocol) -> None:
-        """Sends what is left, and once more the newest checkpoints whose tasks have stopped, now with their questions and errors."""
+        """Sends what is left, and once more the newest checkpoints that have changed since: with the questions and errors of their tasks, and with what a
+        command has written."""
         self._queue.extend(self._early)
         self._early = []
         while self._queue:
@@ -146,7 +153,7 @@ class Recorder:
             if self._queue:
                 entry = self._queue[0]
                 await self._look(graph, entry.ns, entry.saved.id)
-        for ns in sorted(self._stopped):
+        for ns in sorted(self._again):
             saved = self.checkpointer.newest(ns)
             if saved is None:
                 continue
@@ -156,7 +163,7 @@ class Recorder:
             else:
                 await self._look(graph, ns, saved.id, live=True)
             self._send(_Entry(ns, saved, None))
-        self._stopped.clear()
+        self._again.clear()
 
     async def _look(self, graph: PregelProtocol, ns: str, checkpoint_id: str, live: bool = False) -> None:
         """Describes a checkpoint as the framework does on request: the newest, with what has been written since, or one as it was."""

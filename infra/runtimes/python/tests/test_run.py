@@ -354,6 +354,27 @@ def test_commands(agent: Agent) -> None:
     assert thread.values["items"] == ["a", "b", "c", 1, 2, "c"]
 
 
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_an_update_that_makes_no_step(agent: Agent, durability: str) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": []}, durability=durability)
+    count = len(thread.history)
+    for text in "uv":
+        thread.run(agent, graph="steps", command={"update": {"items": [text]}}, durability=durability)
+    assert (thread.values["items"], thread.newest["next"], len(thread.history)) == (["a", "b", "c", "u", "v"], [], count)
+    thread.run(agent, graph="steps", input={"items": ["i"]}, durability=durability)
+    assert thread.values["items"] == ["a", "b", "c", "u", "v", "i", "a", "b", "c"]
+
+
+def test_an_update_while_a_question_is_open(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="three_in_turn", input={"items": []})
+    thread.run(agent, graph="three_in_turn", command={"update": {"items": ["u"]}})
+    assert (thread.values["items"], thread.newest["tasks"][0]["interrupts"][0]["value"]) == (["u"], "x?")
+    thread.run(agent, graph="three_in_turn", command={"resume": "yes", "update": {"items": ["v"]}})
+    assert (thread.values["items"], thread.newest["tasks"][0]["interrupts"][0]["value"]) == (["u", "v", "x: yes"], "y?")
+
+
 def test_a_subgraph_that_keeps_its_state_from_call_to_call(agent: Agent) -> None:
     thread = Thread()
     for wanted in ("0", "1", "2"):

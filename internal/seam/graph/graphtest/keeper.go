@@ -83,6 +83,9 @@ func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event st
 	return nil
 }
 
+// commandTask is the task under which the writes of a command are kept.
+const commandTask = "command"
+
 type keeper struct {
 	graph.Invocation
 
@@ -92,6 +95,8 @@ type keeper struct {
 	answer string
 	// results are the results of tasks that came with the checkpoint.
 	results map[string]json.RawMessage
+	// written are the updates that commands have made since the checkpoint.
+	written []json.RawMessage
 }
 
 func (k *keeper) load() error {
@@ -105,7 +110,10 @@ func (k *keeper) load() error {
 	}
 	for _, c := range k.State.Checkpoint.Checkpoints {
 		if c.NS == "" {
-			return json.Unmarshal(c.Data, &k.held)
+			if err := json.Unmarshal(c.Data, &k.held); err != nil {
+				return err
+			}
+			return k.applyWritten()
 		}
 	}
 	return errors.New("the checkpoint has no data")
@@ -117,7 +125,10 @@ func (k *keeper) begin() error {
 	if err := json.Unmarshal(k.Config, &config); err != nil {
 		return err
 	}
-	var command struct{ Resume, Goto *string }
+	var command struct {
+		Resume, Goto *string
+		Update       json.RawMessage
+	}
 	if err := json.Unmarshal(k.Command, &command); err != nil {
 		return err
 	}
@@ -125,6 +136,8 @@ func (k *keeper) begin() error {
 	switch {
 	case command.Resume != nil:
 		k.answer = *command.Resume
+	case command.Update != nil:
+		return k.write(command.Update)
 	case command.Goto != nil:
 		k.held.Next = []string{*command.Goto}
 	case string(k.Input) != "null":
@@ -133,6 +146,33 @@ func (k *keeper) begin() error {
 		}
 		k.held.Plan, k.held.Input, k.held.Next = config.Configurable.Plan, k.Input, []string{"__start__"}
 		k.save("input")
+	}
+	return nil
+}
+
+// write changes the state as a command does: it makes no checkpoint, but sends the newest
+// checkpoint again.
+func (k *keeper) write(update json.RawMessage) error {
+	k.written = append(k.written, update)
+	k.emit(graph.EventWrites, graph.Writes{CheckpointID: k.id, TaskID: commandTask, Data: encode(k.written)})
+	if err := k.apply(update); err != nil {
+		return err
+	}
+	k.emit(graph.EventCheckpoint, k.checkpoint("loop", nil))
+	return nil
+}
+
+// applyWritten applies what commands have written since the checkpoint.
+func (k *keeper) applyWritten() error {
+	if raw := k.results[commandTask]; raw != nil {
+		if err := json.Unmarshal(raw, &k.written); err != nil {
+			return err
+		}
+	}
+	for _, update := range k.written {
+		if err := k.apply(update); err != nil {
+			return err
+		}
 	}
 	return nil
 }
