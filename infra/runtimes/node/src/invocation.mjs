@@ -70,7 +70,8 @@ export class Invocation {
 
   /** What each checkpoint of a change that belongs to no run says of it. */
   get stateMetadata() {
-    return scalars({ ...this.#given(), ...this.headers, ...this.metadata, ...this.config.metadata, ...this.#names() });
+    const metadata = { ...this.metadata, ...this.config.metadata };
+    return { ...nested(metadata), ...scalars({ ...this.#given(), ...this.headers, ...metadata, ...this.#names() }) };
   }
 
   /** What each checkpoint of the run says of it. One with the run's id means that the run has taken its input. */
@@ -189,6 +190,12 @@ const UNSAID = new Set(["checkpoint_id", "checkpoint_ns", "checkpoint_map", "run
 function scalars(fields) {
   return Object.fromEntries(Object.entries(fields).filter(([key, value]) =>
     !key.startsWith("__") && !UNSAID.has(key) && ["string", "number", "boolean"].includes(typeof value)));
+}
+
+/** The objects and lists of metadata. Those of configurable values are not for everybody who reads a state. */
+function nested(metadata) {
+  return Object.fromEntries(Object.entries(metadata).filter(([key, value]) =>
+    !key.startsWith("__") && !UNSAID.has(key) && typeof value === "object" && value !== null));
 }
 
 /** Leaves out the names that are the framework's own and the platform's. */

@@ -82,7 +82,7 @@ test("a graph sees what it sees elsewhere", async () => {
   const names = { assistant_id: "an assistant", graph_id: "seeing", thread_id: thread.id, run_id };
   await thread.invoke({
     input: { n: 1 }, run_id, assistant_id: "an assistant", config: { configurable: forged }, context: { language: "fr", ...forged },
-    metadata: { of: "the run" }, user: { identity: "a user", permissions: ["read"] }, headers: { "x-tier": "gold" },
+    metadata: { of: "the run", tree: { a: [1] }, list: [1, { b: 2 }] }, user: { identity: "a user", permissions: ["read"] }, headers: { "x-tier": "gold" },
   });
   const { configurable, metadata, context } = thread.state.values.n;
   assert.deepEqual(
@@ -93,7 +93,7 @@ test("a graph sees what it sees elsewhere", async () => {
     },
   );
   assert.equal(context.language, "fr");
-  const wanted = { ...names, of: "the run" };
+  const wanted = { ...names, of: "the run", tree: { a: [1] }, list: [1, { b: 2 }] };
   assert.deepEqual(pick(metadata, wanted), wanted);
   for (const { root } of thread.log) assert.deepEqual(pick(root.metadata, wanted), wanted);
 

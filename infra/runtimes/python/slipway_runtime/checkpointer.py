@@ -76,6 +76,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
         super().__init__(**options)
         self._thread_id = thread_id
         self._listener = listener
+        # The objects and lists in the metadata of the run, and of its thread and assistant. The framework passes on only texts, numbers and booleans.
+        self.nested_metadata: dict[str, Any] = {}
         self._lock = threading.RLock()
         # By thread, namespace and id; the last one put is the newest, whatever the clocks that made their ids.
         self._threads: dict[str, dict[str, dict[str, Saved]]] = {}
@@ -186,6 +188,7 @@ class Checkpointer(BaseCheckpointSaver[int]):
         parent_id = get_checkpoint_id(config)
         bare: dict[str, Any] = dict(checkpoint)
         values = bare.pop("channel_values")
+        own = self.nested_metadata if thread_id == self._thread_id else {}
         with self._lock:
             checkpoints = self._of(thread_id, ns)
             parent = checkpoints.get(parent_id) if parent_id else None
@@ -193,7 +196,7 @@ class Checkpointer(BaseCheckpointSaver[int]):
                 id=checkpoint["id"],
                 parent_id=parent_id,
                 checkpoint=self.serde.dumps_typed(bare),
-                metadata=self.serde.dumps_typed(get_checkpoint_metadata(config, metadata)),
+                metadata=self.serde.dumps_typed({**own, **get_checkpoint_metadata(config, metadata)}),
                 channels={
                     name: (version, self._value(parent, name, version, values, new_versions))
                     for name, version in checkpoint["channel_versions"].items() if name in values

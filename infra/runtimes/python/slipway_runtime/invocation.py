@@ -129,6 +129,11 @@ class Invocation:
                     config["configurable"].setdefault(key, value)
         return config
 
+    def nested_metadata(self) -> dict[str, Any]:
+        """The objects and lists of the metadata that graphs read."""
+        metadata = self.state_config()["metadata"]
+        return {key: value for key, value in metadata.items() if isinstance(value, (dict, list)) and not key.startswith("__")}
+
     def context_for(self, schema: type | None) -> Any:
         """The run's context. Clients that know only configurable values have them passed as the context that the graph declares."""
         if self.context or schema is None:

@@ -73,6 +73,7 @@ class Run:
             return graph, None  # it runs elsewhere, and has its checkpoints there
         invocation = self._invocation
         recorder = Recorder(invocation.thread_id, self._outlet.emit, eager=invocation.durability != "exit")
+        recorder.checkpointer.nested_metadata = invocation.nested_metadata()
         try:
             for c in invocation.checkpoints:
                 recorder.checkpointer.seed(c.ns, c.id, c.parent_id, c.data)
