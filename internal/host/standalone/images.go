@@ -10,18 +10,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
-	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // openRegistry opens the registry that clients push images to, at the server's own address: names
 // of images have a host and a port, and no path before their own.
-func (s *Server) openRegistry(hasher secret.Hasher) error {
+func (s *Server) openRegistry() error {
 	address, err := url.Parse(s.baseURL)
 	if err != nil {
 		return fmt.Errorf("read the server's address: %w", err)
 	}
-	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log, Space: s.space, Room: s.files().Room})
+	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: s.key, Now: clock.System, Log: s.config.Log, Space: s.space, Room: s.files().Room})
 	return err
 }
 

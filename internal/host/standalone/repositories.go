@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 // repositories holds the services that clone private repositories, and that receive their
@@ -23,8 +22,8 @@ type repositories struct {
 
 // openRepositories reads the GitHub App, if the server has an App. Errors in it are found now,
 // and not at its first use.
-func (s *Server) openRepositories(key *keyfile.Key) (*repositories, error) {
-	config := integration.Config{Table: s.records, Sealer: key, Now: clock.System}
+func (s *Server) openRepositories() (*repositories, error) {
+	config := integration.Config{Table: s.records, Sealer: s.key, Now: clock.System}
 	var hooks []string
 	if file := s.config.GitHubApp; file != "" {
 		text, err := os.ReadFile(file)
@@ -44,7 +43,7 @@ func (s *Server) openRepositories(key *keyfile.Key) (*repositories, error) {
 	}
 	return &repositories{integrations: integrations, config: push.Config{
 		Table: s.records, Now: clock.System, Installations: integrations,
-		Hasher:  func(context.Context) (secret.Hasher, error) { return key, nil },
+		Hasher:  func(context.Context) (secret.Hasher, error) { return s.key, nil },
 		Secrets: func(context.Context) ([]string, error) { return hooks, nil },
 	}}, nil
 }

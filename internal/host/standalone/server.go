@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,56 +14,37 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/cron"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/api/agentserver"
-	"github.com/slipway-run/slipway/internal/api/auth"
-	"github.com/slipway-run/slipway/internal/api/console"
-	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/docs"
-	"github.com/slipway-run/slipway/internal/api/metrics"
 	"github.com/slipway-run/slipway/internal/api/oidc"
-	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/child"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/listener"
-	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
-	"github.com/slipway-run/slipway/internal/seam/build"
 	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
-	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
+	computelocal "github.com/slipway-run/slipway/internal/seam/compute/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
-	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	"github.com/slipway-run/slipway/internal/seam/upload"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
-	"github.com/slipway-run/slipway/internal/seam/workflow"
 	workflowlocal "github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
-	"github.com/slipway-run/slipway/internal/tenant/audit"
-	"github.com/slipway-run/slipway/internal/tenant/authservice"
-	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
-	"github.com/slipway-run/slipway/internal/tenant/session"
-	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -150,36 +130,46 @@ type Config struct {
 type Server struct {
 	config Config
 	lock   *Lock
+	key    *keyfile.Key
 	table  *sqlite.Table
 	// records is the table in the form that all other parts use.
-	records   table.Table
-	engine    *workflowlocal.Engine
-	logs      *files.Logs
-	images    *builddocker.Images
-	builder   *buildlocal.Builder
-	processes *process.Target
+	records table.Table
+	engine  *workflowlocal.Engine
+	logs    *files.Logs
+	images  *builddocker.Images
+	builder *buildlocal.Builder
 	// users are the users of workspaces, nil if agents run as the server's user; noUsers is the
 	// reason.
-	noUsers    error
-	users      *child.Users
+	noUsers error
+	users   *child.Users
+	// target runs the agents of deployments without a listener, as processes or as containers.
+	target     *computelocal.Target
+	processes  *process.Target
 	containers *docker.Target
 	// uploads are the sources that clients have uploaded.
 	uploads *uploadfiles.Store
 	// pushed are the images that clients have pushed.
-	pushed     *registryfiles.Registry
+	pushed *registryfiles.Registry
+
+	workspaces   *workspace.Store
+	keys         *apikey.Store
+	webhooks     *webhook.Store
+	repositories *repositories
+	listeners    *listener.Store
+	deployments  *deployment.Store
+	assistants   *assistant.Store
+	threads      *thread.Store
+	runs         *run.Store
+	memory       *store.Store
+	crons        *cron.Store
+
 	rollout    *rollout.Rollout
-	reconciler *reconcile.Reconciler
+	runner     *runner.Runner
 	agents     *runner.Agents
-	assistants *assistant.Store
-	memory     *store.Store
-	crons      *cron.Store
-	// agentTokens recognises the agents that use the store.
-	agentTokens deployment.Agents
-	webhooks    *webhook.Store
-	workspaces  *workspace.Store
-	keys        *apikey.Store
-	mux         *web.Mux
-	listener    net.Listener
+	reconciler *reconcile.Reconciler
+
+	mux      *web.Mux
+	listener net.Listener
 	// secure is the TLS configuration of the listener, nil if it does not use TLS.
 	secure  *tls.Config
 	baseURL string
@@ -220,174 +210,6 @@ func Open(config Config) (server *Server, err error) {
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.config.Data, name) }
-
-// assemble puts the adapters under the domain and the domain under the handlers.
-func (s *Server) assemble() error {
-	log, now := s.config.Log, clock.System
-	key, err := keyfile.Load(s.path(KeyFile))
-	if err != nil {
-		return err
-	}
-	if err := ownFile(s.path(DatabaseFile)); err != nil {
-		return err
-	}
-	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log)); err != nil {
-		return err
-	}
-	s.records = table.Held(s.table)
-	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
-		return err
-	}
-	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
-		return err
-	}
-	s.uploads.Bound(s.files().Room)
-	if err := s.openUsers(); err != nil {
-		return err
-	}
-	if err := s.openBuilder(); err != nil {
-		return err
-	}
-	for _, gap := range Gaps(s.config.Data, s.config.Users) {
-		log.Warn(gap)
-	}
-	// Events of agents go to the deployments, which are filled in below, before any agent or
-	// request runs.
-	var deployments *deployment.Store
-	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
-	// Agents are started under trials of the engine, which is filled in below, too.
-	try := func(ctx context.Context, name string, start func() error) error {
-		return s.engine.Try(ctx, name, start)
-	}
-	target, err := s.openTargets(key, alarm, try)
-	if err != nil {
-		return err
-	}
-	// The engine calls the functions and the functions' stores call the engine: the functions
-	// are filled in below, before any of them runs.
-	var work *runner.Runner
-	if s.engine, err = workflowlocal.New(workflowlocal.Config{
-		Table: s.records, Definitions: statemachines.Files, Now: now, Log: log, CountAttempts: []workflow.Machine{workflow.Run},
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
-		Functions: map[string]workflow.TaskFunc{
-			"rollout": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return s.rollout.Task(ctx, in) },
-			"runner":  func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return work.Task(ctx, in) },
-			"webhook": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-				return s.webhooks.Task(ctx, in)
-			},
-		},
-	}); err != nil {
-		return err
-	}
-	s.workspaces = workspace.NewStore(s.records, now)
-	s.keys = apikey.NewStore(s.records, key, now)
-	threads := thread.NewLimited(s.records, now, s.config.Quotas, log)
-	s.webhooks = webhook.NewStore(webhook.Config{
-		Table: s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
-		Own: func(ctx context.Context, workspace, id string) (webhook.Own, error) {
-			return deployments.OwnWebhooks(ctx, workspace, id)
-		},
-	})
-	listeners := listener.NewStore(listener.Config{
-		Table: s.records, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,
-		Token: func(_ context.Context, revision string) (string, error) {
-			return secret.InvokeToken(key, revision), nil
-		},
-	})
-	repositories, err := s.openRepositories(key)
-	if err != nil {
-		return err
-	}
-	deployments = deployment.NewStore(deployment.Config{
-		Subscribers:  s.webhooks,
-		Integrations: repositories.integrations,
-		Images:       s.pushed,
-		Table:        s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
-		Unsupported: docker.Unsupported,
-		Uploads:     s.uploads,
-		Quotas:      s.config.Quotas, Files: s.files(),
-	})
-	s.assistants, s.memory = assistant.NewStore(s.records, now), store.NewLimited(s.records, now, s.config.Quotas, log).Hold(store.Held)
-	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
-	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, Asked: deployments.Events().TellQuestions})
-	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
-	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
-		Images:       s.pushed,
-		Integrations: repositories.integrations,
-		Uploads:      s.uploads,
-		Deployments:  deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: key, Now: now, Log: log,
-		Targets: map[revision.Source]compute.Target{
-			revision.GitHub: target, revision.InternalSource: target, revision.ExternalDocker: target, revision.InternalDocker: target,
-		},
-		Listeners: listeners.Target(nil),
-		Stopping:  s.engine.Closing(),
-		Trials:    s.engine,
-	})
-	agents := s.agentClient()
-	work = runner.New(runner.Config{
-		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: agents, Log: log, ReadLimits: deployments.RunLimits,
-		Budget: s.room, States: s.config.states(), MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
-	})
-	s.agents = &runner.Agents{
-		Deployments: deployments, Graph: agents, ServerURL: s.agentURL, Log: log,
-		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
-	}
-	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}
-	tokens := authservice.New(authservice.Config{Table: s.records, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses})
-	repositories.receive(deployments)
-	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.records, key, now).Alone())
-}
-
-func (s *Server) routes(
-	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
-) error {
-	s.mux = web.NewMux(s.config.Log)
-	s.boundMemory()
-	s.mux.KeepRoom(s.space)
-	limiter := web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System)
-	s.mux.Limit(limiter)
-	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
-	s.serveRegistry()
-	docs.Register(s.mux)
-	sessions := session.NewStore(s.records, s.keys, s.workspaces, clock.System)
-	rules := trust.NewStore(s.records, clock.System)
-	authenticator := auth.New(s.keys)
-	if len(s.config.Issuers) > 0 {
-		authenticator = auth.NewWithTokens(s.keys, &oidc.Tokens{
-			Verifier: oidc.NewVerifier(s.config.Issuers, nil, clock.System), Workspaces: s.workspaces, Rules: rules,
-		})
-	}
-	cookies := auth.SessionCookies{Secure: strings.HasPrefix(s.baseURL, "https://")}
-	authenticator.AcceptSessions(sessions, cookies)
-	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL, Cookies: cookies})
-	people := signin.Config{Workspaces: s.workspaces, Sessions: sessions, Cookies: cookies, BaseURL: s.baseURL}
-	if s.config.SignIn != nil {
-		people.Client = oidc.NewClient(*s.config.SignIn, nil, clock.System)
-	}
-	signin.Register(s.mux, people)
-	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
-	return errors.Join(
-		controlplane.Register(s.mux, controlplane.Config{
-			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
-			Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
-			Integrations: repositories.integrations, Push: repositories.push, Room: s.space.Room,
-			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
-			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},
-			Tenancy: controlplane.Tenancy{
-				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.records, clock.System),
-				Keys:   func(context.Context) (*apikey.Store, error) { return s.keys, nil },
-				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas, Files: s.files(), Live: limiter},
-			},
-		}),
-		agentserver.Register(s.mux, agentserver.Config{
-			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
-			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: build.Version(),
-			AgentURL: agentURL, Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
-			WebSockets: true, Log: s.config.Log,
-		}),
-	)
-}
 
 // agentURL is the address of a deployment's agent server.
 func (s *Server) agentURL(deploymentID string) string { return s.baseURL + "/d/" + deploymentID }
