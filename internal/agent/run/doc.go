@@ -93,8 +93,9 @@
 // sees them. So a reader may have seen words of a run that an interrupt then fenced, before a
 // checkpoint held them. To seal a thread is to put such leftovers into its state, so that the
 // next run's agent knows what the reader saw. If the lock says Unsealed, the next Claim on the
-// thread seals it before the run begins. Seal goes through the superseded runs in the order of
-// their ids, and puts their leftovers into the thread's state:
+// thread seals it before the run begins. Seal first erases the runs that a rollback removed. Then
+// it goes through the superseded runs in the order of their ids, and puts their leftovers into the
+// thread's state:
 //
 //   - the updates that an interrupted run's finished steps returned, if the state does not have
 //     them yet;
@@ -117,12 +118,12 @@
 //   - Create with a rollback or a fork, if an earlier rollback is not completely erased;
 //   - Create with an interrupt, if it would replace the reason of queued runs that an earlier
 //     interrupt or cancel superseded;
-//   - Create of a run that goes before a delayed run;
+//   - Create of a run that goes before a delayed run, if the lock says Unsealed or Cut;
 //   - Cancel, in the cases of Create with a rollback or an interrupt, and after its commit if no
 //     run follows;
 //   - Rescue, if the lease of a superseded run is over;
-//   - Delete, a client's update of the state, and the readers of the newest state and of an
-//     interrupted run's result.
+//   - Delete, a client's update of the state, the pruning of a thread, and the readers of the
+//     newest state, of the history and of an interrupted run's result.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
 // and Cut marks removed runs. Type thread.Lock describes each mark.
@@ -141,8 +142,8 @@
 // # Rollback and removal
 //
 // Rollback, and a cancel with the action rollback, remove runs. The lock names the removed range
-// (Cut, CutTo). From that commit on, readers skip the range. Its items are erased in batches before
-// a worker claims another run of the thread.
+// (Cut, CutTo). From that commit on, readers skip the range. Seal erases its items in batches
+// before a worker claims another run of the thread.
 //
 // # Slices and attempts
 //
