@@ -286,7 +286,7 @@ func TestARevisionOfAnotherDeploymentIsNotFound(t *testing.T) {
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	t.Parallel()
-	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	_, created := f.create(t, fromGit("weather"))
 	allowed := map[string][]string{}

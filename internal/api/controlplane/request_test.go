@@ -47,7 +47,7 @@ func with(body object, path string, value any) object {
 // TestABodyOfTheWrongShapeIsRefused breaks one member at a time.
 func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
-	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	rule(t, "`name`: 1 to 63 letters, digits, `-`, `_`, `.`, beginning with a letter or digit.")
 	rule(t, "`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.")
 	rule(t, "Secret: `name` and `value` are required strings.")
@@ -62,6 +62,9 @@ func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 		"not JSON":               {`{"name": `, problem{"body.9", "json_invalid"}},
 		"two values":             {`{} {}`, problem{"body.4", "json_invalid"}},
 		"not UTF-8":              {"{\"name\": \"\xff\"}", problem{"body.10", "json_invalid"}},
+		"half a surrogate pair":  {`{"source_config": {"repo_url": "\ud83d"}}`, problem{"body.source_config.repo_url", "json_invalid"}},
+		"a number of 400 digits": {`{"extra": [` + strings.Repeat("9", 400) + `]}`, problem{"body.extra.0", "json_invalid"}},
+		"deep nesting":           {strings.Repeat("[", 501) + strings.Repeat("]", 501), problem{"body" + strings.Repeat(".0", 16), "json_invalid"}},
 		"an array":               {`[]`, problem{"body", "model_attributes_type"}},
 		"null":                   {`null`, problem{"body", "model_attributes_type"}},
 		"a number for the name":  {with(git, "name", 1), problem{"body.name", "string_type"}},
@@ -155,7 +158,7 @@ func TestEveryMissingMemberIsListed(t *testing.T) {
 // TestAPatchOfTheWrongShapeIsRefused also checks that nothing is changed.
 func TestAPatchOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
-	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for name, c := range map[string]struct {
@@ -250,7 +253,7 @@ func TestIdsMayBeInCapitals(t *testing.T) {
 
 func TestABodyMustBeJSON(t *testing.T) {
 	t.Parallel()
-	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for method, target := range map[string]string{"POST": "/v2/deployments", "PATCH": path} {
@@ -264,7 +267,7 @@ func TestABodyMustBeJSON(t *testing.T) {
 
 func TestABodyMayBeTenMegabytes(t *testing.T) {
 	t.Parallel()
-	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for method, target := range map[string]string{"POST": "/v2/deployments", "PATCH": path} {

@@ -128,7 +128,7 @@ var deploymentChapters = []chapter{
 		"Every error is `{\"detail\": ...}`: a sentence, or a list for 422.",
 		"422: `detail` lists every problem with `loc`, `msg` and `type`.",
 		"Rules between members are a 400 that names all that are broken, and nothing is changed.",
-		"Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.",
+		"JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.",
 		"Ids are uuids in any case of letters; others are a 422.",
 		"Each response carries X-Request-Id; one that the client has given is kept.",
 		"`/openapi.json` has `info.version` 0.1.0.",

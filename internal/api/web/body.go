@@ -129,7 +129,7 @@ func (b *body) check(r *http.Request) (found problems, ignored []string, err err
 		return nil, nil, err
 	}
 	r.Body = checkedBody{bytes.NewReader(text), bind}
-	return append(s.problems, b.schema.validate(check, "body")...), s.ignored, nil
+	return b.schema.validate(check, "body"), s.ignored, nil
 }
 
 // read reads the body into memory, for which the budget must have room.
@@ -235,14 +235,14 @@ func (b *body) split(text []byte) (check, bind any, s *splitter, err error) {
 	loc := append(make([]any, 0, 8), "body")
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' && b.shape.properties != nil {
 		var members map[string]json.RawMessage
-		if err := json.Unmarshal(text, &members); err != nil {
-			return nil, nil, nil, syntaxError(err)
+		if err := decode(text, &members); err != nil {
+			return nil, nil, nil, err
 		}
 		check, bind = s.object(b.shape, members, loc)
 	} else {
 		var whole json.RawMessage
-		if err := json.Unmarshal(text, &whole); err != nil {
-			return nil, nil, nil, syntaxError(err)
+		if err := decode(text, &whole); err != nil {
+			return nil, nil, nil, err
 		}
 		check, bind = s.value(b.shape, whole, loc)
 	}
@@ -254,11 +254,16 @@ func (b *body) split(text []byte) (check, bind any, s *splitter, err error) {
 	return check, bind, s, nil
 }
 
-func syntaxError(err error) error {
+// decode decodes JSON that every reader of the body can decode, too.
+func decode(text []byte, into any) error {
+	err := json.Unmarshal(text, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return invalidJSON(int(syntax.Offset), syntax.Error())
 	}
-	return invalidJSON(0, err.Error())
+	if err != nil {
+		return invalidJSON(0, err.Error())
+	}
+	return checkReadable(text)
 }
 
 // invalidJSON says at which place the text stops being JSON.

@@ -49,11 +49,6 @@ func TestBodyProblems(t *testing.T) {
 		{"exclusive minimum", `{"name":"a","ratio":0}`, []detail{{`["body","ratio"]`, "greater_than", "Input should be greater than 0"}}},
 		{"exclusive maximum", `{"name":"a","ratio":1}`, []detail{{`["body","ratio"]`, "less_than", "Input should be less than 1"}}},
 		{"multiple", `{"name":"a","ratio":0.25}`, []detail{{`["body","ratio"]`, "multiple_of", "Input should be a multiple of 0.1"}}},
-		{"number without end", `{"name":"a","ratio":1e999999999}`, []detail{{`["body","ratio"]`, "finite_number", "Input should be a finite number"}}},
-		{"two numbers without end", `{"name":"a","count":1e999,"ratio":-1e999}`, []detail{
-			{`["body","count"]`, "finite_number", "Input should be a finite number"},
-			{`["body","ratio"]`, "finite_number", "Input should be a finite number"},
-		}},
 		{"enum", `{"name":"a","color":"pink"}`, []detail{{`["body","color"]`, "enum", "Input should be 'red', 'green' or 'blue'"}}},
 		{"enum of another type", `{"name":"a","color":1}`, []detail{{`["body","color"]`, "enum", "Input should be 'red', 'green' or 'blue'"}}},
 		{"enum that may be null", `{"name":"a","shade":"light"}`, []detail{{`["body","shade"]`, "enum", "Input should be 'dark'"}}},
@@ -93,6 +88,7 @@ func TestBodyProblems(t *testing.T) {
 		{"space only", " \n", []detail{{`["body",2]`, "json_invalid", "JSON decode error: unexpected end of JSON input"}}},
 		{"not UTF-8", "{\"name\":\"\xff\"}", []detail{{`["body",9]`, "json_invalid", "JSON decode error: the text is not UTF-8"}}},
 		{"not UTF-8 in a free-form part", "{\"name\":\"a\",\"free\":{\"x\":\"ok\xc3\"}}", []detail{{`["body",27]`, "json_invalid", "JSON decode error: the text is not UTF-8"}}},
+		{"a number for an object", " 1 ", []detail{{`["body"]`, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +152,6 @@ func TestBoundBody(t *testing.T) {
 		{"fractions", `{"name":"a","ratio":0.3}`, `{"name":"a","ratio":0.3}`},
 		{"free-form parts keep order and digits", `{"name":"a","free":{"z":1,"a":12345678901234567890.10,"Z":{"b":[]}}}`,
 			`{"name":"a","free":{"z":1,"a":12345678901234567890.10,"Z":{"b":[]}}}`},
-		{"numbers without end in free-form parts", `{"name":"a","free":{"n":1e999}}`, `{"name":"a","free":{"n":1e999}}`},
 		{"any value", `{"name":"a","any":[1,"x",null]}`, `{"name":"a","any":[1,"x",null]}`},
 		{"described raw parts keep order", `{"name":"a","spec":{"zz":1,"b":1.0,"a":"x"}}`, `{"name":"a","spec":{"zz":1,"b":1.0,"a":"x"}}`},
 		{"one", `{"name":"a","nodes":"*"}`, `{"name":"a","nodes":["*"]}`},

@@ -24,8 +24,7 @@ const mostValues = 20_000
 // same type stands for them; in the tree to bind they are the received text, so that numbers
 // and the order of members survive.
 type splitter struct {
-	values   int
-	problems problems
+	values int
 	// ignored are the members that no schema knows, by their place.
 	ignored []string
 }
@@ -88,7 +87,7 @@ func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bin
 	case 'n':
 		return nil, nil
 	default:
-		check, bind = s.number(sh, text, loc)
+		check, bind = number(sh, text)
 	}
 	if sh.raw {
 		bind, s.ignored = text, s.ignored[:known] // no part of it is ignored
@@ -125,12 +124,11 @@ func (s *splitter) items(sh *shape, text json.RawMessage, loc []any) (check, bin
 	return checks, binds
 }
 
-// number reports numbers that no float64 can hold: no number of the interface is that large.
-func (s *splitter) number(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
+// number binds a whole number without its fraction and its exponent.
+func number(sh *shape, text json.RawMessage) (check, bind any) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		s.problems = append(s.problems, newProblem(loc, "finite_number", "Input should be a finite number"))
-		return float64(0), nil
+		panic("web: a number is beyond the range that was checked: " + err.Error())
 	}
 	if sh.integer && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return f, json.Number(strconv.FormatInt(int64(f), 10))
