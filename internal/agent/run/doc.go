@@ -134,7 +134,8 @@
 // the list before it. For an agent that sends no list, Seal keeps the messages of a node from their
 // first chunk to the node's next update or the next "values", and only while the state has
 // messages. After an agent's own error no unfinished text is kept; the run's input is kept if no
-// step had taken it.
+// step had taken it. If the agent refuses the invocation because of what it holds (400, 413, 422),
+// TakeBack makes the thread's state as it was before the run: each later run would hold the same.
 //
 // The checkpoint of an agent that keeps checkpoints of its own lacks these changes. The agent gets
 // them as pending updates (Attempt.Pending) and applies them itself.

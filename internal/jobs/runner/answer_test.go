@@ -323,14 +323,15 @@ func TestAnAgentThatBreaksTheContract(t *testing.T) {
 		handler http.HandlerFunc
 		name    string
 		message string
+		kept    []string
 	}{
-		"refuses":         {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such graph", http.StatusBadRequest) }, "AgentRefused", "status 400: no such graph"},
-		"fails":           {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, "AgentRefused", "status 500: boom"},
-		"answers in HTML": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, "ContractViolation", `"text/html"`},
+		"refuses":         {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such graph", http.StatusBadRequest) }, "AgentRefused", "status 400: no such graph", nil},
+		"fails":           {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "boom", http.StatusInternalServerError) }, "AgentRefused", "status 500: boom", []string{"hi"}},
+		"answers in HTML": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, "ContractViolation", `"text/html"`, []string{"hi"}},
 		"sends no JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "event: updates\ndata: oops\n\n")
-		}, "ContractViolation", "not JSON: oops"},
+		}, "ContractViolation", "not JSON: oops", []string{"hi"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -343,7 +344,7 @@ func TestAnAgentThatBreaksTheContract(t *testing.T) {
 			if ended.Failure == nil || !strings.Contains(ended.Failure.Message, test.message) {
 				t.Fatalf("got failure %v, want one with %q", ended.Failure, test.message)
 			}
-			checkFailed(f, r, run.Failure{Name: test.name, Message: ended.Failure.Message}, "hi")
+			checkFailed(f, r, run.Failure{Name: test.name, Message: ended.Failure.Message}, test.kept...)
 		})
 	}
 }

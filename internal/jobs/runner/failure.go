@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // maxCause is how many bytes of an error's text a run's failure repeats.
@@ -35,4 +37,19 @@ func (e taskError) cause() string {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(cause), "\n")
 	return beginning(strings.TrimSpace(first), maxCause)
+}
+
+// endRefused ends a run that the agent has refused. An input that the agent cannot take leaves the
+// thread with its run.
+func endRefused(ctx context.Context, attempt *run.Attempt, refused *graph.RefusedError) error {
+	if refused.IsOfContent() {
+		if err := attempt.TakeBack(ctx); err != nil {
+			return err
+		}
+	}
+	return finishFailed(ctx, attempt, run.FailureAgentRefused, refused.Error())
+}
+
+func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {
+	return attempt.Finish(ctx, run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: message}})
 }

@@ -449,7 +449,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
 		return false, err
 	case errors.As(err, &refused):
-		return false, finishFailed(last, attempt, run.FailureAgentRefused, refused.Error())
+		return false, endRefused(last, attempt, refused)
 	case errors.As(err, &broken):
 		return false, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
 	case errors.As(err, &invalid):
@@ -485,8 +485,4 @@ func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error
 		return r.Runs.Fail(ctx, ref, *run.StateTooLarge(full))
 	}
 	return err
-}
-
-func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {
-	return attempt.Finish(ctx, run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: message}})
 }

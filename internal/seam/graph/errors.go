@@ -38,6 +38,16 @@ func (e *RefusedError) IsUnknown() bool {
 	return false
 }
 
+// IsOfContent reports whether the agent cannot take what the invocation holds: its input, for
+// example.
+func (e *RefusedError) IsOfContent() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
 // LacksBase reports, for an invocation with a State.Base, whether the agent needs the whole
 // state.
 func (e *RefusedError) LacksBase() bool { return e.Status == http.StatusPreconditionFailed }
