@@ -341,7 +341,7 @@ func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
 }
 
 // values returns the final values of a run. For a failed run it returns the error, for a run
-// that paused for a person also the questions.
+// that paused with questions also the questions.
 func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, error) {
 	r, err := s.Runs.Settled(ctx, *ended)
 	if err != nil {
@@ -357,8 +357,9 @@ func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	if r.Interrupts == nil {
+	asked := questions(r.Interrupts)
+	if len(asked) == 0 { // clients read the first question of a run that has the member
 		return left.Values.JSON(), nil
 	}
-	return record.Merge(left.Values.JSON(), object(map[string]any{run.MemberQuestions: questions(r.Interrupts)}))
+	return record.Merge(left.Values.JSON(), object(map[string]any{run.MemberQuestions: asked}))
 }

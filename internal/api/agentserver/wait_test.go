@@ -50,11 +50,12 @@ func TestWaitAndJoinAnswerTheFinalValues(t *testing.T) {
 		steps []graphtest.Step
 		want  object
 	}{
-		"of an answer":     {[]graphtest.Step{add("model", "m", "Hello")}, answered()},
-		"of no answer":     {[]graphtest.Step{}, object{"messages": []any{message("human", "hi", "Hi")}}},
-		"of given values":  {[]graphtest.Step{emit("values", object{"a": nil, "b": []any{}})}, object{"a": nil, "b": []any{}}},
-		"of a failed run":  {[]graphtest.Step{add("model", "m", "Hello"), failing("no key")}, object{"__error__": object{"error": "GraphError", "message": "no key"}}},
-		"of a broken rule": {[]graphtest.Step{emit("values", 7)}, nil},
+		"of an answer":                           {[]graphtest.Step{add("model", "m", "Hello")}, answered()},
+		"of no answer":                           {[]graphtest.Step{}, object{"messages": []any{message("human", "hi", "Hi")}}},
+		"of given values":                        {[]graphtest.Step{emit("values", object{"a": nil, "b": []any{}})}, object{"a": nil, "b": []any{}}},
+		"of a failed run":                        {[]graphtest.Step{add("model", "m", "Hello"), failing("no key")}, object{"__error__": object{"error": "GraphError", "message": "no key"}}},
+		"of a broken rule":                       {[]graphtest.Step{emit("values", 7)}, nil},
+		"of a run that stops without a question": {[]graphtest.Step{add("model", "m", "Hello"), pausing()}, answered()},
 		"of a paused run": {
 			[]graphtest.Step{add("model", "m", "Hello"), pausing("z", "b"), pausing("c")},
 			with(answered(), "__interrupt__", []any{
