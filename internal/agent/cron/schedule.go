@@ -32,6 +32,11 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 	if err != nil {
 		end, err = time.ParseInLocation("2006-01-02T15:04:05", text, zone)
 	}
+	if err == nil && clock.Cut(end).IsZero() { // a stored cron without an end has this time
+		return time.Time{}, fault.Shape(fault.Detail{
+			Loc: []any{"body", "end_time"}, Type: "value_error", Msg: "Value error, the time should be after 0001-01-01T00:00:00Z",
+		})
+	}
 	// In UTC, the time may be in a year that does not have four digits, which cannot be
 	// written.
 	if end = clock.Cut(end); err != nil || end.Year() < 1 || end.Year() > 9999 {

@@ -68,7 +68,7 @@ func TestAnEndWithoutAZoneIsInThatOfTheCron(t *testing.T) {
 			t.Errorf("after %v it ends at %v, want %v", test.change, patched.member("end_time"), test.want)
 		}
 	}
-	for _, end := range []any{"tomorrow", "", "2030-03-01", "2030-02-30T12:00:00", "2030-03-01T12:00:00 UTC", "9999-12-31T23:59:59-05:00", 7, false} {
+	for _, end := range []any{"tomorrow", "", "2030-03-01", "2030-02-30T12:00:00", "2030-03-01T12:00:00 UTC", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00", 7, false} {
 		for at, refused := range map[string]response{
 			"POST": c.call(t, "POST", "/runs/crons", with(yearly(), "end_time", end)), "PATCH": c.call(t, "PATCH", cron, object{"end_time": end}),
 		} {
