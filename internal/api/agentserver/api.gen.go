@@ -835,7 +835,9 @@ type CronPatch struct {
 	InterruptAfter NodeSelection `json:"interrupt_after,omitempty"`
 
 	// InterruptBefore Names of nodes, or `*` for all.
-	InterruptBefore   NodeSelection      `json:"interrupt_before,omitempty"`
+	InterruptBefore NodeSelection `json:"interrupt_before,omitempty"`
+
+	// Metadata Members to set.
 	Metadata          json.RawMessage    `json:"metadata,omitempty"`
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 

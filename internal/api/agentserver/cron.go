@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -75,7 +76,7 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 }
 
 // cronChange is a change of a cron that a request asks for. A member that is absent or null
-// changes nothing, except that a null end removes the end.
+// changes nothing, except that a null end removes the end. Metadata is merged on the first level.
 type cronChange CronPatch
 
 func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error {
@@ -101,11 +102,16 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 		request.Input = input
 	}
 	for from, to := range map[*json.RawMessage]*json.RawMessage{
-		&p.Config: &request.Config, &p.Context: &request.Context, &p.Metadata: &c.Metadata,
+		&p.Config: &request.Config, &p.Context: &request.Context,
 		&p.InterruptBefore: &request.InterruptBefore, &p.InterruptAfter: &request.InterruptAfter,
 	} {
 		if given := present(*from); given != nil {
 			*to = given
+		}
+	}
+	if given := present(p.Metadata); given != nil {
+		if c.Metadata, err = record.Merge(c.Metadata, given); err != nil {
+			return err
 		}
 	}
 	if p.MultitaskStrategy != nil {

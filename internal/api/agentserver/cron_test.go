@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/agent/cron"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -204,5 +206,25 @@ func TestADeploymentHasSoManyCrons(t *testing.T) {
 		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNotFound)
 		made = f.call(t, "POST", "/runs/crons", yearly())
 		wantStatus(t, made, http.StatusOK)
+
+// TestAPatchSetsMembersOfTheMetadata checks that the other members stay, as for threads and
+// assistants.
+func TestAPatchSetsMembersOfTheMetadata(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	made := f.call(t, "POST", "/runs/crons", with(yearly(), "metadata", object{"a": 1, "b": object{"x": 1}}))
+	cron := "/runs/crons/" + made.string("cron_id")
+	for _, test := range []struct{ metadata, want object }{
+		{object{"c": 2}, object{"a": 1.0, "b": object{"x": 1.0}, "c": 2.0}},
+		{object{"a": nil, "b": object{"y": 1}}, object{"a": nil, "b": object{"y": 1.0}, "c": 2.0}},
+		{nil, object{"a": nil, "b": object{"y": 1.0}, "c": 2.0}},
+	} {
+		for _, shown := range []response{f.call(t, "PATCH", cron, object{"metadata": test.metadata}), f.call(t, "GET", cron, nil)} {
+			if diff := cmp.Diff(any(test.want), shown.member("metadata")); diff != "" {
+				t.Errorf("after %v, the metadata is (-want +got):\n%s", test.metadata, diff)
+			}
+		}
+	}
+}
 	}
 }
