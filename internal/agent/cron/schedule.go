@@ -64,7 +64,12 @@ func (c Content) next(after time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	at := schedule.Next(after.In(zone))
-	if at.IsZero() || (!c.End.IsZero() && at.After(c.End)) {
+	if at.IsZero() {
+		return time.Time{}, fault.Shape(fault.Detail{
+			Loc: []any{"body", "schedule"}, Type: "value_error", Msg: "Value error, the schedule has no time in the next five years",
+		})
+	}
+	if !c.End.IsZero() && at.After(c.End) {
 		return time.Time{}, nil
 	}
 	return clock.Cut(at), nil

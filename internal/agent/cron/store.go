@@ -75,12 +75,17 @@ func (s *Store) wake() {
 	}
 }
 
-// Create makes a cron.
+// Create makes a cron. It returns a fault for a cron that is enabled and would never fire.
 func (s *Store) Create(ctx context.Context, workspace, deployment string, content Content) (Cron, error) {
 	now := s.Now()
 	c := Cron{Ref: Ref{workspace, deployment, id.New(now)}, Content: content, Created: now, Updated: now}
 	if err := c.plan(now); err != nil {
 		return Cron{}, err
+	}
+	if c.Enabled && c.Next.IsZero() {
+		return Cron{}, fault.Shape(fault.Detail{
+			Loc: []any{"body", "end_time"}, Type: "value_error", Msg: "Value error, the cron would never fire: its schedule has no time before its end",
+		})
 	}
 	put, err := c.put()
 	if err != nil {

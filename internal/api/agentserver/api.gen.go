@@ -786,7 +786,7 @@ type CronCreate struct {
 	Durability       *Durability     `json:"durability,omitempty"`
 	Enabled          *bool           `json:"enabled,omitempty"`
 
-	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`.
+	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`. A cron that is enabled and would never fire is refused.
 	EndTime json.RawMessage `json:"end_time,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 

@@ -86,3 +86,30 @@ func TestAnEndWithoutAZoneIsInThatOfTheCron(t *testing.T) {
 		}
 	}
 }
+
+// TestACronThatWouldNeverFireIsRefused checks schedules without a time, and new crons that would
+// end before their first time. A change may end a cron.
+func TestACronThatWouldNeverFireIsRefused(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	wantRefused := func(refused response, member string) {
+		t.Helper()
+		wantStatus(t, refused, http.StatusUnprocessableEntity)
+		if loc, _ := refused.member("detail").([]any)[0].(map[string]any)["loc"].([]any); len(loc) != 2 || loc[1] != member {
+			t.Errorf("got %s, want a problem of %s", refused.text, member)
+		}
+	}
+	daily := with(yearly(), "schedule", "0 8 * * *")
+	for _, schedule := range []string{"0 0 30 2 *", "0 0 31 4,6 *"} {
+		wantRefused(c.call(t, "POST", "/runs/crons", with(daily, "schedule", schedule)), "schedule")
+	}
+	for _, end := range []string{"2029-12-31T08:00:00Z", "0001-01-02T00:00:00Z", "2030-01-01T07:59:59Z"} {
+		wantRefused(c.call(t, "POST", "/runs/crons", with(daily, "end_time", end)), "end_time")
+	}
+	leap, made := c.daily(t, object{"schedule": "0 0 29 2 *", "end_time": "2032-02-29T00:00:00Z"})
+	c.wantEnd(t, "on a leap day", made, "2032-02-29T00:00:00.000000Z", "2032-02-29T00:00:00.000000Z")
+	wantRefused(c.call(t, "PATCH", leap, object{"schedule": "0 0 30 2 *"}), "schedule")
+	c.patch(t, leap, object{"end_time": "2029-01-01T00:00:00Z"}, nil)
+	_, off := c.daily(t, object{"end_time": "2029-01-01T00:00:00Z", "enabled": false})
+	c.wantEnd(t, "when it is not enabled", off, "2029-01-01T00:00:00.000000Z", nil)
+}

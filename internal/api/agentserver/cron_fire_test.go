@@ -255,7 +255,7 @@ func TestCronsAreSearchedAndCounted(t *testing.T) {
 		{thread, object{"assistant_id": "weather", "schedule": "0 9 * * *", "metadata": object{"name": "b", "team": "red"}}},
 		{thread, object{"assistant_id": own, "schedule": "0 10 * * *", "metadata": object{"name": "c"}}},
 		{"", object{"assistant_id": agentID, "schedule": "0 8 * * *", "enabled": false, "metadata": object{"name": "d"}}},
-		{"", object{"assistant_id": own, "schedule": "0 7 * * *", "end_time": "2030-01-01T07:30:00Z", "metadata": object{"name": "e"}}},
+		{"", object{"assistant_id": own, "schedule": "0 7 * * *", "end_time": "2030-01-02T07:30:00Z", "metadata": object{"name": "e"}}},
 	} {
 		c.set(t, "2030-01-01T07:00:0"+string(rune('1'+i))+"Z")
 		wantStatus(t, c.call(t, "POST", made.path+"/runs/crons", made.body), http.StatusOK)
