@@ -309,7 +309,7 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 		return err
 	}
 	if _, standing := owner.byDefault(assistant); standing && !found.stored {
-		return fault.New(fault.Conflict, "Assistant %s is the default one of graph %q and cannot be deleted.", assistant, found.Graph)
+		return fault.New(fault.Conflict, "Assistant %s is the default assistant of graph %q and cannot be deleted.", assistant, found.Graph)
 	}
 	// The assistant is removed first: from then on no request finds its versions.
 	if err := s.remove(ctx, owner, assistant); err != nil {

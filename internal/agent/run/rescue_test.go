@@ -264,7 +264,7 @@ func TestRescueTellsEachTroubleOnce(t *testing.T) {
 		t.Errorf("got %v after %d transactions, want trouble with all the runs", err, f.table.transactions.Load())
 	}
 	p.fails = true
-	if err := f.runs.Rescue(t.Context(), f.hand.now()); err == nil || err.Error() != "query what is due: no queries" {
+	if err := f.runs.Rescue(t.Context(), f.hand.now()); err == nil || err.Error() != "query due items: no queries" {
 		t.Errorf("got %v, want the trouble of the table once", err)
 	}
 }

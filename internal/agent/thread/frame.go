@@ -359,7 +359,7 @@ func (s *Store) frame(ctx context.Context, ref Ref, mark *Mark) (frame, error) {
 	}
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 	if err != nil {
-		return f, fmt.Errorf("query what the agent kept: %w", err)
+		return f, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}
 	for _, item := range items {
 		if f, err = f.next(item); err != nil {
@@ -373,7 +373,7 @@ func (s *Store) frame(ctx context.Context, ref Ref, mark *Mark) (frame, error) {
 func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]bool, error) {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil {
-		return nil, fmt.Errorf("query what the agent kept: %w", err)
+		return nil, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}
 	tasks := map[string]bool{}
 	for _, item := range items {

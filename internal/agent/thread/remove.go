@@ -63,7 +63,7 @@ func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, 
 	query.Limit = limit
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("query what the agent kept: %w", err)
+		return nil, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}
 	found := make([]table.Key, len(page.Items))
 	for i, item := range page.Items {

@@ -112,7 +112,7 @@ func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]
 	looked := 0
 	for item, err := range table.Growing(ctx, s.table, query) {
 		if err != nil {
-			return nil, fmt.Errorf("query what the agent kept: %w", err)
+			return nil, fmt.Errorf("query the agent's own checkpoints: %w", err)
 		}
 		if err := l.item(ctx, item); err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ func TestAThreadWithoutAGraphCannotBeChanged(t *testing.T) {
 	step := []any{object{"updates": []any{object{"values": object{"a": 1}}}}}
 	wantDetail(t, f.call(t, "POST", "/threads", object{"supersteps": step}), http.StatusBadRequest, detail)
 	other := object{"supersteps": step, "metadata": object{"graph_id": "other"}}
-	wantDetail(t, f.call(t, "POST", "/threads", other), http.StatusBadRequest, `The thread's graph "other" is not one of the deployment's.`)
+	wantDetail(t, f.call(t, "POST", "/threads", other), http.StatusBadRequest, `The thread's graph "other" is not a graph of the deployment.`)
 	created := f.call(t, "POST", "/threads", object{"supersteps": step, "metadata": object{"graph_id": "weather"}})
 	wantStatus(t, created, http.StatusOK)
 	if got := created.member("values"); !cmp.Equal(got, any(object{"a": 1.0})) {

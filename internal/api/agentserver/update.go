@@ -202,5 +202,5 @@ func (s server) graphOfThread(ctx context.Context, of string, metadata json.RawM
 	case of == "":
 		return "", fault.New(fault.Invalid, "The thread has no graph yet. Run it first, or name one of the deployment's graphs as graph_id in its metadata.")
 	}
-	return "", fault.New(fault.Invalid, "The thread's graph %.64q is not one of the deployment's.", of)
+	return "", fault.New(fault.Invalid, "The thread's graph %.64q is not a graph of the deployment.", of)
 }

@@ -36,7 +36,7 @@ func TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog(t *testing.T) {
 	wantStatus(t, f.call(t, "PATCH", "/v2/auth/providers/calendar", object{"name": "Other"}), http.StatusOK)
 	moved := object{"token_url": f.oauth.URL + "/elsewhere"}
 	wantDetail(t, f.call(t, "PATCH", "/v2/auth/providers/calendar", moved), http.StatusBadRequest,
-		"client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
+		"client_secret is required when auth_url, token_url or revocation_url changes: the stored secret is never sent to another address.")
 	moved["client_secret"] = "theirs"
 	wantStatus(t, f.call(t, "PATCH", "/v2/auth/providers/calendar", moved), http.StatusOK)
 	wantStatus(t, f.call(t, "DELETE", "/v2/auth/providers/calendar", nil), http.StatusOK)

@@ -285,8 +285,8 @@ func TestPositionsThatAreNone(t *testing.T) {
 	path, _ := f.create(t, fromGit("weather"))
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		for _, at := range []string{"/v2/events", path + "/events"} {
-			wantDetail(t, f.send(t, "GET", at+"?cursor=x", nil, f.own.with("Accept", accept)), http.StatusBadRequest, "The position is not one that this log gave.")
-			wantDetail(t, f.send(t, "GET", at, nil, f.own.with("Accept", accept, "Last-Event-ID", "x")), http.StatusBadRequest, "The position is not one that this log gave.")
+			wantDetail(t, f.send(t, "GET", at+"?cursor=x", nil, f.own.with("Accept", accept)), http.StatusBadRequest, "The position was not given by this log.")
+			wantDetail(t, f.send(t, "GET", at, nil, f.own.with("Accept", accept, "Last-Event-ID", "x")), http.StatusBadRequest, "The position was not given by this log.")
 		}
 		wantStatus(t, f.send(t, "GET", "/v2/events?from=later", nil, f.own.with("Accept", accept)), http.StatusUnprocessableEntity)
 		wantStatus(t, f.send(t, "GET", path+"/events", nil, f.other.with("Accept", accept)), http.StatusNotFound)

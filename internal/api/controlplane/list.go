@@ -77,7 +77,7 @@ func statuses[D ~string, S interface {
 			continue
 		}
 		if !S(word).Valid() {
-			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "status"}, Type: "enum", Msg: fmt.Sprintf("Input should be a list of statuses, %q is none", word)})
+			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "status"}, Type: "enum", Msg: fmt.Sprintf("Input should be a list of statuses, and %q is not a status", word)})
 		}
 		found = append(found, D(word))
 	}

@@ -28,7 +28,7 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 	}
 	workspaceID = strings.ToLower(workspaceID)
 	if workspaceID == "" {
-		return apikey.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to none, so the header X-Tenant-Id must name it.")
+		return apikey.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to no workspace, so the header X-Tenant-Id must name it.")
 	}
 	p := apikey.Principal{Workspace: workspaceID, Subject: token.Person()}
 	if token.Issuer.Members {

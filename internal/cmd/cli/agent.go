@@ -30,7 +30,7 @@ func (a *api) agent(ctx context.Context, deployment string) (*agent, error) {
 		return nil, err
 	}
 	if d.Active == "" {
-		return nil, fmt.Errorf("no revision of %s serves; slipway deployments show %s says what became of them", d.Name, d.Name)
+		return nil, fmt.Errorf("no revision of %s serves; slipway deployments show %s prints the status of each revision", d.Name, d.Name)
 	}
 	return &agent{api: a, path: "/d/" + d.ID}, nil
 }

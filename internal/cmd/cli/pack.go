@@ -72,7 +72,7 @@ func pack(ctx context.Context, dir string) (packed *tarball, err error) {
 		return nil, err
 	}
 	if made.size > maxTarball {
-		return nil, fmt.Errorf("it takes %s, and a server takes %s: name what is not needed in .gitignore", size(made.size), size(maxTarball))
+		return nil, fmt.Errorf("it takes %s, and a server takes %s: name files that are not needed in .gitignore", size(made.size), size(maxTarball))
 	}
 	made.digest = hex.EncodeToString(hash.Sum(nil))
 	return made, nil

@@ -91,7 +91,7 @@ func target(d deployment, revisions []revision, named []string) (revision, error
 	if len(named) > 0 {
 		return revision{}, fmt.Errorf("the deployment %s has no revision %s; slipway deployments show %s lists them", d.Name, named[0], d.Name)
 	}
-	return revision{}, fmt.Errorf("no revision of %s served before the one that serves now", d.Name)
+	return revision{}, fmt.Errorf("no revision of %s served before the active revision", d.Name)
 }
 
 // explainRollback shows what would change: of settings and secrets the names.

@@ -144,7 +144,7 @@ func (w *Where) local() (client.Server, error) {
 	w.From = w.data
 	credentials, err := standalone.ReadCredentials(w.data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return client.Server{}, fmt.Errorf("there is no server: %s has none; name one by --url ($SLIPWAY_URL) or --data, or start one with: slipway serve", w.data)
+		return client.Server{}, fmt.Errorf("no server uses %s; name a server by --url ($SLIPWAY_URL) or --data, or start a server with: slipway serve", w.data)
 	}
 	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, err
 }

@@ -122,7 +122,7 @@ func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind
 func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	page, err := l.Reader.Read(ctx, log, query)
 	if errors.Is(err, revisionlog.ErrPosition) {
-		return page, fault.New(fault.Invalid, "%q is no position in this log: send what a page of it or a line has given.", query.After)
+		return page, fault.New(fault.Invalid, "%q is not a position in this log: send a position that a page or a line of the log has given.", query.After)
 	}
 	return page, err
 }

@@ -22,7 +22,7 @@ func (l *Logs) Append(ctx context.Context, session listener.Session, output list
 		return err
 	}
 	if d.Status == AwaitingDelete {
-		return fault.New(fault.Conflict, "Deployment ID %s is being deleted; what it prints is not kept.", d.Deployment)
+		return fault.New(fault.Conflict, "Deployment ID %s is being deleted; its output is not kept.", d.Deployment)
 	}
 	hidden, err := l.hidden(ctx, d, r, token)
 	if err != nil {

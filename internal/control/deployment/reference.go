@@ -127,7 +127,7 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("restart who uses secret %s: %w", ref.Name, err)
+		return fmt.Errorf("restart deployments that use secret %s: %w", ref.Name, err)
 	}
 	return nil
 }

@@ -193,6 +193,6 @@ func unprocessable(err error) bool {
 }
 
 func outOfReach(i Installation, repo repository) error {
-	return fault.New(fault.Conflict, "The GitHub App's installation of %s has no access to the repository %s, or there is none. Select it in the settings of the installation at GitHub.",
+	return fault.New(fault.Conflict, "The GitHub App's installation of %s has no access to the repository %s, or the repository does not exist. Select it in the settings of the installation at GitHub.",
 		i.Name, repo)
 }

@@ -144,7 +144,7 @@ func (s *Store) writesOf(ctx context.Context, session Session, report Report) (w
 	case r == nil && report.State == compute.Absent:
 		return nil, false, nil
 	case r == nil, r.listener != session.Listener, r.order != report.Order:
-		return nil, false, fault.New(fault.Conflict, "Order %s of revision ID %s is not the present one of this listener. Claim to see what is.", report.Order, report.Revision)
+		return nil, false, fault.New(fault.Conflict, "Order %s of revision ID %s is not the present order of this listener. Claim work to get the present orders.", report.Order, report.Revision)
 	case r.epoch == session.Epoch && report.Number <= r.number:
 		return nil, false, nil
 	case (r.status == leaving) != (report.State == compute.Absent) && report.State != compute.Progressing:

@@ -155,7 +155,7 @@ func decode(r *http.Request, value any) error {
 	case errors.As(err, &tooLarge):
 		return fault.New(fault.TooLarge, "The body has more than %d bytes.", tooLarge.Limit)
 	case err != nil:
-		return fault.New(fault.Invalid, "The body is not what this version of the host takes.")
+		return fault.New(fault.Invalid, "This version of the host does not take such a body.")
 	}
 	return nil
 }

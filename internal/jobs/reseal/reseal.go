@@ -88,13 +88,13 @@ func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err
 	for range passes {
 		r.met = 0
 		if err := t.Scan(ctx, func(item *table.Item) error { return r.item(ctx, item) }); err != nil {
-			return r.rewritten, fmt.Errorf("seal anew: %w", err)
+			return r.rewritten, fmt.Errorf("seal again: %w", err)
 		}
 		if r.met == 0 {
 			return r.rewritten, nil
 		}
 	}
-	return r.rewritten, fmt.Errorf("seal anew: %w", ErrBusy)
+	return r.rewritten, fmt.Errorf("seal again: %w", ErrBusy)
 }
 
 // Left holds the data that depends on older keys and cannot be sealed anew.

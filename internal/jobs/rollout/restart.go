@@ -164,7 +164,7 @@ func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) 
 	if target, ok := target.(compute.Restarter); ok {
 		return target, nil
 	}
-	return nil, errors.New("what runs the deployment's releases cannot restart them")
+	return nil, errors.New("the compute target of the deployment cannot restart releases")
 }
 
 // takeBackRestart removes a release again that another release has replaced while it was

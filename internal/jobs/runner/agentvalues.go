@@ -84,7 +84,7 @@ var errNotHeld = errors.New("the agent does not hold the values")
 func (r *Runner) askSince(ctx context.Context, endpoint compute.Endpoint, asked graph.Invocation, before, now sent) (*graph.Stream, error) {
 	patch, err := json.Marshal(now.carried.Since(before.carried))
 	if err != nil {
-		return nil, fmt.Errorf("encode what is new of the values: %w", err)
+		return nil, fmt.Errorf("encode the changes of the values: %w", err)
 	}
 	if len(patch) > now.carried.Size()/2 {
 		return nil, errNotHeld

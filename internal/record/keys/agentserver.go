@@ -189,7 +189,7 @@ func FramesSince(workspace, deployment, thread string, number int64) table.Query
 func FrameSinceNumber(key table.Key) (int64, error) {
 	parts := strings.Split(key.SK, "#")
 	if len(parts) != 3 || parts[0] != "FS" {
-		return 0, fmt.Errorf("key %v is not that of what an agent kept", key)
+		return 0, fmt.Errorf("key %v is not the key of an agent's own checkpoint", key)
 	}
 	return strconv.ParseInt(parts[1], 10, 64)
 }

@@ -18,7 +18,7 @@ func Workspace(workspace string) table.Key {
 func WorkspaceOf(key table.Key) (string, error) {
 	workspace, found := strings.CutPrefix(key.PK, "W#")
 	if !found {
-		return "", fmt.Errorf("key %v is not one of a workspace", key)
+		return "", fmt.Errorf("key %v is not a key of a workspace", key)
 	}
 	workspace, _, _ = strings.Cut(workspace, "#")
 	return workspace, nil

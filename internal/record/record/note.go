@@ -27,4 +27,4 @@ func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) e
 }
 
 // errRepeated says that another attempt at the same request has taken the place of this one.
-var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")
+var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat the request to see the outcome.")

@@ -43,7 +43,7 @@ func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(contex
 	served := map[Key]bool{}
 	for items, err := range Pages(ctx, t, query) {
 		if err != nil && ctx.Err() == nil {
-			troubles = append(troubles, fmt.Errorf("query what is due: %w", err))
+			troubles = append(troubles, fmt.Errorf("query due items: %w", err))
 		}
 		if err != nil {
 			break

@@ -130,7 +130,7 @@ func TestPassTellsSharedTroubleOnce(t *testing.T) {
 		shards[i].Cursor = "no cursor"
 	}
 	err := table.Pass{Shards: shards, Page: 2}.Serve(t.Context(), stored, nil)
-	if err == nil || strings.Count(err.Error(), "query what is due") != 1 {
+	if err == nil || strings.Count(err.Error(), "query due items") != 1 {
 		t.Errorf("it says %v", err)
 	}
 }

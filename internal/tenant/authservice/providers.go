@@ -179,7 +179,7 @@ func (patch ProviderPatch) moves(spec ProviderSpec) bool {
 // that wants to send it to another URL must know it.
 func (p *Provider) move(clientSecret *string) error {
 	if p.HasSecret && clientSecret == nil {
-		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
+		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the stored secret is never sent to another address.")
 	}
 	p.endpoints++
 	return nil

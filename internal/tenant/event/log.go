@@ -142,7 +142,7 @@ func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Pla
 	return found, nil
 }
 
-var errPosition = fault.New(fault.Invalid, "The position is not one that this log gave.")
+var errPosition = fault.New(fault.Invalid, "The position was not given by this log.")
 
 // batch is how many events are read at a time.
 const batch = 100

@@ -74,7 +74,7 @@ func checkUser(user, issuer string) error {
 		return nil
 	}
 	if at, err := url.Parse(issuer); err != nil || at.Scheme == "" || at.Host == "" || len(issuer) > longestIssuer {
-		return fault.New(fault.Invalid, "issuer: a subject needs the address of its issuer, and %q is none.", issuer)
+		return fault.New(fault.Invalid, "issuer: a subject needs the address of its issuer, and %q is not an address.", issuer)
 	}
 	return nil
 }

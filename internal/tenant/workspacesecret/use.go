@@ -78,7 +78,7 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 		return nil
 	})
 	if err != nil {
-		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+		return uses{}, fmt.Errorf("find deployments that use secret %s: %w", ref.Name, err)
 	}
 	referred, there := make([][]string, len(noted)), make([]bool, len(noted))
 	asks, ctx := errgroup.WithContext(ctx)
@@ -93,7 +93,7 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 		}))
 	}
 	if err := asks.Wait(); err != nil {
-		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+		return uses{}, fmt.Errorf("find deployments that use secret %s: %w", ref.Name, err)
 	}
 	found := uses{users: []User{}}
 	for i, deployment := range noted {

@@ -91,7 +91,7 @@ func TestFirstStartFails(t *testing.T) {
 // TestNoContract covers programs that listen, but are no agents.
 func TestNoContract(t *testing.T) {
 	t.Parallel()
-	for agent, words := range map[string]string{"stranger": "it answered 404 Not Found", "mute": "it answered what is not HTTP"} {
+	for agent, words := range map[string]string{"stranger": "it answered 404 Not Found", "mute": "its answer is not HTTP"} {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
 			m, r := newMachine(t, func(c *process.Config) { c.ContractLimit = 50 * time.Millisecond }), computetest.NewRelease(agent)

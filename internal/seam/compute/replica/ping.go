@@ -32,7 +32,7 @@ func newProbeClient(dial Dial) *http.Client {
 
 var (
 	errEnded  = errors.New("it ended")
-	errNoHTTP = errors.New("it answered what is not HTTP")
+	errNoHTTP = errors.New("its answer is not HTTP")
 )
 
 // awaitPing returns nil as soon as the agent is healthy. If the process or ctx ends first, it

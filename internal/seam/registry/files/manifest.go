@@ -84,7 +84,7 @@ func (r *Registry) complete(dir string, text []byte, mediaType string) error {
 	switch mediaType {
 	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, dockerManifest, dockerIndex:
 	default:
-		return fmt.Errorf("%w: the media type %q is not one of an image's manifest", ociregistry.ErrManifestInvalid, mediaType)
+		return fmt.Errorf("%w: the media type %q is not the type of an image's manifest", ociregistry.ErrManifestInvalid, mediaType)
 	}
 	named, err := decode(text)
 	if err != nil {

@@ -81,7 +81,7 @@ func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]by
 		return plain, err
 	}
 	if reloadErr := k.loadAfter(ctx, known); reloadErr != nil {
-		return nil, errors.Join(err, fmt.Errorf("read the data keys anew: %w", reloadErr))
+		return nil, errors.Join(err, fmt.Errorf("read the data keys again: %w", reloadErr))
 	}
 	return k.keyring.Load().Open(ctx, bound, sealed)
 }

@@ -136,7 +136,7 @@ func (s *Store) sign(ref upload.Ref, expires string) string {
 }
 
 var (
-	errAddress = fault.New(fault.Forbidden, "This address is none that takes uploads, or it has expired. Ask for another upload-url.")
+	errAddress = fault.New(fault.Forbidden, "This address takes no uploads, or it has expired. Ask for another upload-url.")
 	errTaken   = fault.New(fault.Conflict, "Something was uploaded to this address already. Ask for another upload-url.")
 	errSize    = fault.New(fault.TooLarge, "The body has more than %d bytes.", upload.MaxSize)
 )
