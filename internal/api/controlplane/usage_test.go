@@ -42,7 +42,7 @@ func TestWhatAWorkspaceUsesNow(t *testing.T) {
 			begin := clock.System().Truncate(window)
 			now := func() time.Time { return begin.Add(time.Duration(passed.Load())) }
 			limiter := web.NewLimiter(quota.Limits{}, web.Limits{}, now)
-			usage := f.config.Tenancy.Quotas
+			usage := f.config.Quotas
 			if usage.Live = limiter; isStack {
 				shared := quota.NewShared(f.table, now, quota.Limits{}, slog.New(slog.DiscardHandler))
 				limiter.Share(shared)
