@@ -50,7 +50,8 @@ for project in "$tools"/early/0.*; do
   echo "# early: @langchain/langgraph $(basename "$project")"
   rm -rf "$project/graphs"
   cp -R "$here/test/graphs-early" "$project/graphs"
-  PROJECT_DIR="$project" node --test "$@" test/early.spec.mjs
+  cp "$here/test/graphs/refusing.mjs" "$project/graphs/"
+  PROJECT_DIR="$project" node --test "$@" test/early.spec.mjs test/refused.test.mjs
 done
 cp "$here/test/conformance.spec.mjs" "$tools/current/"
 cd "$tools/current"

@@ -218,15 +218,30 @@ export class Run {
     const returned = newest === undefined ? new Set() : tasksOf(newest).returned;
     if (returned.size === 0) return;
     recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
-    await keepResults(graph, framework, this.invocation.stateConfig(), returned, (taskID) => recorder.checkpointer.writesOf("", taskID));
+    try {
+      await keepResults(graph, framework, this.invocation.stateConfig(), returned, (taskID) => recorder.checkpointer.writesOf("", taskID));
+    } catch (error) {
+      this.#forgetReturned(recorder, error);
+    }
     await recorder.finish();
+  }
+
+  /** Forgets what tasks have returned at the newest checkpoint. If the graph itself refuses it, no change of the state and no input would come past it. */
+  #forgetReturned(recorder, error) {
+    const newest = recorder.checkpointer.newest("");
+    console.warn(`run ${this.invocation.runID}: what tasks have returned at checkpoint ${newest.id} is left out, because the graph does not take it: ${error.message}`);
+    for (const taskID of tasksOf(newest).returned) recorder.checkpointer.forget("", taskID);
   }
 
   /** An input that an interrupted run had spread over the state, but made no checkpoint of, would be applied with the update that brings it again. */
   async #forgetTaken(graph, recorder) {
     if (recorder.checkpointer.newest("") === undefined) return;
-    const { tasks } = await graph.getState(this.invocation.stateConfig());
-    for (const { name, id } of tasks) if (name === START) recorder.checkpointer.forget("", id);
+    try {
+      const { tasks } = await graph.getState(this.invocation.stateConfig());
+      for (const { name, id } of tasks) if (name === START) recorder.checkpointer.forget("", id);
+    } catch (error) {
+      this.#forgetReturned(recorder, error);
+    }
   }
 
   /** A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. */
@@ -249,9 +264,23 @@ export class Run {
     await this.#applyPending(graph, recorder, framework, this.invocation.pending);
     recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
     try {
-      await updateState(graph, framework, this.invocation.stateConfig(), this.invocation.supersteps);
+      await this.#change(graph, recorder, framework);
     } finally {
       await recorder.finish();
+    }
+  }
+
+  /** Changes the state, and with it what tasks have returned. If the graph does not take both, the state is changed alone. */
+  async #change(graph, recorder, framework) {
+    const change = () => updateState(graph, framework, this.invocation.stateConfig(), this.invocation.supersteps);
+    const newest = recorder.checkpointer.newest("");
+    try {
+      await change();
+    } catch (error) {
+      const isUnchanged = newest !== undefined && newest === recorder.checkpointer.newest("");
+      if (!isUnchanged || tasksOf(newest).returned.size === 0) throw error;
+      this.#forgetReturned(recorder, error);
+      await change();
     }
   }
 }
