@@ -889,6 +889,7 @@ type Durability string
 // EventSubscription defines model for EventSubscription.
 type EventSubscription struct {
 	// Channels Any of `values`, `updates`, `messages`, `tools`, `lifecycle`, `input`, `checkpoints`, `tasks`, `custom` and `custom:NAME`.
+	// Any other name is refused.
 	Channels []string `json:"channels"`
 
 	// Depth How many levels below a namespace an event may be.

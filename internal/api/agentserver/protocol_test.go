@@ -234,6 +234,22 @@ func TestEventsOfARun(t *testing.T) {
 	f.everyReplayIsTheSame(t, thread, all)
 }
 
+// TestAnUnknownChannelIsRefused checks that no client waits for events that cannot come.
+func TestAnUnknownChannelIsRefused(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	for _, wrong := range []string{"zz", "custom:", "Values", "custom2"} {
+		refused := f.call(t, "POST", thread+"/stream/events", object{"channels": []string{"values", wrong}})
+		wantStatus(t, refused, http.StatusUnprocessableEntity)
+		want := object{"detail": []any{object{"loc": []any{"body", "channels", 1.0}, "type": "enum", "msg": fmt.Sprintf("There is no channel %q", wrong)}}}
+		if diff := cmp.Diff(any(want), refused.body); diff != "" {
+			t.Errorf("the refusal (-want +got):\n%s", diff)
+		}
+	}
+	f.watch(t, thread, object{"channels": append(allChannels, "custom:any")})
+}
+
 // TestAQuietStreamOfAThread checks that such a stream has comment lines, from which clients
 // learn that the connection is alive.
 func TestAQuietStreamOfAThread(t *testing.T) {

@@ -162,7 +162,8 @@ func (c *conversation) next() error {
 	if asked.ID != nil {
 		switch asked.Method {
 		case "subscription.subscribe":
-			return errors.Join(c.subscribe(asked), drain(message))
+			c.subscribe(asked)
+			return drain(message)
 		case "subscription.unsubscribe":
 			return errors.Join(c.unsubscribe(asked), drain(message))
 		}
@@ -233,19 +234,8 @@ func (c *conversation) answer(answer socketAnswer) error {
 	return c.socket.Send(record.Encode(answer))
 }
 
-// subscribe begins a stream of events. The command is answered when the stream begins. Over
-// HTTP, where a client cannot correct a subscription, an unknown channel is a channel without
-// events.
-func (c *conversation) subscribe(asked socketCommand) error {
-	var params struct {
-		Channels []string `json:"channels"`
-	}
-	_ = json.Unmarshal(asked.Params, &params) // the request that it becomes is checked
-	for _, channel := range params.Channels {
-		if !protocol.IsChannel(channel) {
-			return c.complain(asked, InvalidArgument, "There is no channel %.64q.", channel)
-		}
-	}
+// subscribe begins a stream of events. The command is answered when the stream begins.
+func (c *conversation) subscribe(asked socketCommand) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	s := &subscription{of: c, command: asked.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
 	// It joins before the next message is read: no later subscription sends the end of a run first.
@@ -259,7 +249,6 @@ func (c *conversation) subscribe(asked socketCommand) error {
 			c.end(err)
 		}
 	}))
-	return nil
 }
 
 // unsubscribe ends a stream of events: none of its events follows the answer.

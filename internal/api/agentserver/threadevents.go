@@ -2,16 +2,23 @@ package agentserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // StreamThreadEvents streams the events of a thread in the thread-centric streaming protocol.
 func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error) {
 	asked := request.Body
+	for i, channel := range asked.Channels {
+		if !protocol.IsChannel(channel) {
+			return nil, fault.Shape(fault.Detail{Loc: []any{"body", "channels", i}, Type: "enum", Msg: fmt.Sprintf("There is no channel %.64q", channel)})
+		}
+	}
 	return &threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: asked.Since, filter: protocol.Filter{
 		Channels: asked.Channels, Namespaces: asked.Namespaces, Depth: asked.Depth,
 	}}, nil
