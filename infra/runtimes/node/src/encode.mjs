@@ -5,11 +5,21 @@
  * @returns {string}
  */
 export function encode(value) {
+  return wellFormed(stringify(value) ?? "null");
+}
+
+function stringify(value) {
   try {
-    return JSON.stringify(value, replace) ?? "null";
+    return JSON.stringify(value, replace);
   } catch {
-    return JSON.stringify(plain(value, [])) ?? "null"; // cycles, huge integers, objects that throw
+    return JSON.stringify(plain(value, [])); // cycles, huge integers, objects that throw
   }
+}
+
+/** Replaces each half of a surrogate pair, which JSON.stringify writes as an escape: the parsers of other languages refuse it. */
+function wellFormed(json) {
+  if (!json.includes("\\ud")) return json;
+  return json.replace(/\\(?:(ud[89a-f]..)|.)/g, (escape, half) => (half ? "\ufffd" : escape));
 }
 
 /** @this {any} */
