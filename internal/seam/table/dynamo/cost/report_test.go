@@ -119,6 +119,7 @@ find is free there. The meter counts transactions from the items before and afte
 Lines with "about" vary from one measurement to the next: watched keys are polled, and events are written together as they come. The others do not;
 what an operation polls while it waits is left out of them.
 The report of a process about 20 requests of a workspace in 10 s, a write of 2 units, is in no line.
+Neither are the reads of the counts of a workspace's streams, which GetWorkspace and PatchWorkspace make: 32 with the default quota.
 Items are as small as in the example; a state, an input or an answer of more than a KB adds to each line that has it.
 `
 
