@@ -71,6 +71,7 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
      */
     constructor(thread, listener) {
       super();
+      this.serde = withoutGaps(this.serde);
       this.#thread = thread;
       this.#listener = listener;
     }
@@ -250,6 +251,20 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
         ...(saved.parentID === undefined ? {} : { parentConfig: at(saved.parentID) }),
       };
     }
+  };
+}
+
+const NULL = Buffer.from("null");
+
+/** The framework's serialiser makes nothing of a function or a symbol, and cannot read that again. Here such a value is null. */
+function withoutGaps(serde) {
+  const filled = (type, bytes) => (type === "json" && bytes.length === 0 ? NULL : bytes);
+  return {
+    dumpsTyped: async (value) => {
+      const [type, bytes] = await serde.dumpsTyped(value);
+      return [type, filled(type, bytes)];
+    },
+    loadsTyped: async (type, bytes) => serde.loadsTyped(type, filled(type, bytes)),
   };
 }
 

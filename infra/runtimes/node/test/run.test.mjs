@@ -141,6 +141,16 @@ test("values that JSON has no form for", async () => {
   assert.deepEqual(thread.state.values.n, { set: [1], map: { a: 1 }, bytes: "aGk=", error: { error: "RangeError", message: "far" }, circle: "", big: 12 });
 });
 
+test("a thread goes on after values that are nothing in JSON", async () => {
+  for (const n of ["function", "symbol", "undefined"]) {
+    const thread = new Thread(shared, "gaps");
+    await thread.invoke({ input: { n } });
+    const events = await thread.invoke({ operation: "update_state", supersteps: [{ updates: [{ values: null, as_node: "gap" }] }] });
+    assert.deepEqual([named(events, "error"), thread.state.values.n ?? null], [[], null], n);
+    assert.deepEqual(named(await thread.invoke({ input: { n: "function" } }), "error"), [], n);
+  }
+});
+
 test("durability exit sends the last checkpoint only", async () => {
   const thread = new Thread(shared, "steps");
   const events = await thread.invoke({ input: { log: ["in"] }, durability: "exit" });

@@ -10,3 +10,8 @@ const odd = () => {
 };
 
 export const graph = new StateGraph(State).addNode("odd", odd).addEdge(START, "odd").compile();
+
+// Values that are nothing at all in JSON, by the name that the input has.
+const nothing = { function: () => 1, symbol: Symbol("nothing"), undefined };
+
+export const gaps = new StateGraph(State).addNode("gap", ({ n }) => ({ n: nothing[n] })).addEdge(START, "gap").compile();
