@@ -1436,7 +1436,7 @@ type ThreadTask struct {
 	// Path A list that says where in the graph the task comes from. It is absent if the agent does not report it.
 	Path json.RawMessage `json:"path,omitempty"`
 
-	// Result The value that the task has returned; null before it returns.
+	// Result The value that the task has returned, if its step stopped before the next checkpoint; null otherwise.
 	Result json.RawMessage `json:"result"`
 
 	// State The state of the subgraph that the task runs, if the request asks for it.

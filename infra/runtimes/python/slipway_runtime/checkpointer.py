@@ -23,6 +23,8 @@ from langgraph.checkpoint.base import (
 
 from .identify import identify_writes
 
+# TASKS is the framework's channel of sends.
+TASKS = "__pregel_tasks"
 # FORMAT is that of the opaque data. A reader knows all that were ever written.
 FORMAT = 1
 
@@ -138,6 +140,14 @@ class Checkpointer(BaseCheckpointSaver[int]):
 
     def metadata(self, saved: Saved) -> dict[str, Any]:
         return self.serde.loads_typed(saved.metadata)
+
+    def sends(self, saved: Saved) -> list[str]:
+        """The nodes that the checkpoint's sends start, in order."""
+        if TASKS not in saved.channels:
+            return []
+        waiting = self.serde.loads_typed(saved.channels[TASKS][1])
+        waiting = waiting[1] if isinstance(waiting, tuple) else waiting  # earlier releases have the sends that they have seen beside them
+        return [send.node for send in waiting]
 
     def newest(self, ns: str) -> Saved | None:
         return next(reversed(self._of(self._thread_id, ns).values()), None)

@@ -129,7 +129,9 @@ class Recorder:
             data = self.checkpointer.writes_data(saved, entry.task_id)
             self._emit("writes", encode({"checkpoint_id": saved.id, "ns": entry.ns, "task_id": entry.task_id, "data": _base64(data)}))
             return
-        description = self._shown[entry.ns] = self._described.pop((entry.ns, saved.id))
+        description = self._described.pop((entry.ns, saved.id))
+        description["tasks"] = _with_paths(description["tasks"], self.checkpointer.sends(saved))
+        self._shown[entry.ns] = description
         self._emit("checkpoint", encode({
             "id": saved.id,
             "parent_id": saved.parent_id or "",
@@ -201,6 +203,15 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "state": None,
         "result": task.get("result"),
     }
+
+
+def _with_paths(tasks: list[dict[str, Any]], sends: list[str]) -> list[dict[str, Any]]:
+    """Gives tasks the paths that the framework has for them and does not stream. The tasks of sends come first, in the order of the sends."""
+    return [
+        task if "path" in task
+        else {"path": ["__pregel_push", i, False] if sends[i:i + 1] == [task["name"]] else ["__pregel_pull", task["name"]], **task}
+        for i, task in enumerate(tasks)
+    ]
 
 
 def _base64(data: bytes) -> str:

@@ -375,6 +375,17 @@ def test_an_update_while_a_question_is_open(agent: Agent) -> None:
     assert (thread.values["items"], thread.newest["tasks"][0]["interrupts"][0]["value"]) == (["u", "v", "x: yes"], "y?")
 
 
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_tasks_have_their_paths(agent: Agent, durability: str) -> None:
+    thread = Thread()
+    thread.run(agent, graph="fan", input={"text": "one two"}, interrupt_before="*", durability=durability)
+    assert [task["path"] for task in thread.newest["tasks"]] == [["__pregel_push", 0, False], ["__pregel_push", 1, False]]
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": []})
+    paths = [[task["path"] for task in entry["root"]["tasks"]] for entry in thread.history]
+    assert paths == [[["__pregel_pull", name]] for name in ("__start__", "a", "b", "c")] + [[]]
+
+
 def test_a_subgraph_that_keeps_its_state_from_call_to_call(agent: Agent) -> None:
     thread = Thread()
     for wanted in ("0", "1", "2"):
