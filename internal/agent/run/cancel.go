@@ -38,7 +38,7 @@ func (a Action) status() Status {
 type Reason string
 
 const (
-	byRequest    Reason = "The run was cancelled."
+	byRequest Reason = "The run was cancelled."
 	// Clients know a run whose input is in another run by the beginning of this reason.
 	byTaking     Reason = "taken: Another run took the input of the run."
 	byDisconnect Reason = "The run was cancelled, because the connection of the client that waited for it was lost."
