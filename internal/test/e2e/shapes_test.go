@@ -91,7 +91,7 @@ type release struct {
 
 var newestReleases = []release{
 	{"python", "1.2", map[string]string{"langgraph": "==1.2.22", "langchain": ">=1,<2", "deepagents": ">=0.7,<0.8"}, nil},
-	{"node", "1.4", map[string]string{"@langchain/langgraph": "1.4.18", "@langchain/core": "^1.2.0", "zod": "^4.1.0"}, []string{"deep"}},
+	{"node", "1.7", map[string]string{"@langchain/langgraph": "1.7.3", "@langchain/core": "^1.2.0", "zod": "^4.1.0"}, []string{"deep"}},
 }
 
 // TestAgentsShapes drives graphs of all shapes with the newest releases of the framework.
@@ -102,7 +102,7 @@ var otherReleases = []release{
 	{"python", "1.0", map[string]string{"langgraph": "==1.0.10", "langgraph-prebuilt": "<1.0.9", "langchain": ">=1,<1.2"}, []string{"deep"}},
 	{"python", "0.6", map[string]string{"langgraph": "==0.6.11"}, []string{"deep"}},
 	{"python", "1.1", map[string]string{"langgraph": "==1.1.10", "langchain": ">=1,<2"}, []string{"deep"}},
-	{"node", "1.7", map[string]string{"@langchain/langgraph": "1.7.3", "@langchain/core": "^1.2.0", "zod": "^4.1.0"}, []string{"deep"}},
+	{"node", "1.4", map[string]string{"@langchain/langgraph": "1.4.18", "@langchain/core": "^1.2.0", "zod": "^4.1.0"}, []string{"deep"}},
 	{"node", "1.0", map[string]string{"@langchain/langgraph": "~1.0.0", "@langchain/core": "^1.0.0", "zod": "^3.25.0"}, []string{"deep"}},
 	{"node", "0.2.5", map[string]string{"@langchain/langgraph": "0.2.5", "@langchain/langgraph-checkpoint": "0.0.6", "@langchain/core": "0.3.3", "zod": "3.23.8"}, []string{"deep", "functional", "bound", "bound_async"}},
 	{"node", "0.2.11", map[string]string{"@langchain/langgraph": "0.2.11", "@langchain/langgraph-checkpoint": "0.0.9", "@langchain/core": "0.3.7", "zod": "3.23.8"}, []string{"deep", "functional"}},
