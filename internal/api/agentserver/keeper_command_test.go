@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
@@ -65,5 +67,29 @@ func TestACommandsOwnCheckpointIsShown(t *testing.T) {
 	answer := f.call(t, "POST", thread+"/runs/stream", with(asked, "stream_mode", []any{"values"}))
 	if got := string(answer.text); strings.Count(got, "event: values") != 1 || !strings.Contains(got, `{"n":2}`) {
 		t.Errorf("the stream of the command is\n%s", got)
+	}
+}
+
+// TestARollbackOfACommandRestoresTheCheckpoint checks that the newest checkpoint is as it was
+// before the command.
+func TestARollbackOfACommandRestoresTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	made := func(n int) graphtest.Step {
+		return emit("checkpoint", object{"id": "c", "values": object{"n": n}, "metadata": object{"source": "loop"}, "data": ""})
+	}
+	f.finish(t, thread, script(made(1)))
+	before := f.call(t, "GET", thread+"/state", nil)
+	asked := with(script(made(2), emit("custom", "changed"), graphtest.Step{Hold: true}), "command", object{"update": object{"n": 2}})
+	running := f.start(t, thread, with(asked, "stream_mode", []any{"custom"}))
+	f.await(t, running, "custom")
+	if got := f.call(t, "GET", thread+"/state", nil).member("values", "n"); got != 2.0 {
+		t.Errorf("after the command n is %v", got)
+	}
+	wantStatus(t, f.call(t, "POST", running+"/cancel?action=rollback&wait=1", nil), http.StatusNoContent)
+	after := f.call(t, "GET", thread+"/state", nil)
+	if diff := cmp.Diff(before.body, after.body); diff != "" {
+		t.Errorf("the state (-before the command +after the rollback):\n%s", diff)
 	}
 }
