@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -86,8 +87,20 @@ func CheckNamespace(namespace []string) error {
 	return nil
 }
 
-// CheckName returns an error for a namespace and a key that cannot name an item.
-func CheckName(owner Owner, namespace []string, key string) error {
+// CheckPut returns an error for a namespace and a key under which a client may not put an item. The
+// framework keeps the root that has its name for itself: its own store refuses this root, too.
+func CheckPut(owner Owner, namespace []string, key string) error {
+	if err := checkName(owner, namespace, key); err != nil {
+		return err
+	}
+	if reserved := publicname.Public("framework"); namespace[0] == reserved {
+		return fault.New(fault.Invalid, "The first label of namespace is %q, which is reserved for the framework.", reserved)
+	}
+	return nil
+}
+
+// checkName returns an error for a namespace and a key that cannot name an item.
+func checkName(owner Owner, namespace []string, key string) error {
 	if err := CheckNamespace(namespace); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *Store) Room(ctx context.Context, owner Owner, value json.RawMessage) er
 // Put stores a value under a key, with its vectors, and replaces the existing value and its
 // vectors. It keeps the time at which the item was created. A ttl of 0 is for ever.
 func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration, vectors Vectors) error {
-	if err := CheckName(owner, namespace, key); err != nil {
+	if err := CheckPut(owner, namespace, key); err != nil {
 		return err
 	}
 	now := s.now()
@@ -138,7 +138,7 @@ func unchanged(marker *table.Item) table.Cond {
 // Get returns an item. If refresh is set, it renews the item's time to live as if the item had
 // been written now. It returns a fault.NotFound for an unknown item.
 func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
-	if err := CheckName(owner, namespace, key); err != nil {
+	if err := checkName(owner, namespace, key); err != nil {
 		return Item{}, err
 	}
 	stored, err := s.table.Get(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key))
@@ -202,7 +202,7 @@ func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time
 // Delete removes an item. With the last item it also removes the namespace. It is no error if
 // the item does not exist.
 func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
-	if err := CheckName(owner, namespace, key); err != nil {
+	if err := checkName(owner, namespace, key); err != nil {
 		return err
 	}
 	at := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)

@@ -1171,9 +1171,11 @@ type StoreItemPut struct {
 	// (`text`, `of.name`, `parts[*].text`; `$` is the whole value). Otherwise the fields of
 	// `store.index` in the configuration file are embedded. Without `store.index` nothing
 	// is embedded.
-	Index     json.RawMessage `json:"index,omitempty"`
-	Key       string          `json:"key"`
-	Namespace []string        `json:"namespace"`
+	Index json.RawMessage `json:"index,omitempty"`
+	Key   string          `json:"key"`
+
+	// Namespace The first label must not be the name of the framework, which is reserved.
+	Namespace []string `json:"namespace"`
 
 	// TTL Minutes until the item is deleted.
 	TTL   *float64        `json:"ttl,omitempty"`

@@ -3,12 +3,14 @@ package agentserver_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
@@ -64,6 +66,10 @@ func TestTheStoreRefusesWhatItCannotName(t *testing.T) {
 		body := object{"namespace": namespace, "key": "k", "value": object{}}
 		wantStatus(t, f.call(t, "PUT", "/store/items", body), http.StatusBadRequest)
 	}
+	reserved := publicname.Public("framework")
+	wantDetail(t, f.call(t, "PUT", "/store/items", object{"namespace": []string{reserved, "a"}, "key": "k", "value": object{}}), http.StatusBadRequest,
+		fmt.Sprintf("The first label of namespace is %q, which is reserved for the framework.", reserved))
+	f.remember(t, "k", object{}, "a", reserved)
 	for _, body := range []object{
 		{"namespace": []string{}, "key": "k", "value": object{}}, {"namespace": []string{"a"}, "key": "", "value": object{}}, {"namespace": []string{"a"}, "key": "k"},
 		{"namespace": []string{"a"}, "key": "k", "value": 1}, {"namespace": []string{"a"}, "key": "k", "value": object{}, "ttl": 0},

@@ -56,7 +56,7 @@ func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutI
 		return nil, err
 	}
 	owner, asked := storeOwner(ctx), request.Body
-	if err := store.CheckName(owner, asked.Namespace, asked.Key); err != nil {
+	if err := store.CheckPut(owner, asked.Namespace, asked.Key); err != nil {
 		return nil, err
 	}
 	if err := s.Store.Room(ctx, owner, asked.Value); err != nil {
