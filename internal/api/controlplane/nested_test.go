@@ -25,6 +25,8 @@ func TestShapesWithinAResourceSpec(t *testing.T) {
 		kind string
 	}{
 		"a pull secret without name":     {shapeLocalObject, object{"image_pull_secrets": []any{object{}}}, "image_pull_secrets.0.name", "missing"},
+		"fewest above most":              {shapeScale, object{"min_scale": 5, "max_scale": 1}, "min_scale", "value_error"},
+		"fewest above no replicas":       {shapeScale, object{"min_scale": 1, "max_scale": 0}, "min_scale", "value_error"},
 		"a volume without name":          {shapeVolume, object{"volumes": []any{object{}}}, "volumes.0.name", "missing"},
 		"a volume with capitals":         {shapeVolume, object{"volumes": []any{object{"name": "Data"}}}, "volumes.0.name", "string_pattern_mismatch"},
 		"a volume with a long name":      {shapeVolume, object{"volumes": []any{object{"name": strings.Repeat("a", 64)}}}, "volumes.0.name", "string_too_long"},
@@ -81,8 +83,10 @@ func TestShapesWithinAResourceSpecThatFit(t *testing.T) {
 	t.Parallel()
 	rule(t, shapeValueFrom)
 	rule(t, shapeMountVolume)
+	rule(t, shapeScale)
 	f := setUp(t)
 	for i, spec := range []object{
+		{"min_scale": 2, "max_scale": 2}, {"min_scale": 2}, {"min_scale": 2, "max_scale": nil}, {"max_scale": 0},
 		{"volumes": nil, "volume_mounts": nil, "sidecars": nil, "init_containers": nil, "image_pull_secrets": nil},
 		{"volumes": []any{object{"name": "0"}}, "volume_mounts": []any{object{"name": "0", "mountPath": "/a"}, object{"name": "0", "mountPath": "/b"}}},
 		{"sidecars": []any{object{"name": "a", "image": "b", "env": []any{

@@ -10,6 +10,8 @@ import (
 // pod is the part of a ResourceSpec whose members must fit together, because otherwise
 // Kubernetes would refuse it. The shape of each member was checked before.
 type pod struct {
+	MinScale       *int        `json:"min_scale"`
+	MaxScale       *int        `json:"max_scale"`
 	Volumes        []named     `json:"volumes"`
 	VolumeMounts   []named     `json:"volume_mounts"`
 	InitContainers []container `json:"init_containers"`
@@ -43,6 +45,9 @@ func checkPod(resourceSpec json.RawMessage) error {
 		return fault.Shape(fault.Detail{Loc: at(), Msg: "Input could not be read", Type: "value_error"})
 	}
 	c := podCheck{volumes: map[string]bool{}}
+	if p.MinScale != nil && p.MaxScale != nil && *p.MinScale > *p.MaxScale {
+		c.breaks(at("min_scale"), "Input should be less than or equal to max_scale, which is %d", *p.MaxScale)
+	}
 	for i, volume := range p.Volumes {
 		if c.volumes[volume.Name] {
 			c.breaks(at("volumes", i, "name"), "Volume %q is there twice", volume.Name)
