@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/slipway-run/slipway/internal/base/budget"
@@ -35,6 +36,9 @@ const (
 	inputCost = 4
 )
 
+// unknownMethod begins the reason of the protocol's package for a method that it does not know.
+const unknownMethod = "JSON RPC not handled"
+
 // toolName is the pattern of the names of tools (Model Context Protocol 2025-11-25, "Tools").
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
@@ -46,27 +50,28 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 	}
 	r := self.request
 	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
-	offers, err := toolServer{self}.offer(ctx, *request.Body)
+	message := mcpMessage{}
+	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
+	offers, err := toolServer{self}.offer(ctx, text(message.Method))
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return refused, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return mcpAnswer{request: r, offers: offers}, nil
+	return mcpAnswer{request: r, message: message, offers: offers}, nil
 }
 
 // toolServer shows the assistants of a deployment as tools.
 type toolServer struct{ self }
 
-// offer returns the protocol's server for a message. Only messages about tools need the tools.
-func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Server, error) {
-	var asked struct{ Method string }
-	_ = json.Unmarshal(message, &asked) // the protocol's server checks the message
+// offer returns the protocol's server for a message with a method. Only messages about tools need
+// the tools.
+func (s toolServer) offer(ctx context.Context, method string) (*mcp.Server, error) {
 	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	if asked.Method != "tools/list" && asked.Method != "tools/call" {
+	if method != "tools/list" && method != "tools/call" {
 		return offers, nil
 	}
 	assistants, err := s.assistants(ctx)
@@ -74,7 +79,7 @@ func (s toolServer) offer(ctx context.Context, message json.RawMessage) (*mcp.Se
 		return nil, err
 	}
 	describe := s.describe
-	if asked.Method == "tools/list" {
+	if method == "tools/list" {
 		describe = s.describeTyped(isUntyped) // a call needs no schemas
 	}
 	described, err := describe(ctx)
@@ -177,14 +182,25 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 // mcpAnswer is the answer of SendMCPMessage.
 type mcpAnswer struct {
 	request *http.Request
+	message mcpMessage
 	offers  *mcp.Server
 }
 
+// mcpMessage has the members by which a request, a notification and a response differ.
+type mcpMessage struct {
+	ID, Result, Error json.RawMessage
+	Method            *string
+}
+
 // VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. A message that the
-// protocol's server refuses is refused as any other bad request. The credentials of each request
-// protect the server from pages of other origins and from other names of this host, so the
-// package's own protection, which knows no proxies, is off.
+// protocol's server refuses is answered with an error of JSON-RPC and the status of the transport.
+// The credentials of each request protect the server from pages of other origins and from other
+// names of this host, so the package's own protection, which knows no proxies, is off.
 func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+	if m := a.message; m.Method == nil && m.Result == nil && m.Error == nil {
+		// The package of the protocol would take it for a response.
+		return a.refuse(w, "it has no method, no result and no error")
+	}
 	answer := recording{limit: maxMCPAnswer}
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
@@ -192,13 +208,26 @@ func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 	if answer.full {
 		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
 	}
-	if answer.status >= http.StatusBadRequest {
-		if !json.Valid(answer.body.Bytes()) {
-			return fault.New(fault.Invalid, "The message cannot be used: %s.", strings.TrimSpace(answer.body.String()))
-		}
-		answer.status = http.StatusOK // an error of the protocol is an answer to its request
+	if answer.status >= http.StatusBadRequest && !json.Valid(answer.body.Bytes()) {
+		return a.refuse(w, strings.TrimSpace(answer.body.String()))
 	}
 	return answer.copyTo(w)
+}
+
+// refuse answers a message that cannot be used with an error of JSON-RPC. The reason is a text, as
+// the package of the protocol gives it.
+func (a mcpAnswer) refuse(w http.ResponseWriter, reason string) error {
+	code := jsonrpc.CodeInvalidRequest
+	if strings.HasPrefix(reason, unknownMethod) {
+		code = jsonrpc.CodeMethodNotFound
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, err := w.Write(record.Encode(map[string]any{
+		"jsonrpc": "2.0", "id": a.message.ID,
+		"error": map[string]any{"code": code, "message": fmt.Sprintf("The message cannot be used: %s.", reason)},
+	}))
+	return err
 }
 
 // said returns a result of a tool.

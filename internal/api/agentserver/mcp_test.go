@@ -181,12 +181,42 @@ func TestAttackToolsOfOthers(t *testing.T) {
 	if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, "runs:create") {
 		t.Errorf("a viewer gets %+v", answer)
 	}
-	for _, message := range []object{{"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": nil, "method": ""}, {"jsonrpc": "2.0", "id": 1, "method": "x", "params": object{}}} {
-		answer := f.call(t, "POST", "/mcp", message)
-		if detail, isText := answer.member("detail").(string); message["method"] != "x" && (answer.StatusCode != http.StatusBadRequest || !isText || detail == "") {
-			t.Errorf("%v: got %d %s", message, answer.StatusCode, answer.text)
-		}
-	}
 	wantStatus(t, f.call(t, "GET", "/mcp", nil), http.StatusMethodNotAllowed)
 	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusUnprocessableEntity)
+}
+
+// TestMCPMessagesThatCannotBeUsed checks the status and the error of JSON-RPC for messages that the
+// transport "Streamable HTTP" refuses.
+func TestMCPMessagesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	list := object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+	for name, c := range map[string]struct {
+		message object
+		version string
+		id      any
+		code    float64
+	}{
+		"without all members":           {message: object{"jsonrpc": "2.0"}, code: -32600},
+		"without method":                {message: object{"jsonrpc": "2.0", "id": 1}, id: 1.0, code: -32600},
+		"an empty method":               {message: object{"jsonrpc": "2.0", "id": nil, "method": ""}, code: -32601},
+		"an unknown method":             {message: object{"jsonrpc": "2.0", "id": "a", "method": "x", "params": object{}}, id: "a", code: -32601},
+		"a call without id":             {message: object{"jsonrpc": "2.0", "method": "tools/list"}, code: -32600},
+		"a version that is no date":     {message: list, version: "bogus", id: 1.0, code: -32602},
+		"a version of the distant past": {message: list, version: "1900-01-01", id: 1.0, code: -32600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			headers := map[string]string{auth.HeaderKey: f.key}
+			if c.version != "" {
+				headers["Mcp-Protocol-Version"] = c.version
+			}
+			answer := f.send(t, "POST", f.path("/mcp"), c.message, headers)
+			wantStatus(t, answer, http.StatusBadRequest)
+			if answer.member("id") != c.id || answer.member("error", "code") != c.code || answer.member("error", "message") == "" {
+				t.Errorf("got %s", answer.text)
+			}
+		})
+	}
+	wantStatus(t, f.call(t, "POST", "/mcp", object{"jsonrpc": "2.0", "id": 1, "result": object{}}), http.StatusAccepted)
 }
