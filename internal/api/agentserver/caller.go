@@ -27,7 +27,7 @@ type AgentTokens interface {
 // deployment, or a principal that the authenticator knows.
 func (s server) caller(r *http.Request) (apikey.Principal, error) {
 	if s.Tokens != nil {
-		principal, ok, err := AgentCaller(r, s.Tokens, r.PathValue("deployment_id"))
+		principal, ok, err := AgentCaller(r, s.Tokens, deploymentID(r))
 		if ok {
 			web.UnderWay(r.Context())
 		}
@@ -84,7 +84,7 @@ func authorize(principal apikey.Principal, r *http.Request) error {
 	if reads && !mayCancel(r) {
 		permission = workspace.RunsRead
 	}
-	if principal.Role == workspace.Agent && principal.Subject == r.PathValue("deployment_id") {
+	if principal.Role == workspace.Agent && principal.Subject == deploymentID(r) {
 		return nil
 	}
 	if !principal.May(permission) {

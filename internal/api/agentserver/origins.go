@@ -16,7 +16,8 @@ import (
 // preflight finds the rules of the deployment that the path of a preflight names; nil if the
 // deployment has no rules of its own. A preflight comes without credentials.
 func (s server) preflight(r *http.Request) (*web.Origins, error) {
-	deploymentID, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/d/"), "/")
+	named, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/d/"), "/")
+	deploymentID := strings.ToLower(named)
 	if s.Agents == nil || !isID(deploymentID) {
 		return nil, nil //nolint:nilnil // it has none
 	}

@@ -90,10 +90,10 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 // not let the request in.
 func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployment, error) {
 	refusals := []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.NotFound}
-	if s.Agents == nil || !isID(r.PathValue("deployment_id")) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
+	if s.Agents == nil || !isID(deploymentID(r)) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
 		return deployment.Deployment{}, refused
 	}
-	d, err := s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))
+	d, err := s.Deployments.HeadWithID(r.Context(), deploymentID(r))
 	if fault.Is(err, fault.NotFound) || (err == nil && !d.Auth) {
 		err = refused
 	}

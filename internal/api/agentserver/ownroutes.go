@@ -30,10 +30,10 @@ func isMounted(ctx context.Context) bool { return ctx.Value(mountedKey{}) != nil
 
 // anyDeployment finds the deployment that the path names, in any workspace.
 func (s server) anyDeployment(r *http.Request) (deployment.Deployment, error) {
-	if s.Agents == nil || !isID(r.PathValue("deployment_id")) {
-		return deployment.Deployment{}, deployment.NotFound(deployment.Ref{Deployment: r.PathValue("deployment_id")})
+	if s.Agents == nil || !isID(deploymentID(r)) {
+		return deployment.Deployment{}, deployment.NotFound(deployment.Ref{Deployment: deploymentID(r)})
 	}
-	return s.Deployments.HeadWithID(r.Context(), r.PathValue("deployment_id"))
+	return s.Deployments.HeadWithID(r.Context(), deploymentID(r))
 }
 
 // yield answers a request to a route of the server if the repository's configuration file

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +106,7 @@ func Register(mux *web.Mux, config Config) error {
 	}
 	s := server{Config: config, descriptions: newDescriptions(config.Log), strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
-	s.visitors = mux.Visited(func(r *http.Request) string { return r.PathValue("deployment_id") })(http.HandlerFunc(s.handOver))
+	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
@@ -149,7 +150,7 @@ func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 				return
 			}
 			if s.Metrics != nil {
-				s.Metrics.Count(r.PathValue("deployment_id"), w, r, next)
+				s.Metrics.Count(deploymentID(r), w, r, next)
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -174,6 +175,9 @@ func (s server) enter(mux *web.Mux, o web.Operation, w http.ResponseWriter, r *h
 	return r.WithContext(context.WithValue(ctx, ownUserKey{}, known.user))
 }
 
+// deploymentID returns the id that the path has, as ids are stored: clients may write capitals.
+func deploymentID(r *http.Request) string { return strings.ToLower(r.PathValue("deployment_id")) }
+
 // deployment finds the deployment that the path names in the workspace of the key. A
 // deployment of another workspace does not exist for the caller.
 func (s server) deployment(r *http.Request) (known admitted, err error) {
@@ -183,7 +187,7 @@ func (s server) deployment(r *http.Request) (known admitted, err error) {
 	if err := authorize(known.principal, r); err != nil {
 		return known, err
 	}
-	ref := deployment.Ref{Workspace: known.principal.Workspace, Deployment: r.PathValue("deployment_id")}
+	ref := deployment.Ref{Workspace: known.principal.Workspace, Deployment: deploymentID(r)}
 	if !id.Valid(ref.Deployment) {
 		return known, deployment.NotFound(ref)
 	}

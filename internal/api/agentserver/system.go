@@ -45,7 +45,7 @@ func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc
 		return next
 	}
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
-		ref := deployment.Ref{Deployment: r.PathValue("deployment_id")}
+		ref := deployment.Ref{Deployment: deploymentID(r)}
 		if !id.Valid(ref.Deployment) {
 			return nil, deployment.NotFound(ref)
 		}

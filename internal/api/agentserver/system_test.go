@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,22 @@ func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 			wantDetail(t, answer, http.StatusNotFound, "Deployment ID "+id+" not found.")
 		}
 	}
+}
+
+// TestAnIDInCapitalsNamesTheSameDeployment reads through it what is written
+// through the other spelling, and the reverse.
+func TestAnIDInCapitalsNamesTheSameDeployment(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	at := "/d/" + strings.ToUpper(f.deployment.Deployment)
+	key := map[string]string{auth.HeaderKey: f.key}
+	made := f.send(t, "POST", at+"/threads", object{}, key)
+	wantStatus(t, made, http.StatusOK)
+	wantStatus(t, f.call(t, "GET", "/threads/"+made.string("thread_id"), nil), http.StatusOK)
+	for _, path := range []string{"/ok", "/info", "/threads/" + strings.ToUpper(made.string("thread_id"))} {
+		wantStatus(t, f.send(t, "GET", at+path, nil, key), http.StatusOK)
+	}
+	wantStatus(t, f.send(t, "GET", "/d/"+strings.ToUpper(unknownID)+"/info", nil, key), http.StatusNotFound)
 }
 
 // TestFiguresAreShownInEachFormat checks that the figures are the deployment's only.

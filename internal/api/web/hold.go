@@ -95,7 +95,7 @@ func (m *Mux) within(r *http.Request, owner string, leave func()) (leaveAll func
 // hold takes the places of a connection: this process's first, so that a connection that it
 // refuses costs the other processes nothing.
 func (l *Limiter) hold(r *http.Request) (leave func(), err error) {
-	workspace, deployment, thread := ownerOf(r), r.PathValue("deployment_id"), r.PathValue("thread_id")
+	workspace, deployment, thread := ownerOf(r), strings.ToLower(r.PathValue("deployment_id")), strings.ToLower(r.PathValue("thread_id"))
 	leaveHere, err := l.holdHere(workspace, deployment, thread)
 	if err != nil || l.shared == nil {
 		return leaveHere, err

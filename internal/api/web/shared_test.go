@@ -35,20 +35,23 @@ func (s *holds) wantOver(t *testing.T, workspace, path string, name quota.Name) 
 	}
 }
 
-// TestAThreadThatIsFollowedTooOften fills the places of one thread. Another thread, a thread of
-// another deployment with the same id, and connections without a thread still have places.
+// TestAThreadThatIsFollowedTooOften fills the places of one thread, whose id clients may write in
+// capitals. Another thread, a thread of another deployment with the same id, and connections without
+// a thread still have places.
 func TestAThreadThatIsFollowedTooOften(t *testing.T) {
 	t.Parallel()
 	s := newLimitedHolds(t, quota.Limits{}.With(quota.ThreadStreams, 1).With(quota.Streams, 5), nil)
-	first := s.wantOpen(t, "a", "/d/1/threads/1/stream")
-	s.wantOver(t, "a", "/d/1/threads/1/stream", quota.ThreadStreams)
-	for _, path := range []string{"/d/1/threads/2/stream", "/d/2/threads/1/stream", "/stream", "/stream"} {
+	first := s.wantOpen(t, "a", "/d/d/threads/t/stream")
+	for _, path := range []string{"/d/d/threads/t/stream", "/d/D/threads/T/stream"} {
+		s.wantOver(t, "a", path, quota.ThreadStreams)
+	}
+	for _, path := range []string{"/d/d/threads/2/stream", "/d/2/threads/t/stream", "/stream", "/stream"} {
 		s.wantOpen(t, "a", path)
 	}
-	s.wantOver(t, "a", "/d/1/threads/3/stream", quota.Streams)
-	s.wantOpen(t, "b", "/d/1/threads/1/stream")
+	s.wantOver(t, "a", "/d/d/threads/3/stream", quota.Streams)
+	s.wantOpen(t, "b", "/d/d/threads/t/stream")
 	first.Body.Close()
-	s.wantPlace(t, "a", "/d/1/threads/1/stream")
+	s.wantPlace(t, "a", "/d/d/threads/t/stream")
 	close(s.end)
 	s.Close()
 	if open := s.limiter.Open(); open != 0 {

@@ -43,7 +43,7 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clo
 		var principal apikey.Principal
 		isAgent := false
 		if isAgentServer(&event) && agents != nil {
-			principal, isAgent, err = agentserver.AgentCaller(r, agents, event.PathParameters["deployment_id"])
+			principal, isAgent, err = agentserver.AgentCaller(r, agents, strings.ToLower(event.PathParameters["deployment_id"]))
 		}
 		switch {
 		case isAgent || err != nil:

@@ -70,6 +70,7 @@ func TestAttackAnAgentIsOneAtItsOwnServerAlone(t *testing.T) {
 	authorizer := lambdahost.Authorizer(&keys{}, admitted{own, "invoke"}, time.Now, slog.New(slog.DiscardHandler))
 	for name, c := range map[string]struct{ headers, resource, deployment, want string }{
 		"own server":         {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, own, "agent"},
+		"an id in capitals":  {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, strings.ToUpper(own), "agent"},
 		"as a bearer":        {`{"Authorization": ["Bearer invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, own, "agent"},
 		"another deployment": {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, "0197a000-0000-7000-8000-00000000000b", ""},
 		"another workspace":  {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + stranger + `"]}`, agentServer, own, ""},
