@@ -36,8 +36,8 @@ func (s *holds) wantOver(t *testing.T, workspace, path string, name quota.Name) 
 }
 
 // TestAThreadThatIsFollowedTooOften fills the places of one thread, whose id clients may write in
-// capitals. Another thread, a thread of another deployment with the same id, and connections without
-// a thread still have places.
+// capitals. Another thread, a thread of another deployment with the same id, and connections
+// without a thread still have places.
 func TestAThreadThatIsFollowedTooOften(t *testing.T) {
 	t.Parallel()
 	s := newLimitedHolds(t, quota.Limits{}.With(quota.ThreadStreams, 1).With(quota.Streams, 5), nil)
