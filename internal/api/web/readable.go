@@ -139,7 +139,7 @@ func isLow(digit byte) bool { return digit|0x20 >= 'c' && digit|0x20 <= 'f' }
 
 // endOfNumber returns where the last character of a number is, or the rule that the number breaks.
 func endOfNumber(text []byte, begin int) (last int, rule string) {
-	end, exponent := begin+1, 0
+	end, exponent := begin+1, begin-1
 	for ; end < len(text) && isOfNumber(text[end]); end++ {
 		if text[end]|0x20 == 'e' {
 			exponent = end

@@ -69,6 +69,22 @@ func TestJSONThatOthersCanRead(t *testing.T) {
 	}
 }
 
+// TestABodyOfOneValue sends values that are in no list and no object.
+func TestABodyOfOneValue(t *testing.T) {
+	t.Parallel()
+	things := newThings(t)
+	for body, kind := range map[string]string{
+		`0`: "model_attributes_type", `-7.5`: "model_attributes_type", ` 1e5 `: "model_attributes_type", `""`: "model_attributes_type", `true`: "model_attributes_type",
+		`1e400`: "json_invalid", `-` + strings.Repeat("9", 400): "json_invalid", `"\ud800"`: "json_invalid",
+	} {
+		w := send(t, things, http.MethodPost, thingPath, body)
+		problems := problemsOf(t, w)
+		if w.Code != http.StatusUnprocessableEntity || len(problems) != 1 || problems[0].Type != kind {
+			t.Errorf("%.20s: got %d %v, want %s", body, w.Code, problems, kind)
+		}
+	}
+}
+
 // BenchmarkCheckReadable measures the check of 25 MB of different kinds.
 func BenchmarkCheckReadable(b *testing.B) {
 	const size = 25 << 20
