@@ -19,6 +19,7 @@ const kinds = (messages) => messages.map((message) => message.type).join();
 const ask = (city) => ({ messages: [{ type: "human", content: `what's the weather in ${city}?` }] });
 const at = (configurable) => ({ config: { configurable } });
 const brisk = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 150 });
+const long = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 400 }); // it is not over when a busy machine has opened another page
 const endless = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000 });
 const following = (script) => at({ script });
 const updates = (...messages) => ({ event: "updates", data: { model: { messages } } });
@@ -102,7 +103,7 @@ async function streamed() {
 /** reloaded comes back in the middle of the answer. */
 async function reloaded() {
   const page = await opened();
-  page.hook.submit(ask("sf"), brisk);
+  page.hook.submit(ask("sf"), long);
   await page.writing();
   page.close();
   const again = await opened(page.thread);

@@ -19,6 +19,7 @@ const ask = (city) => ({ messages: [{ type: "human", id: `ask-${city}-${Math.ran
 const at = (configurable) => ({ config: { configurable } });
 const fast = at({ token_delay_ms: 1, node_delay_ms: 1 });
 const brisk = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 100 });
+const long = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 400 }); // it is not over when a busy machine has opened another page
 const endless = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000 });
 const following = (script) => at({ script });
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
@@ -123,7 +124,7 @@ const stories = {
 
   async reloaded() {
     const page = await opened({ reconnectOnMount: true });
-    page.hook.submit(ask("sf"), brisk);
+    page.hook.submit(ask("sf"), long);
     await page.writing();
     page.close();
     const shown = page.drawn.at(-1);
