@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestAttackAnIssuerLeadsElsewhere has an issuer that redirects the request with the code of a
@@ -22,17 +23,17 @@ func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
 		t.Errorf("another server got %s %s", r.Method, r.URL)
 	}))
 	t.Cleanup(thief.Close)
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	key := i.newKey("one", jose.ES256)
 	i.token = http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect)
-	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.Now)
 	if got, err := people.End(t.Context(), "https://slipway.test/back", "secret", oidc.Begun{State: "1", Nonce: "2", Proof: "3"}); err == nil {
 		t.Errorf("got %+v", got)
 	}
 	for address, good := range map[string]bool{i.URL + "/keys": true, strings.Replace(thief.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1): false} {
 		other := newIssuer(t)
 		other.change(func() { other.moved, other.published = address, i.published })
-		token := key.sign(t, other.claims(clock.now(), nil))
+		token := key.sign(t, other.claims(clock.Now(), nil))
 		if good {
 			wantGood(t, verifier(t, clock, other), "keys at "+address, token)
 		} else {
@@ -65,9 +66,9 @@ func TestAttackAnIssuerNamesThisMachine(t *testing.T) {
 // The log learns the cause, and no body, which may have secrets.
 func TestWhatAnIssuerAnswers(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	i.newKey("one", jose.ES256)
-	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.Now)
 	for body, c := range map[string]struct {
 		status int
 		kind   fault.Kind

@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -160,26 +161,6 @@ func unsigned(t *testing.T, header, claims map[string]any) string {
 	return encode(header) + "." + encode(claims) + "."
 }
 
-// watch is a clock that the test sets.
-type watch struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newWatch() *watch { return &watch{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (w *watch) now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at
-}
-
-func (w *watch) after(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at = w.at.Add(d)
-}
-
 // claims are the claims of a good token, with changes.
 func (i *issuer) claims(now time.Time, changes map[string]any) map[string]any {
 	claims := map[string]any{
@@ -196,13 +177,13 @@ func (i *issuer) claims(now time.Time, changes map[string]any) map[string]any {
 }
 
 // verifier trusts an issuer, as an issuer of programs.
-func verifier(t *testing.T, clock *watch, issuers ...*issuer) *oidc.Verifier {
+func verifier(t *testing.T, clock *fixtures.Clock, issuers ...*issuer) *oidc.Verifier {
 	t.Helper()
 	var configured []oidc.Issuer
 	for _, i := range issuers {
 		configured = append(configured, oidc.Issuer{URL: i.URL, Audience: audience})
 	}
-	return oidc.NewVerifier(configured, client(t), clock.now)
+	return oidc.NewVerifier(configured, client(t), clock.Now)
 }
 
 func client(t *testing.T) *http.Client {

@@ -20,14 +20,14 @@ import (
 // and a rule, and a workspace without them.
 func TestWhoATokenIs(t *testing.T) {
 	t.Parallel()
-	people, programs, clock := newIssuer(t), newIssuer(t), newWatch()
+	people, programs, clock := newIssuer(t), newIssuer(t), fixtures.NewClock()
 	person, program := people.newKey("one", jose.ES256), programs.newKey("one", jose.RS256)
-	tb := fixtures.Table(t, sqlite.WithClock(clock.now))
+	tb := fixtures.Table(t, sqlite.WithClock(clock.Now))
 	tokens := &oidc.Tokens{
 		Verifier: oidc.NewVerifier([]oidc.Issuer{
 			{URL: people.URL, Audience: audience, Members: true}, {URL: programs.URL, Audience: audience},
-		}, client(t), clock.now),
-		Workspaces: workspace.NewStore(tb, clock.now), Rules: trust.NewStore(tb, clock.now),
+		}, client(t), clock.Now),
+		Workspaces: workspace.NewStore(tb, clock.Now), Rules: trust.NewStore(tb, clock.Now),
 	}
 	team, err := tokens.Workspaces.Create(t.Context(), "team")
 	check.Must(t, err)
@@ -83,7 +83,7 @@ func TestWhoATokenIs(t *testing.T) {
 		if c.from == people {
 			key = person
 		}
-		claims := c.from.claims(clock.now(), c.claims)
+		claims := c.from.claims(clock.Now(), c.claims)
 		got, err := tokens.Authenticate(t.Context(), key.sign(t, claims), c.workspace)
 		if c.want == "" {
 			if !fault.Is(err, fault.Forbidden) || !strings.Contains(err.Error(), c.words) || got != (apikey.Principal{}) {
@@ -97,7 +97,7 @@ func TestWhoATokenIs(t *testing.T) {
 			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, want)
 		}
 	}
-	if _, err := tokens.Authenticate(t.Context(), person.sign(t, programs.claims(clock.now(), nil)), team.ID); !fault.Is(err, fault.Unauthorized) {
+	if _, err := tokens.Authenticate(t.Context(), person.sign(t, programs.claims(clock.Now(), nil)), team.ID); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("signed by another issuer: got %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func wantGood(t *testing.T, v *oidc.Verifier, what, token string) {
@@ -33,14 +34,14 @@ func wantBad(t *testing.T, v *oidc.Verifier, what, token string, kind fault.Kind
 
 func TestEveryAsymmetricAlgorithm(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	var signers []signer
 	for algorithm := range keys {
 		signers = append(signers, i.newKey(string(algorithm), algorithm))
 	}
 	v := verifier(t, clock, i)
 	for _, s := range signers {
-		wantGood(t, v, s.id, s.sign(t, i.claims(clock.now(), nil)))
+		wantGood(t, v, s.id, s.sign(t, i.claims(clock.Now(), nil)))
 	}
 	if n := i.count(); n != 1 {
 		t.Errorf("the issuer was asked %d times, want once", n)
@@ -50,12 +51,12 @@ func TestEveryAsymmetricAlgorithm(t *testing.T) {
 // TestClaims changes one claim after the other.
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	i, other, clock := newIssuer(t), newIssuer(t), newWatch()
+	i, other, clock := newIssuer(t), newIssuer(t), fixtures.NewClock()
 	key := i.newKey("one", jose.ES256)
 	other.newKey("another", jose.ES256)
 	stranger := newIssuer(t)
 	v := verifier(t, clock, i, other)
-	now := clock.now()
+	now := clock.Now()
 	at := func(d time.Duration) int64 { return now.Add(d).Unix() }
 	type changes = map[string]any
 	for name, c := range map[string]struct {
@@ -96,11 +97,11 @@ func TestClaims(t *testing.T) {
 // publishes an address of another kind for people.
 func TestAnIssuerAtWhichNobodySignsIn(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	i.authorization = "urn:kubernetes:programmatic_authorization"
 	key := i.newKey("one", jose.RS256)
-	wantGood(t, verifier(t, clock, i), "a program's token", key.sign(t, i.claims(clock.now(), nil)))
-	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.now)
+	wantGood(t, verifier(t, clock, i), "a program's token", key.sign(t, i.claims(clock.Now(), nil)))
+	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.Now)
 	if address, _, err := people.Begin(t.Context(), "https://slipway.test/back"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a person is sent to %q (%v)", address, err)
 	}
@@ -109,15 +110,15 @@ func TestAnIssuerAtWhichNobodySignsIn(t *testing.T) {
 // TestForgeries sends tokens that no trusted issuer has signed.
 func TestForgeries(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	good := i.newKey("one", jose.RS256)
 	curve := i.newKey("two", jose.ES256)
 	v := verifier(t, clock, i)
-	claims := i.claims(clock.now(), nil)
+	claims := i.claims(clock.Now(), nil)
 	token := good.sign(t, claims)
 	wantGood(t, v, "the original", token)
 	parts := strings.Split(token, ".")
-	admin := strings.Split(unsigned(t, nil, i.claims(clock.now(), map[string]any{"repository_id": "8"})), ".")[1]
+	admin := strings.Split(unsigned(t, nil, i.claims(clock.Now(), map[string]any{"repository_id": "8"})), ".")[1]
 	hmac, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("secret", 8)), KeyID: "shared"}}, nil)
 	check.Must(t, err)
 	signed, err := hmac.Sign([]byte(`{"iss":"` + i.URL + `"}`))
@@ -152,7 +153,7 @@ func TestForgeries(t *testing.T) {
 // TestAnEmbeddedKeyIsNotBelieved signs with a key that the token itself contains.
 func TestAnEmbeddedKeyIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	i.newKey("one", jose.ES256)
 	made, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: keys[jose.ES256]()}, &jose.SignerOptions{EmbedJWK: true})
 	check.Must(t, err)
@@ -165,32 +166,32 @@ func TestAnEmbeddedKeyIsNotBelieved(t *testing.T) {
 
 func TestATokenThatNamesNoKey(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	i.newKey("one", jose.ES256)
 	second := i.newKey("two", jose.ES256)
 	second.id = ""
-	wantGood(t, verifier(t, clock, i), "any key", second.sign(t, i.claims(clock.now(), nil)))
+	wantGood(t, verifier(t, clock, i), "any key", second.sign(t, i.claims(clock.Now(), nil)))
 }
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	first := i.newKey("one", jose.RS256)
 	v := verifier(t, clock, i)
-	token := func(s signer) string { return s.sign(t, i.claims(clock.now(), nil)) }
+	token := func(s signer) string { return s.sign(t, i.claims(clock.Now(), nil)) }
 	wantGood(t, v, "the first key", token(first))
 	second := i.newKey("two", jose.ES256)
 	wantBad(t, v, "a key of a moment ago", token(second), fault.Unauthorized, "(kid)")
-	clock.after(30 * time.Second)
+	clock.Pass(30 * time.Second)
 	wantGood(t, v, "a new key", token(second))
 	wantGood(t, v, "the first key beside it", token(first))
 	if n := i.count(); n != 2 {
 		t.Errorf("the issuer was asked %d times, want 2", n)
 	}
 	i.change(func() { i.published = i.published[1:] })
-	clock.after(time.Hour - time.Second)
+	clock.Pass(time.Hour - time.Second)
 	wantGood(t, v, "a key that was withdrawn, not yet noticed", token(first))
-	clock.after(time.Second)
+	clock.Pass(time.Second)
 	wantBad(t, v, "a key that was withdrawn", token(first), fault.Unauthorized, "(kid)")
 	wantGood(t, v, "the second key alone", token(second))
 	if n := i.count(); n != 3 {
@@ -202,7 +203,7 @@ func TestRotation(t *testing.T) {
 // few requests.
 func TestAStormOfUnknownKeys(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	good := i.newKey("one", jose.ES256)
 	v := verifier(t, clock, i)
 	private := keys[jose.ES256]()
@@ -212,19 +213,19 @@ func TestAStormOfUnknownKeys(t *testing.T) {
 		for n := range 50 {
 			requests.Go(func() {
 				invented := signer{fmt.Sprint("invented-", n), jose.ES256, private}
-				wantBad(t, v, "invented", invented.sign(t, i.claims(clock.now(), nil)), fault.Unauthorized, "(kid)")
+				wantBad(t, v, "invented", invented.sign(t, i.claims(clock.Now(), nil)), fault.Unauthorized, "(kid)")
 			})
 		}
 		requests.Wait()
 	}
 	storm()
-	wantGood(t, v, "meanwhile", good.sign(t, i.claims(clock.now(), nil)))
-	clock.after(29 * time.Second)
+	wantGood(t, v, "meanwhile", good.sign(t, i.claims(clock.Now(), nil)))
+	clock.Pass(29 * time.Second)
 	storm()
 	if n := i.count(); n != 1 {
 		t.Errorf("the issuer was asked %d times, want once", n)
 	}
-	clock.after(time.Second)
+	clock.Pass(time.Second)
 	storm()
 	if n := i.count(); n != 2 {
 		t.Errorf("the issuer was asked %d times, want once more", n)
@@ -233,20 +234,20 @@ func TestAStormOfUnknownKeys(t *testing.T) {
 
 func TestAnIssuerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	key := i.newKey("one", jose.ES256)
 	v := verifier(t, clock, i)
 	i.change(func() { i.broken = true })
-	token := func() string { return key.sign(t, i.claims(clock.now(), nil)) }
+	token := func() string { return key.sign(t, i.claims(clock.Now(), nil)) }
 	wantBad(t, v, "never answered", token(), fault.Unavailable, "does not answer")
 	i.change(func() { i.broken = false })
 	wantBad(t, v, "asked a moment ago", token(), fault.Unavailable, "does not answer")
-	clock.after(30 * time.Second)
+	clock.Pass(30 * time.Second)
 	wantGood(t, v, "back", token())
 	i.change(func() { i.broken = true })
-	clock.after(24*time.Hour - time.Second)
+	clock.Pass(24*time.Hour - time.Second)
 	wantGood(t, v, "away for a day", token())
-	clock.after(time.Minute)
+	clock.Pass(time.Minute)
 	wantBad(t, v, "away for longer", token(), fault.Unavailable, "does not answer")
 }
 
@@ -254,10 +255,10 @@ func TestAnIssuerThatDoesNotAnswer(t *testing.T) {
 // mistaken or a stolen address would.
 func TestAnotherIssuersDocument(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	key := i.newKey("one", jose.ES256)
 	i.change(func() { i.named = "https://other.test" })
-	wantBad(t, verifier(t, clock, i), "another's", key.sign(t, i.claims(clock.now(), nil)), fault.Unavailable, "does not answer")
+	wantBad(t, verifier(t, clock, i), "another's", key.sign(t, i.claims(clock.Now(), nil)), fault.Unavailable, "does not answer")
 	if n := i.count(); n > 0 {
 		t.Errorf("its keys were read %d times", n)
 	}
@@ -267,19 +268,19 @@ func TestAnotherIssuersDocument(t *testing.T) {
 // all issuers of these tests do, and no other key.
 func TestAnIssuerWithoutKeysThatSign(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	stranger := signer{"shared", jose.ES256, keys[jose.ES256]()}
-	wantBad(t, verifier(t, clock, i), "no keys", stranger.sign(t, i.claims(clock.now(), nil)), fault.Unavailable, "does not answer")
+	wantBad(t, verifier(t, clock, i), "no keys", stranger.sign(t, i.claims(clock.Now(), nil)), fault.Unavailable, "does not answer")
 }
 
 func TestNobodyWaitsLongerThanHeWants(t *testing.T) {
 	t.Parallel()
-	i, clock := newIssuer(t), newWatch()
+	i, clock := newIssuer(t), fixtures.NewClock()
 	key := i.newKey("one", jose.ES256)
 	v := verifier(t, clock, i)
 	hold := make(chan struct{})
 	i.change(func() { i.hold, i.held = hold, make(chan struct{}) })
-	token := key.sign(t, i.claims(clock.now(), nil))
+	token := key.sign(t, i.claims(clock.Now(), nil))
 	asked := make(chan error, 1)
 	go func() {
 		_, err := v.Verify(t.Context(), token)

@@ -166,9 +166,9 @@ type Send = func(http.ResponseWriter) error
 // answer is made from the value before the request is answered, so it is the answer that this
 // request gets. The version is the value that the handler passes to ShowVersion, 0 if it does
 // not call it, and Untagged if answers of the operation have no ETag.
-func Settled[T any](ctx context.Context, answered func(made T) (send Send, version int64, err error)) []record.Note[T] {
-	return settled(ctx, func(made T) (idempotency.Answer, error) {
-		send, version, err := answered(made)
+func Settled[T any](ctx context.Context, answered func(value T) (send Send, version int64, err error)) []record.Note[T] {
+	return settled(ctx, func(value T) (idempotency.Answer, error) {
+		send, version, err := answered(value)
 		if err != nil {
 			return idempotency.Answer{}, err
 		}
@@ -185,9 +185,9 @@ func Settled[T any](ctx context.Context, answered func(made T) (send Send, versi
 
 // SettledAs stores, together with a new value, a refusal as the answer to repetitions of its
 // request, whose own answer must not be stored.
-func SettledAs[T any](ctx context.Context, refused func(made T) *fault.Error) []record.Note[T] {
-	return settled(ctx, func(made T) (idempotency.Answer, error) {
-		refusal := refused(made)
+func SettledAs[T any](ctx context.Context, refused func(value T) *fault.Error) []record.Note[T] {
+	return settled(ctx, func(value T) (idempotency.Answer, error) {
+		refusal := refused(value)
 		rec := &recorder{header: http.Header{}}
 		respond(rec, Status(refusal), refusal.Message)
 		return rec.answer(), nil
@@ -195,13 +195,13 @@ func SettledAs[T any](ctx context.Context, refused func(made T) *fault.Error) []
 }
 
 // settled returns no note for a request without an Idempotency-Key: it has no repetitions.
-func settled[T any](ctx context.Context, answered func(made T) (idempotency.Answer, error)) []record.Note[T] {
+func settled[T any](ctx context.Context, answered func(value T) (idempotency.Answer, error)) []record.Note[T] {
 	attempt, ok := ctx.Value(attemptKey{}).(*idempotency.Attempt)
 	if !ok {
 		return nil
 	}
-	return []record.Note[T]{func(ctx context.Context, made T) (table.Write, error) {
-		answer, err := answered(made)
+	return []record.Note[T]{func(ctx context.Context, value T) (table.Write, error) {
+		answer, err := answered(value)
 		if err != nil || len(answer.Body) > mostSettled {
 			return nil, err
 		}

@@ -19,12 +19,12 @@ type question struct {
 
 // questions returns the questions of a thread that wait for an answer.
 func (g *agent) questions(ctx context.Context, thread string) (waiting []question, err error) {
-	var found struct {
+	var state struct {
 		Interrupts map[string][]question `json:"interrupts"`
 	}
-	err = g.do(ctx, http.MethodGet, g.path+"/threads/"+thread, nil, &found)
-	for _, task := range slices.Sorted(maps.Keys(found.Interrupts)) {
-		waiting = append(waiting, found.Interrupts[task]...)
+	err = g.do(ctx, http.MethodGet, g.path+"/threads/"+thread, nil, &state)
+	for _, task := range slices.Sorted(maps.Keys(state.Interrupts)) {
+		waiting = append(waiting, state.Interrupts[task]...)
 	}
 	return waiting, err
 }
@@ -59,7 +59,7 @@ func (q question) request() (r request) {
 }
 
 // text is the question as a person reads it, and says what may be answered.
-func (q question) text() (asked, hint string) {
+func (q question) text() (text, hint string) {
 	r := q.request()
 	var plain string
 	switch {
@@ -121,12 +121,13 @@ func (c *conversation) say(ctx context.Context, line string) (*answer, error) {
 	if len(c.asked) == 0 {
 		return c.agent.ask(ctx, c.thread, c.assistant, line)
 	}
-	value, err := c.asked[0].reply(line)
+	first := c.asked[0]
+	value, err := first.reply(line)
 	if err != nil {
 		return nil, err
 	}
 	if len(c.asked) > 1 { // the graph asks the others again
-		value = map[string]any{c.asked[0].ID: value}
+		value = map[string]any{first.ID: value}
 	}
 	c.asked = nil
 	return c.agent.resume(ctx, c.thread, c.assistant, value)

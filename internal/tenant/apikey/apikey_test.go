@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -27,9 +25,7 @@ type fixture struct {
 	dir    string
 	table  *sqlite.Table
 	hasher *keyfile.Key
-
-	mu sync.Mutex
-	at time.Time
+	clock  *fixtures.Clock
 }
 
 func setUp(t *testing.T) *fixture {
@@ -39,29 +35,16 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{dir: dir, hasher: hasher, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(f.now))
+	f := &fixture{dir: dir, hasher: hasher, clock: fixtures.NewClock()}
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(f.clock.Now))
 	f.table = tb
-	f.Store = apikey.NewStore(tb, hasher, f.now)
+	f.Store = apikey.NewStore(tb, hasher, f.clock.Now)
 	for _, w := range []string{"one", "two"} {
 		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return f
-}
-
-// now is the fixture's clock, which stops until the test moves it.
-func (f *fixture) now() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.at
-}
-
-func (f *fixture) after(d time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.at = f.at.Add(d)
 }
 
 func (f *fixture) create(t *testing.T, workspace string) string {

@@ -99,9 +99,9 @@ func (f *fixture) wantBad(t *testing.T, key, sentence string) {
 func TestWhatAListShows(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	expires := f.at.Add(time.Hour)
+	expires := f.clock.Now().Add(time.Hour)
 	admin, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
-	f.after(time.Second)
+	f.clock.Pass(time.Second)
 	viewer, viewerKey := f.issue(t, apikey.NewKey{Workspace: "one", Name: "dashboard", Role: workspace.Viewer, Expires: expires})
 	f.issue(t, apikey.NewKey{Workspace: "two", Role: workspace.Editor})
 	if diff := cmp.Diff([]apikey.Key{admin, viewer}, f.list(t, "one")); diff != "" {
@@ -124,7 +124,7 @@ func TestIssueRefuses(t *testing.T) {
 	}{
 		"no role":           {apikey.NewKey{Workspace: "one"}, fault.Invalid},
 		"another role":      {apikey.NewKey{Workspace: "one", Role: "owner"}, fault.Invalid},
-		"expired":           {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.at}, fault.Invalid},
+		"expired":           {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.clock.Now()}, fault.Invalid},
 		"a long name":       {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Name: strings.Repeat("x", 201)}, fault.Invalid},
 		"a control letter":  {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Name: "a\nb"}, fault.Invalid},
 		"unknown workspace": {apikey.NewKey{Workspace: "three", Role: workspace.Admin}, fault.NotFound},
@@ -169,18 +169,18 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.at.Add(time.Hour)})
-	f.after(time.Hour - time.Microsecond)
+	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.clock.Now().Add(time.Hour)})
+	f.clock.Pass(time.Hour - time.Microsecond)
 	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
-	f.after(time.Microsecond)
+	f.clock.Pass(time.Microsecond)
 	f.wantBad(t, key, "The API key has expired.")
 	f.Wait(t.Context())
 	for after, want := range map[time.Duration]int{29 * 24 * time.Hour: 1, 31 * 24 * time.Hour: 0} {
-		later, err := sqlite.Open(filepath.Join(f.dir, "table.db"), sqlite.WithClock(func() time.Time { return f.now().Add(after) }))
+		later, err := sqlite.Open(filepath.Join(f.dir, "table.db"), sqlite.WithClock(func() time.Time { return f.clock.Now().Add(after) }))
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := apikey.NewStore(later, f.hasher, f.now).List(t.Context(), "one")
+		list, err := apikey.NewStore(later, f.hasher, f.clock.Now).List(t.Context(), "one")
 		if err != nil || len(list) != want {
 			t.Errorf("%s later there are %v (%v)", after, list, err)
 		}
@@ -198,8 +198,8 @@ func TestWhenAKeyWasUsed(t *testing.T) {
 		t.Errorf("a new key was used at %v", got)
 	}
 	// Another process, which remembers nothing of this one.
-	other := apikey.NewStore(f.table, f.hasher, f.now)
-	start := f.at
+	other := apikey.NewStore(f.table, f.hasher, f.clock.Now)
+	start := f.clock.Now()
 	for i, c := range []struct {
 		after time.Duration
 		store *apikey.Store
@@ -212,7 +212,7 @@ func TestWhenAKeyWasUsed(t *testing.T) {
 		{time.Minute, other, 121 * time.Second},
 		{time.Second, f.Store, 121 * time.Second},
 	} {
-		f.after(c.after)
+		f.clock.Pass(c.after)
 		if _, err := c.store.Authenticate(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 	f := setUp(t)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
 	held := &slow{f.table, make(chan struct{}), make(chan error)}
-	store := apikey.NewStore(held, f.hasher, f.now)
+	store := apikey.NewStore(held, f.hasher, f.clock.Now)
 	want := apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin}
 	for _, outcome := range []error{errors.New("the disk is full"), nil} {
 		for range 3 {
@@ -268,9 +268,9 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 		<-held.begun
 		held.let <- outcome
 		store.Wait(t.Context())
-		f.after(time.Minute)
+		f.clock.Pass(time.Minute)
 	}
-	if got := f.lastUsed(t); !got.Equal(f.at.Add(-time.Minute)) {
+	if got := f.lastUsed(t); !got.Equal(f.clock.Now().Add(-time.Minute)) {
 		t.Errorf("last used at %v", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 func (f *fixture) legacy(t *testing.T, key string) {
 	t.Helper()
 	at := keys.APIKey(hex.EncodeToString(f.hasher.MAC("api key", []byte(key))))
-	item := table.Item{Key: at, Attrs: record.Attrs("api_key", f.now(), table.Attrs{"workspace": "one"})}
+	item := table.Item{Key: at, Attrs: record.Attrs("api_key", f.clock.Now(), table.Attrs{"workspace": "one"})}
 	if err := f.table.Transact(t.Context(), table.Put{Item: item}); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestAKeyOfAnEarlierVersionIsAnAdmins(t *testing.T) {
 	requests.Wait()
 	f.Wait(t.Context())
 	list := f.list(t, "one")
-	if len(list) != 1 || list[0].Prefix != "slw_aaaa" || !list[0].Created.Equal(f.at) || list[0].Role != workspace.Admin || list[0].LastUsed.IsZero() {
+	if len(list) != 1 || list[0].Prefix != "slw_aaaa" || !list[0].Created.Equal(f.clock.Now()) || list[0].Role != workspace.Admin || list[0].LastUsed.IsZero() {
 		t.Fatalf("there are %+v", list)
 	}
 	got.Range(func(p, _ any) bool {
@@ -328,7 +328,7 @@ func TestAnEarlierKeyIsGoodWhereNothingCanBeWritten(t *testing.T) {
 	f.legacy(t, "slw_x")
 	held := &slow{f.table, make(chan struct{}, 1), make(chan error, 1)}
 	held.let <- errors.New("not authorized")
-	p, err := apikey.NewStore(held, f.hasher, f.now).Authenticate(t.Context(), "slw_x")
+	p, err := apikey.NewStore(held, f.hasher, f.clock.Now).Authenticate(t.Context(), "slw_x")
 	if want := (apikey.Principal{Workspace: "one", Role: workspace.Admin}); err != nil || p != want {
 		t.Errorf("got %+v (%v)", p, err)
 	}
@@ -342,11 +342,11 @@ func TestTheAuditLogHasTheKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.after(time.Second)
+	f.clock.Pass(time.Second)
 	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := audit.NewStore(f.table, f.now).List(t.Context(), "one", audit.Filter{}, audit.Page{})
+	got, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), "one", audit.Filter{}, audit.Page{})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %v (%v)", got, err)
 	}
@@ -358,10 +358,10 @@ func TestTheAuditLogHasTheKeys(t *testing.T) {
 	}
 	detail := k.Prefix + " editor ci"
 	want := []audit.Entry{
-		{Action: audit.RevokeKey, Resource: k.ID, Outcome: audit.Succeeded, Detail: detail, At: f.at},
+		{Action: audit.RevokeKey, Resource: k.ID, Outcome: audit.Succeeded, Detail: detail, At: f.clock.Now()},
 		{
 			Actor: audit.Actor{Key: "k", Subject: "s", Request: "r"}, Action: audit.CreateKey, Resource: k.ID, Outcome: audit.Succeeded, Detail: detail,
-			At: f.at.Add(-time.Second),
+			At: f.clock.Now().Add(-time.Second),
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -57,27 +57,27 @@ func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 	f := setUp(t)
 	first, second := envelope.NewRoot(), envelope.NewRoot()
 	before, after := keyring(t, first), keyring(t, first, second)
-	k, key, err := apikey.NewStore(f.table, before, f.now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.now().Add(time.Hour)})
+	k, key, err := apikey.NewStore(f.table, before, f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.clock.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	macs := after.MACs("api key", []byte(key))
 	want := apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor}
-	f.Store = apikey.NewStore(f.table, after, f.now)
+	f.Store = apikey.NewStore(f.table, after, f.clock.Now)
 	for range 2 {
 		f.wantGood(t, key, want)
 		f.Wait(t.Context())
 		if !f.stored(t, macs[0]) || f.stored(t, macs[1]) {
 			t.Error("it did not move")
 		}
-		f.after(time.Minute)
+		f.clock.Pass(time.Minute)
 	}
-	if got := f.lastUsed(t); !got.Equal(f.now().Add(-time.Minute)) {
+	if got := f.lastUsed(t); !got.Equal(f.clock.Now().Add(-time.Minute)) {
 		t.Errorf("last used at %v", got)
 	}
 	// A process that does not know of the rotation finds the key when it looks for others.
 	stale := &late{Keyring: before, other: after}
-	f.Store = apikey.NewStore(f.table, stale, f.now)
+	f.Store = apikey.NewStore(f.table, stale, f.clock.Now)
 	f.wantGood(t, key, want)
 	f.wantBad(t, "slw_unknown", "The API key is not valid.")
 	f.wantGood(t, key, want)
@@ -98,7 +98,7 @@ func TestANewKeyIsStoredByTheNewestMAC(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	hasher := keyring(t, envelope.NewRoot(), envelope.NewRoot())
-	f.Store = apikey.NewStore(f.table, hasher, f.now)
+	f.Store = apikey.NewStore(f.table, hasher, f.clock.Now)
 	_, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
 	if !f.stored(t, hasher.MACs("api key", []byte(key))[0]) {
 		t.Error("it is not")
@@ -110,10 +110,10 @@ func TestARevocationWinsOverAMove(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	first, second := envelope.NewRoot(), envelope.NewRoot()
-	f.Store = apikey.NewStore(f.table, keyring(t, first), f.now)
+	f.Store = apikey.NewStore(f.table, keyring(t, first), f.clock.Now)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
 	held := &slow{f.table, make(chan struct{}), make(chan error)}
-	mover := apikey.NewStore(held, keyring(t, first, second), f.now)
+	mover := apikey.NewStore(held, keyring(t, first, second), f.clock.Now)
 	if _, err := mover.Authenticate(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAFaultIsNotABadKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	away := errors.New("away")
-	f.Store = apikey.NewStore(f.table, &late{Keyring: keyring(t, envelope.NewRoot()), err: away}, f.now)
+	f.Store = apikey.NewStore(f.table, &late{Keyring: keyring(t, envelope.NewRoot()), err: away}, f.clock.Now)
 	if _, err := f.Authenticate(t.Context(), "slw_x"); !errors.Is(err, away) {
 		t.Errorf("got %v", err)
 	}
@@ -156,7 +156,7 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 				return nil
 			}
 			places++
-			if place.By != by || place.Workspace != "one" || place.Expired(f.now()) || !place.Expired(f.now().Add(time.Hour)) {
+			if place.By != by || place.Workspace != "one" || place.Expired(f.clock.Now()) || !place.Expired(f.clock.Now().Add(time.Hour)) {
 				t.Errorf("%s: got %+v, want one by %q", when, place, by)
 			}
 			return nil
@@ -165,8 +165,8 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 			t.Errorf("%s: %d places (%v)", when, places, err)
 		}
 	}
-	f.Store = apikey.NewStore(f.table, before, f.now)
-	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.now().Add(time.Hour)})
+	f.Store = apikey.NewStore(f.table, before, f.clock.Now)
+	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.clock.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 	}
 	use()
 	want("used", before.KeyID())
-	f.Store = apikey.NewStore(f.table, after, f.now)
+	f.Store = apikey.NewStore(f.table, after, f.clock.Now)
 	use()
 	want("moved", after.KeyID())
 }
