@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions,
@@ -23,7 +24,7 @@ func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; ; n++ {
+			for n := 1; ; n += check.Every(4) {
 				m := newMachine(t)
 				if !dies(t, m, n, live) {
 					if n < 20 {
@@ -129,7 +130,7 @@ func (s *server) live(t *testing.T) deployment.Ref {
 // end, and leaves the first revision as it was.
 func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 	t.Parallel()
-	for n := 1; ; n++ {
+	for n := 1; ; n += check.Every(4) {
 		m := newMachine(t)
 		first := m.start(t, m.table)
 		first.minded(steady)
@@ -175,7 +176,7 @@ func TestATeardownThatIsKilledGoesOn(t *testing.T) {
 	for _, window := range []time.Duration{0, moment} {
 		t.Run(fmt.Sprintf("window=%v", window), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; killsTeardown(t, window, n); n++ {
+			for n := 1; killsTeardown(t, window, n); n += check.Every(4) {
 				if t.Failed() {
 					t.Fatalf("after the death at write %d", n)
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // restartSteps are the steps of a restart that succeeds.
@@ -267,7 +268,7 @@ func TestARestartThatIsKilledGoesOn(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; ; n++ {
+			for n := 1; ; n += check.Every(4) {
 				m := newMachine(t)
 				first := m.start(t, m.table)
 				d := first.settle(t, first.create(t, fromGit("weather")).Ref)

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // longestWindow is the longest recovery window that the interface accepts.
@@ -271,7 +272,7 @@ func TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff(t *testing.T) {
 // and its rollout.
 func TestAnUndeleteThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
-	for n := 1; ; n++ {
+	for n := 1; ; n += check.Every(4) {
 		m := newMachine(t)
 		first := m.start(t, m.table)
 		d := first.settle(t, first.create(t, fromGit("weather")).Ref)
