@@ -34,6 +34,9 @@ type answer struct {
 	Graphs []string `json:"graphs"`
 	// Descriptions are the descriptions of graphs.
 	Descriptions map[string]string `json:"descriptions"`
+	// Auth and Settings are those of build.Artifact.
+	Auth     string         `json:"auth"`
+	Settings build.Settings `json:"settings"`
 	// Commit is the commit's id, or the digest of the tarball.
 	Commit string `json:"commit"`
 	// Record describes how the image is made; the image itself is not in it.
@@ -97,7 +100,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	config, err := framework.Read(tree, path, framework.OfferLines)
+	config, err := framework.Read(tree, path, append([]framework.Offer{framework.OfferLines}, framework.Stack...)...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -113,7 +116,10 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Descriptions: config.Descriptions, Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps}
+	said := answer{
+		Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings,
+		Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps,
+	}
 	if config.Language == "" {
 		said.Build, said.Text = config.Build, config.BuildText
 	}

@@ -13,7 +13,7 @@ tree=$work/tree log=$work/log
 : >"$log"
 
 answer() { printf 'export %s=%q\n' "$1" "$2" >>"$dir/result"; }
-for variable in SLIPWAY_COMMIT_SHA SLIPWAY_IMAGE SLIPWAY_GRAPHS SLIPWAY_DESCRIPTIONS SLIPWAY_RECORD SLIPWAY_FAILURE_REASON SLIPWAY_FAILURE_MESSAGE; do answer $variable ''; done
+for variable in SLIPWAY_COMMIT_SHA SLIPWAY_IMAGE SLIPWAY_GRAPHS SLIPWAY_DESCRIPTIONS SLIPWAY_AUTH SLIPWAY_SETTINGS SLIPWAY_RECORD SLIPWAY_FAILURE_REASON SLIPWAY_FAILURE_MESSAGE; do answer $variable ''; done
 
 # The platform's programs are a layer of its functions, so that they are as old as these.
 tools=$work/tools
@@ -216,4 +216,6 @@ digest=$(docker image inspect --format '{{json .RepoDigests}}' "$image" | jq -r 
 answer SLIPWAY_IMAGE "$digest"
 answer SLIPWAY_GRAPHS "$(get -c .graphs)"
 answer SLIPWAY_DESCRIPTIONS "$(get -c .descriptions)"
+answer SLIPWAY_AUTH "$(get -r .auth)"
+answer SLIPWAY_SETTINGS "$(get -c .settings)"
 answer SLIPWAY_RECORD "$(get -c .record)"

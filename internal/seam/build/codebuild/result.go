@@ -46,15 +46,14 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if err := json.Unmarshal([]byte(variables[varGraphs]), &result.Artifact.Graphs); err != nil || result.Artifact.Image == "" || result.CommitSHA == "" {
 		return build.Result{}, fmt.Errorf("build %s has exported no image, commit or graphs", aws.ToString(ended.Id))
 	}
-	// A build that an earlier version has begun has neither descriptions nor a record.
-	if text := variables[varDescriptions]; text != "" {
-		if err := json.Unmarshal([]byte(text), &result.Artifact.Descriptions); err != nil {
-			return build.Result{}, fmt.Errorf("build %s has exported no descriptions: %w", aws.ToString(ended.Id), err)
+	result.Artifact.Auth = variables[varAuth]
+	for name, to := range map[string]any{varDescriptions: &result.Artifact.Descriptions, varSettings: &result.Artifact.Settings, varRecord: &result.Record} {
+		text := variables[name]
+		if text == "" {
+			continue // a build that an earlier version has begun exports fewer variables
 		}
-	}
-	if text := variables[varRecord]; text != "" {
-		if err := json.Unmarshal([]byte(text), &result.Record); err != nil {
-			return build.Result{}, fmt.Errorf("build %s has exported no record: %w", aws.ToString(ended.Id), err)
+		if err := json.Unmarshal([]byte(text), to); err != nil {
+			return build.Result{}, fmt.Errorf("build %s has exported a %s that cannot be read: %w", aws.ToString(ended.Id), name, err)
 		}
 	}
 	result.Record.Image = result.Artifact.Image

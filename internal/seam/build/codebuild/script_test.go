@@ -24,7 +24,9 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	a := newAccount(t)
 	repo := buildtest.NewRepo(t, map[string]string{
 		"sub/framework.json": `{"graphs": {"z": "a.go:z", "a": {"path": "a.go:a", "description": "It's \"A\"."}}, "build": "echo built $CI > out", "start": "./agent --port $PORT",
-			"env": {"PORT": "9000", "QUOTE": "it's \"so\"\n$HOME", "A": "b"}}`,
+			"env": {"PORT": "9000", "QUOTE": "it's \"so\"\n$HOME", "A": "b", "LG_WEBHOOK_X": "it's\n\"ünder\" <$HOME>"},
+			"checkpointer": {"ttl": {"strategy": "keep_latest", "default_ttl": 0.5}}, "store": {"ttl": {"refresh_on_read": false, "default_ttl": 60}},
+			"webhooks": {"headers": {"X-Key": "${{ env.LG_WEBHOOK_X }} ${{ env.LG_WEBHOOK_Y }}"}, "allowed_fields": ["run_id"], "url": {"allowed_domains": ["hooks.example.com"]}}}`,
 		".dockerignore": "*",
 	})
 	spec := newSpec(serveGit(t, repo, ""))
@@ -32,8 +34,17 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	got := end(t, a.builder(), spec)
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: repo.Git("rev-parse", "HEAD"),
-		Artifact: build.Artifact{Image: repository + "@sha256:2", Graphs: []string{"a", "z"}, Descriptions: map[string]string{"a": `It's "A".`}},
-		Record:   build.Record{Builder: got.Record.Builder, Rules: build.Rules, Base: got.Record.Base, Image: repository + "@sha256:2"},
+		Artifact: build.Artifact{
+			Image: repository + "@sha256:2", Graphs: []string{"a", "z"}, Descriptions: map[string]string{"a": `It's "A".`},
+			Settings: build.Settings{
+				Threads: &build.ThreadTTL{Strategy: "keep_latest", Minutes: 0.5}, Items: &build.ItemTTL{Minutes: new(60.0), Still: true},
+				Webhooks: &build.Webhooks{
+					HTTPS: true, Domains: []string{"hooks.example.com"}, MaxLength: 2048, NoLoopback: true, Fields: []string{"run_id"},
+					Headers: map[string]string{"X-Key": "${{ env.LG_WEBHOOK_X }} ${{ env.LG_WEBHOOK_Y }}"}, Env: map[string]string{"LG_WEBHOOK_X": "it's\n\"ünder\" <$HOME>"},
+				},
+			},
+		},
+		Record: build.Record{Builder: got.Record.Builder, Rules: build.Rules, Base: got.Record.Base, Image: repository + "@sha256:2"},
 	}
 	if !strings.HasPrefix(got.Record.Base, "public.ecr.aws/") {
 		t.Errorf("the record is %+v", got.Record)
@@ -138,6 +149,30 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	if read(t, filepath.Join(context, "runtime", "slipway_runtime", "server.py")) == "" {
 		t.Error("the runtime is not there")
 	}
+}
+
+// TestAnIndexOfTheStoreIsReturned builds a repository whose agent embeds the items of the store.
+func TestAnIndexOfTheStoreIsReturned(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	repo := buildtest.NewRepo(t, map[string]string{
+		"framework.json": `{"graphs": {"a": "./a.py:a"}, "dependencies": ["."], "store": {"index": {"embed": "./embed.py:embed", "dims": 256}}}`,
+		"pyproject.toml": "", "a.py": "", "embed.py": "",
+	})
+	got := end(t, a.builder(), newSpec(serveGit(t, repo, "")))
+	if index := got.Artifact.Settings.Index; index == nil || *index != (build.Index{Embed: "./embed.py:embed", Dims: 256}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestSettingsAreTooLarge refuses settings that a variable of a build need not hold.
+func TestSettingsAreTooLarge(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	repo := buildtest.NewRepo(t, map[string]string{
+		"framework.json": `{"graphs": {"a": "a:a"}, "start": "./agent", "webhooks": {"headers": {"X-Large": "` + strings.Repeat("x", 17<<10) + `"}}, "checkpointer": {"ttl": {"default_ttl": 1}}}`,
+	})
+	wantFailure(t, a.builder(), newSpec(serveGit(t, repo, "")), build.ReasonConfigInvalid, "- webhooks: the settings of auth, ", "may take 16384")
 }
 
 // TestAStepOfTheImageFails reads docker's messages about a step of the repository, and about a

@@ -29,6 +29,8 @@ const (
 	varGraphs       = "SLIPWAY_GRAPHS"
 	varRecord       = "SLIPWAY_RECORD"
 	varDescriptions = "SLIPWAY_DESCRIPTIONS"
+	varAuth         = "SLIPWAY_AUTH"
+	varSettings     = "SLIPWAY_SETTINGS"
 	varReason       = "SLIPWAY_FAILURE_REASON"
 	varMessage      = "SLIPWAY_FAILURE_MESSAGE"
 )
@@ -53,7 +55,7 @@ func specification() (string, error) {
 		"version": 0.2,
 		"env": map[string]any{
 			"shell":              "bash",
-			"exported-variables": []string{varCommit, varImage, varGraphs, varDescriptions, varRecord, varReason, varMessage},
+			"exported-variables": []string{varCommit, varImage, varGraphs, varDescriptions, varAuth, varSettings, varRecord, varReason, varMessage},
 		},
 		"phases": map[string]phase{"build": {[]string{
 			`mkdir -p "$SLIPWAY_DIR" && chmod 700 "$SLIPWAY_DIR"`, putScript,

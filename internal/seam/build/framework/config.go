@@ -141,6 +141,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.ui()
 	p.ttls()
 	p.webhooks()
+	p.size()
 	if len(p.problems) > 0 {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}

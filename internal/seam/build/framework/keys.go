@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -49,6 +50,13 @@ const (
 	OfferWebhooks Offer = "webhooks"
 )
 
+// Stack are the keys that a stack on AWS offers, whoever builds for it. A builder that makes images
+// also offers OfferLines.
+var Stack = []Offer{
+	OfferTTL,
+	OfferWebhooks,
+}
+
 // ownDistribution is the remark about a distribution that images are not made from.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
 
@@ -88,9 +96,9 @@ var keys = map[string]key{
 	"encryption":   {refused: publicname.NoEncryption},
 	"priority":     {refused: "runs have no priorities here, those that wait start in the order of their requests: remove the key, and have runs that must not wait for others in a deployment of their own"},
 	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: this platform's gateway has no routes for them", offer: OfferHTTP},
-	"store":        {refused: "the store takes settings from a repository on one machine only; TTLs can be given with each item", offer: OfferTTL},
-	"checkpointer": {refused: "checkpoints take settings from a repository on one machine only, and there only ttl; a TTL can be given with each thread", offer: OfferTTL},
-	"webhooks":     {refused: "webhooks take settings from a repository on one machine only", offer: OfferWebhooks},
+	"store":        {refused: "this platform takes no settings of the store from a repository; TTLs can be given with each item", offer: OfferTTL},
+	"checkpointer": {refused: "this platform takes no settings of checkpoints from a repository; a TTL can be given with each thread", offer: OfferTTL},
+	"webhooks":     {refused: "this platform takes no settings of webhooks from a repository", offer: OfferWebhooks},
 	"ui":           {refused: noComponents, offer: OfferHTTP, language: Node},
 	"ui_config":    {refused: noComponents, offer: OfferHTTP, language: Node},
 }
@@ -101,6 +109,23 @@ var graphKeys = []string{"description", "path"}
 // maxDescriptions is how many bytes the descriptions of all graphs may take: each request reads
 // them.
 const maxDescriptions = 16 << 10
+
+// maxSettings is how many bytes the settings of the agent server may take, as JSON: each request
+// reads them. CodeBuild documents no limit for a variable that a build returns, and Linux allows
+// 128 KiB.
+const maxSettings = 16 << 10
+
+// size bounds the settings, and names the key with the longest value.
+func (p *parser) size() {
+	settings, err := json.Marshal(p.config.Settings)
+	size := len(settings) + len(p.config.Auth)
+	if err == nil && size <= maxSettings {
+		return
+	}
+	asked := append(p.config.Settings.Keys(), "auth")
+	largest := slices.MaxFunc(asked, func(a, b string) int { return cmp.Compare(len(p.fields[a]), len(p.fields[b])) })
+	p.problem("%s: the settings of auth, checkpointer, http, store, ui and webhooks take %d bytes together, and may take %d", largest, size, maxSettings)
+}
 
 // keys refuses, by name, the keys that the platform does not support.
 func (p *parser) keys() {
