@@ -43,12 +43,11 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 	// It takes a second round when items are deleted between the reading of their heads and of
 	// their bodies.
 	for {
-		heads, more, err := t.collect(ctx, query, after, query.Limit-len(page.Items))
+		heads, held, more, err := t.collect(ctx, query, after, len(page.Items), size)
 		if err != nil {
 			return table.Page{}, err
 		}
-		fit, held := within(query, heads, len(page.Items), size)
-		heads, more, size = heads[:fit], more || fit < len(heads), held
+		size = held
 		if len(heads) > 0 {
 			last := query.PlaceOf(heads[len(heads)-1].Item)
 			after = &last
@@ -71,46 +70,38 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 	}
 }
 
-// within returns how many of the heads fit into a page that already has this many items and
-// bytes, and how many bytes the page then holds.
-func within(query table.Query, heads []*head, items, size int) (fit, held int) {
-	for i, h := range heads {
-		if size += h.size(); query.Full(items+i+1, size) {
-			return i + 1, size
-		}
-	}
-	return len(heads), size
-}
-
-// collect reads up to count heads behind a place. more reports whether there is another head
-// behind them.
-func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, count int) (heads []*head, more bool, err error) {
+// collect reads the heads behind a place that fit into a page, which already has this many items
+// and bytes, and returns how many bytes the page then holds. more reports whether there is another
+// head behind them. It asks for no page of DynamoDB's behind the one that fills the page: where
+// bodies are large, a page of ours has few items, and what is read beyond it is read again.
+func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, items, size int) (heads []*head, held int, more bool, err error) {
 	input := t.queryInput(query)
 	if after != nil {
 		input.ExclusiveStartKey = startKey(query, *after)
 	}
 	now := t.seconds()
 	for {
-		input.Limit = aws.Int32(int32(count - len(heads) + 1))
+		input.Limit = aws.Int32(int32(query.Limit - items - len(heads) + 1))
 		out, err := t.client.Query(ctx, input)
 		if err != nil {
-			return nil, false, err
+			return nil, 0, false, err
 		}
 		for _, item := range out.Items {
 			h, err := decodeFrom(query.Index, item)
 			if err != nil {
-				return nil, false, err
+				return nil, 0, false, err
 			}
 			if !h.alive(now) {
 				continue
 			}
-			if len(heads) == count {
-				return heads, true, nil
+			if len(heads) > 0 && query.Full(items+len(heads), size) {
+				return heads, size, true, nil
 			}
 			heads = append(heads, h)
+			size += h.size()
 		}
 		if input.ExclusiveStartKey = out.LastEvaluatedKey; len(input.ExclusiveStartKey) == 0 {
-			return heads, false, nil
+			return heads, size, false, nil
 		}
 	}
 }

@@ -91,6 +91,31 @@ func TestPageIsFilledFromSeveral(t *testing.T) {
 	}
 }
 
+// TestNothingIsReadBehindAFullPage: the bodies of DynamoDB's first page fill the page, and the
+// page still says exactly whether there is another item.
+func TestNothingIsReadBehindAFullPage(t *testing.T) {
+	t.Parallel()
+	large := func(sk string) string { return item(key("p", sk), nil, inline("12345")) }
+	query := table.Query{PK: "p", Limit: 100, Bytes: 8}
+	for name, c := range map[string]struct {
+		answers []answer
+		cursor  bool
+	}{
+		"another item in the page of DynamoDB": {[]answer{found("c", large("a"), large("b"), large("c"))}, true},
+		"another item in the next page":        {[]answer{found("b", large("a"), large("b")), found("c", large("c"))}, true},
+		"no other item":                        {[]answer{found("b", large("a"), large("b")), found("")}, false},
+	} {
+		w := newWire(t, c.answers...)
+		page, err := w.open().Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) != 2 || (page.Cursor != "") != c.cursor || len(w.sent()) != len(c.answers) {
+			t.Errorf("%s: got %d items and the cursor %q in %d requests", name, len(page.Items), page.Cursor, len(w.sent()))
+		}
+	}
+}
+
 func TestLastPageHasNoCursor(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, found("a", item(key("p", "a"), nil)), found(""))
