@@ -12,7 +12,8 @@
 // that holds vectors reads only the items of the page, if there is no filter. Vectors
 // belong to a space, which is a model and a number of dimensions. Items that have no vectors
 // in the space of the query come last. Without vectors a query ranks nothing, as in the
-// framework's own store.
+// framework's own store. A store may bound how many bytes of vectors a query is compared with,
+// and refuses the search of a namespace that has more.
 //
 // Each namespace that has items has a marker, which the list of namespaces finds. A put checks
 // that the marker is open, or writes it in the same transaction. A request that finds a

@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
+
+// Compared is how many bytes of vectors a query is compared with in a stack: the vectors of 10,922
+// items with 1,536 dimensions, or of 65,536 with 256. They are read from the table with each query.
+// A partition gives 3,000 read units in a second, so the largest query takes six seconds or more.
+const Compared = 64 << 20
 
 // ranker compares the items that a search reads with the query. It has the scores of one page
 // of items.
@@ -25,10 +31,13 @@ type ranker struct {
 	// unit may have.
 	noted     map[string][]float32
 	notedSize int
+	// compared is how many bytes of vectors the pages had so far, and most how many they may
+	// have, 0 for any number.
+	compared, most int
 }
 
 func (s *Store) ranker(near Vectors) *ranker {
-	return &ranker{table: s.table, near: near, query: floats(near.data), scores: map[table.Key]float64{}, noted: map[string][]float32{}}
+	return &ranker{table: s.table, near: near, query: floats(near.data), scores: map[table.Key]float64{}, noted: map[string][]float32{}, most: s.compared}
 }
 
 // ranks reports whether an item has vectors in the query's space. The vectors alone do not say
@@ -62,6 +71,9 @@ func (r *ranker) page(ctx context.Context, items []*table.Item) error {
 		query := keys.StoreVectorsBetween(found[0].Key, found[len(found)-1].Key)
 		for item, err := range table.Items(ctx, r.table, query) {
 			if err == nil {
+				err = r.admit(item)
+			}
+			if err == nil {
 				err = r.take(item)
 			}
 			if err != nil {
@@ -70,6 +82,14 @@ func (r *ranker) page(ctx context.Context, items []*table.Item) error {
 		}
 	}
 	return r.note(items)
+}
+
+// admit returns a fault.Invalid if the pages have more vectors than a query may be compared with.
+func (r *ranker) admit(vectors *table.Item) error {
+	if r.compared += len(vectors.Body); r.most == 0 || r.compared <= r.most {
+		return nil
+	}
+	return fault.New(fault.Invalid, "A query is compared with at most %d bytes of vectors here, and the items below namespace_prefix have more. Search a namespace below it, or without a query.", r.most)
 }
 
 // note adds a page to the unit that is made.

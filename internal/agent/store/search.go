@@ -51,7 +51,8 @@ func (w Wanted) Check() error {
 // not ranked, or have the same rank, are ordered by the time when they were put, newest first;
 // items that were put at the same moment are ordered by namespace and key. Search reads all
 // items below the namespace, and their vectors if there is a query. A process that holds vectors
-// reads only the items of the page, if there is no filter.
+// reads only the items of the page, if there is no filter. If the vectors are more than a query
+// may be compared with, the error is a fault.Invalid.
 func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found []Item, total int, err error) {
 	if err := wanted.Check(); err != nil {
 		return nil, 0, err

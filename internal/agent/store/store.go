@@ -22,6 +22,8 @@ type Store struct {
 	now   clock.Clock
 	pool  *quota.Pool
 	held  *held // nil if no vectors are held
+	// compared is how many bytes of vectors a query is compared with, at most; 0 for any number.
+	compared int
 }
 
 // New returns a store over a table.
@@ -39,6 +41,13 @@ func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.L
 // only in a process that alone writes the table, through this store.
 func (s *Store) Hold(room int) *Store {
 	s.held = newHeld(room)
+	return s
+}
+
+// Compare limits how many bytes of vectors a search compares a query with. It must be called
+// before any other method.
+func (s *Store) Compare(most int) *Store {
+	s.compared = most
 	return s
 }
 

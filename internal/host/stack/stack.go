@@ -244,7 +244,9 @@ func (s *Stack) Assistants() *assistant.Store {
 
 // Memory is the store that agents and their clients use.
 func (s *Stack) Memory() *store.Store {
-	return s.memory.get(func() *store.Store { return store.NewLimited(s.Table(), clock.System, s.Quotas, s.Log) })
+	return s.memory.get(func() *store.Store {
+		return store.NewLimited(s.Table(), clock.System, s.Quotas, s.Log).Compare(store.Compared)
+	})
 }
 
 // Crons is the store of crons.
