@@ -42,7 +42,7 @@ const (
 	OfferAuth Offer = "auth"
 	// OfferHTTP are the repository's own routes and HTTP settings.
 	OfferHTTP Offer = "http"
-	// OfferTTL are times to live of threads and of the store's items.
+	// OfferTTL are times to live of threads and of the store's items, and the index of the store.
 	OfferTTL Offer = "ttl"
 	// OfferLines are instructions for the Dockerfile of the agent's image.
 	OfferLines Offer = "dockerfile_lines"
