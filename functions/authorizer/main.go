@@ -1,5 +1,6 @@
 // Command authorizer tells API Gateway which callers are admitted: it turns an API key into a
-// workspace. API Gateway invokes it as the REQUEST authorizer of both interfaces.
+// workspace, and lets strangers through to deployments that decide about strangers by themselves.
+// API Gateway invokes it as the REQUEST authorizer of both interfaces.
 package main
 
 import (
@@ -22,5 +23,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if s.Tokens, err = issuers.Of(s); err != nil {
 		return nil, err
 	}
-	return lambdahost.Authorizer(s.APIKeys(), s.AgentTokens(), clock.System, log), nil
+	return lambdahost.Authorizer(s.APIKeys(), s.AgentTokens(), s.Deployments(), clock.System, log), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -27,30 +26,26 @@ var errAuthorizer = errors.New("the request could not be authenticated")
 // AuthorizerFunc is the function of API Gateway's REQUEST authorizers.
 type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error)
 
-// Authorizer returns the function of both authorizers of the API.
+// Authorizer returns the function of the API's authorizer.
 //
-// The authorizer of the agent server's routes reads the key alone, and API Gateway keeps the
-// answer. The authorizer of the control plane's routes also takes bearer tokens and checks the
-// tenant; its headers are optional, so API Gateway keeps nothing. The result is kept here
-// instead, for the same time: so a revoked key is of no use after a minute, on all routes.
-func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clock.Clock, log *slog.Logger) AuthorizerFunc {
-	remembered := newMemory(keys, now)
+// Any header of a request to an agent server may be a credential of a repository's users, so
+// API Gateway cannot know by which headers to keep an answer, and keeps no answer. The callers
+// that the platform knows are kept here for a minute: so a revoked key is of no use after a
+// minute, on all routes.
+//
+// A caller of an agent server that the platform does not know is let through if the deployment
+// decides about such callers by itself. The function behind the authorizer then gets an empty
+// context: it knows that the platform does not know the caller, and asks the deployment.
+func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deployments Deployments, now clock.Clock, log *slog.Logger) AuthorizerFunc {
+	a := authorizer{keys: newMemory(keys, now), agents: agents, open: newOpenings(deployments, now)}
 	return func(ctx context.Context, event events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error) {
-		r, err := credentials(ctx, &event)
-		if err != nil {
-			return events.APIGatewayCustomAuthorizerResponse{}, errUnauthorized
-		}
-		var principal apikey.Principal
-		isAgent := false
-		if isAgentServer(&event) && agents != nil {
-			principal, isAgent, err = agentserver.AgentCaller(r, agents, strings.ToLower(event.PathParameters["deployment_id"]))
-		}
-		switch {
-		case isAgent || err != nil:
-		case isAgentServer(&event):
-			principal, err = keys.Key(r)
-		default:
-			principal, err = auth.Tenant(remembered, r)
+		principal, err := a.caller(ctx, &event)
+		if isAgentServer(&event) && (fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden)) {
+			isOpen, failed := a.open.isOpen(ctx, deploymentID(&event))
+			if isOpen {
+				return policy(&event, "Allow", "stranger"), nil
+			}
+			err = cmp.Or(failed, err)
 		}
 		switch {
 		case fault.Is(err, fault.Unauthorized):
@@ -67,14 +62,45 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clo
 	}
 }
 
+// authorizer is what an AuthorizerFunc asks.
+type authorizer struct {
+	keys   *memory
+	agents agentserver.AgentTokens
+	open   *openings
+}
+
+// caller finds the caller that the platform knows. A caller of an agent server may name another
+// workspace in X-Tenant-Id: the agent server refuses that by itself.
+func (a authorizer) caller(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (apikey.Principal, error) {
+	r, err := credentials(ctx, event)
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	if !isAgentServer(event) {
+		return auth.Tenant(a.keys, r)
+	}
+	if a.agents != nil {
+		principal, isAgent, err := agentserver.AgentCaller(r, a.agents, deploymentID(event))
+		if isAgent || err != nil {
+			return principal, err
+		}
+	}
+	return a.keys.Key(r)
+}
+
+// deploymentID returns the id in the path as ids are stored: clients may write capitals.
+func deploymentID(event *events.APIGatewayCustomAuthorizerRequestTypeRequest) string {
+	return strings.ToLower(event.PathParameters["deployment_id"])
+}
+
 // isAgentServer decides by the route, which comes from the gateway and not from the client.
 func isAgentServer(event *events.APIGatewayCustomAuthorizerRequestTypeRequest) bool {
 	return strings.HasPrefix(cmp.Or(event.Resource, event.Path), "/d/")
 }
 
-// credentials returns the headers that an Authenticator reads. A request without credentials is
-// refused without asking the Authenticator. A credential that comes twice is refused, too: API
-// Gateway keeps answers by one of the two, and it is not known by which one.
+// credentials returns the headers that an Authenticator reads. A request without credentials is a
+// fault.Unauthorized without asking the Authenticator. A credential that comes twice is refused,
+// too: parts of the platform could read different ones of the two.
 func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (*http.Request, error) {
 	header := http.Header{}
 	for name, values := range event.MultiValueHeaders {
@@ -89,17 +115,17 @@ func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRe
 	}
 	for _, name := range []string{auth.HeaderKey, auth.HeaderBearer, auth.HeaderTenant} {
 		if len(header.Values(name)) > 1 {
-			return nil, fmt.Errorf("the header %s comes twice", name)
+			return nil, fault.New(fault.Unauthorized, "The header %s comes twice.", name)
 		}
 	}
 	if _, hasToken := auth.Bearer(header); header.Get(auth.HeaderKey) == "" && !hasToken {
-		return nil, fmt.Errorf("the header %s is missing", auth.HeaderKey)
+		return nil, fault.New(fault.Unauthorized, "The header %s is missing.", auth.HeaderKey)
 	}
 	return (&http.Request{Header: header}).WithContext(ctx), nil
 }
 
-// policy covers the whole stage: API Gateway keeps it for the credentials, whatever route they
-// were first used for.
+// policy covers the whole stage: API Gateway keeps no policy for another request, and functions
+// behind the authorizer do nothing for a caller without a workspace.
 func policy(event *events.APIGatewayCustomAuthorizerRequestTypeRequest, effect, principal string) events.APIGatewayCustomAuthorizerResponse {
 	// arn:aws:execute-api:region:account:api/stage/method/path
 	resource := event.MethodArn

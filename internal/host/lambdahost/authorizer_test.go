@@ -24,7 +24,9 @@ import (
 type keys struct {
 	asked int
 	known map[string]string
-	err   error
+	// abroad is an Authorization of another workspace.
+	abroad string
+	err    error
 }
 
 func (k *keys) Key(r *http.Request) (apikey.Principal, error) {
@@ -34,6 +36,9 @@ func (k *keys) Key(r *http.Request) (apikey.Principal, error) {
 	}
 	if found := k.known[r.Header.Get(auth.HeaderKey)]; found != "" {
 		return apikey.Principal{Workspace: found}, nil
+	}
+	if k.abroad != "" && r.Header.Get(auth.HeaderBearer) == k.abroad {
+		return apikey.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
 	}
 	return apikey.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
 }
@@ -62,12 +67,12 @@ func (a admitted) Admit(_ context.Context, ref deployment.Ref, token string) (bo
 	return ref.Workspace == workspace && ref.Deployment == a.deployment && token == a.token, nil
 }
 
-// TestAttackAnAgentIsOneAtItsOwnServerAlone: its invoke token as X-Api-Key, by which API
-// Gateway keeps the answer, makes it its deployment's agent, and has no value elsewhere.
+// TestAttackAnAgentIsOneAtItsOwnServerAlone: its invoke token makes it its deployment's agent,
+// and has no value elsewhere.
 func TestAttackAnAgentIsOneAtItsOwnServerAlone(t *testing.T) {
 	t.Parallel()
 	const own = "0197a000-0000-7000-8000-00000000000a"
-	authorizer := lambdahost.Authorizer(&keys{}, admitted{own, "invoke"}, time.Now, slog.New(slog.DiscardHandler))
+	authorizer := lambdahost.Authorizer(&keys{}, admitted{own, "invoke"}, &deployments{}, time.Now, slog.New(slog.DiscardHandler))
 	for name, c := range map[string]struct{ headers, resource, deployment, want string }{
 		"own server":         {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, own, "agent"},
 		"an id in capitals":  {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, strings.ToUpper(own), "agent"},
@@ -111,7 +116,7 @@ func TestAuthorizer(t *testing.T) {
 		"a route of the same letters":   {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + stranger + `"]}`, "/api-host/d/", "Deny"},
 	} {
 		log, _ := newLog()
-		answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, time.Now, log)(
+		answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, &deployments{}, time.Now, log)(
 			invocation(t, time.Minute), question(t, c.headers, c.resource))
 		var got string
 		if err != nil {
@@ -135,7 +140,7 @@ func TestThePolicy(t *testing.T) {
 	e := question(t, "null", controlPlane)
 	e.Headers = map[string]string{"x-api-key": "good"}
 	log, _ := newLog()
-	answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, time.Now, log)(invocation(t, time.Minute), e)
+	answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, &deployments{}, time.Now, log)(invocation(t, time.Minute), e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +167,7 @@ func TestFaultsAreNotAnswers(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{controlPlane, agentServer} {
 		log, logged := newLog()
-		_, err := lambdahost.Authorizer(&keys{err: errors.New("secret-cause")}, nil, time.Now, log)(
+		_, err := lambdahost.Authorizer(&keys{err: errors.New("secret-cause")}, nil, &deployments{}, time.Now, log)(
 			invocation(t, time.Minute), question(t, `{"X-Api-Key": ["secret-key"]}`, resource))
 		if err == nil || err.Error() == "Unauthorized" || strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v", err)
@@ -179,20 +184,20 @@ func TestNobodyIsAskedForNothing(t *testing.T) {
 	t.Parallel()
 	store := &keys{err: errors.New("away")}
 	log, _ := newLog()
-	_, err := lambdahost.Authorizer(store, nil, time.Now, log)(invocation(t, time.Minute), question(t, `{"X-Tenant-Id": ["`+workspace+`"]}`, agentServer))
+	_, err := lambdahost.Authorizer(store, nil, &deployments{}, time.Now, log)(invocation(t, time.Minute), question(t, `{"X-Tenant-Id": ["`+workspace+`"]}`, agentServer))
 	if store.asked > 0 || err == nil || err.Error() != "Unauthorized" {
 		t.Errorf("asked %d times, got %v", store.asked, err)
 	}
 }
 
-// TestWhatIsRemembered counts how often the keys are checked: once a minute for a key of the
-// control plane, each time for all other credentials.
+// TestWhatIsRemembered counts how often the keys are checked: once a minute for a good key, on
+// all routes together, each time for all other credentials.
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := &keys{known: map[string]string{"good": workspace, "other": stranger}}
 	log, _ := newLog()
-	authorizer := lambdahost.Authorizer(store, nil, func() time.Time { return now }, log)
+	authorizer := lambdahost.Authorizer(store, nil, &deployments{}, func() time.Time { return now }, log)
 	for i, c := range []struct {
 		after            time.Duration
 		key, resource    string
@@ -202,12 +207,12 @@ func TestWhatIsRemembered(t *testing.T) {
 		{0, "good", controlPlane, 1, false, false},
 		{59 * time.Second, "good", controlPlane, 1, false, false},
 		{0, "other", controlPlane, 2, false, false},
-		{0, "good", agentServer, 3, false, false},
-		{0, "good", controlPlane, 3, true, false}, // revoked, not yet noticed
-		{0, "good", agentServer, 4, true, true},
-		{time.Second, "good", controlPlane, 5, true, true},
-		{0, "good", controlPlane, 6, true, true},
-		{0, "good", controlPlane, 7, false, false},
+		{0, "other", agentServer, 2, false, false},
+		{0, "good", agentServer, 2, true, false}, // revoked, not yet noticed
+		{0, "good", controlPlane, 2, true, false},
+		{time.Second, "good", agentServer, 3, true, true},
+		{0, "good", controlPlane, 4, true, true},
+		{0, "good", agentServer, 5, false, false},
 	} {
 		now = now.Add(c.after)
 		store.known["good"] = workspace

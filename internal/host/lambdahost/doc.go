@@ -9,7 +9,7 @@
 //
 // [Authorizer] answers API Gateway's question whether a caller is admitted. Its result comes
 // with the event, and [Gateway] reads it there: no function behind it authenticates a request a
-// second time.
+// second time. A result without a workspace says that the platform does not know the caller.
 //
 // [Task] serves the Task states of Step Functions, [Schedule] a timer.
 package lambdahost

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// memoryTime is how long a key counts as valid without another check. API Gateway keeps
-	// answers for the same time.
+	// memoryTime is how long a key counts as valid without another check.
 	memoryTime = time.Minute
 	// memorySize is how many keys are kept.
 	memorySize = 10_000

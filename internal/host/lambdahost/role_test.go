@@ -44,7 +44,7 @@ func TestHandlersKnowWhoCalls(t *testing.T) {
 		{Workspace: workspace},
 	} {
 		log, _ := newLog()
-		answer, err := lambdahost.Authorizer(&callers{found: want}, nil, time.Now, log)(
+		answer, err := lambdahost.Authorizer(&callers{found: want}, nil, &deployments{}, time.Now, log)(
 			invocation(t, time.Minute), question(t, `{"X-Api-Key": ["good"]}`, controlPlane))
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	found := &callers{found: apikey.Principal{Workspace: workspace, Role: roles.Viewer}}
 	log, _ := newLog()
-	authorizer := lambdahost.Authorizer(found, nil, time.Now, log)
+	authorizer := lambdahost.Authorizer(found, nil, &deployments{}, time.Now, log)
 	const token, other = `"Authorization": ["Bearer a.b.c"]`, "0197a000-0000-7000-8000-0000000000cc"
 	for i, c := range []struct {
 		headers, want, workspace string

@@ -45,12 +45,11 @@ type place struct {
 // interfaces are the documents, with the path at which each is served and the functions that
 // serve it.
 var interfaces = []struct {
-	document   []byte
-	bases      []string
-	authorizer string
-	function   func(o operation, streaming bool) string
+	document []byte
+	bases    []string
+	function func(o operation, streaming bool) string
 }{
-	{openapi.ControlPlane, []string{"", "/api-host"}, "Credentials", func(o operation, streaming bool) string {
+	{openapi.ControlPlane, []string{"", "/api-host"}, func(o operation, streaming bool) string {
 		if streaming {
 			return "Runstream"
 		}
@@ -71,7 +70,7 @@ var interfaces = []struct {
 		}
 		return "Deployments"
 	}},
-	{openapi.AgentServer, []string{"/d/{deployment_id}"}, "Key", func(o operation, streaming bool) string {
+	{openapi.AgentServer, []string{"/d/{deployment_id}"}, func(o operation, streaming bool) string {
 		switch {
 		case streaming:
 			return "Runstream"
@@ -162,11 +161,8 @@ func places(t *testing.T) map[string]place {
 					_, isSocket := o.Responses["101"]         // a socket shares the path of a stream
 					calls := slices.Contains(o.Tags, "Tools") // the call of a tool takes as long as its run
 					streaming = streaming || isSocket || calls || good.Content["text/event-stream"] != nil
-					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
+					wanted := place{function: i.function(o, streaming), authorizer: "Credentials", streaming: streaming, operations: map[string]string{}}
 					at := base + path
-					if slices.Contains(o.Tags, "Store") {
-						wanted.authorizer = "Credentials" // agents have no key
-					}
 					if o.isOpen() {
 						wanted.authorizer = ""
 						if open < len(operations) {
@@ -235,15 +231,12 @@ func TestAuthorizers(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
 		const function = "arn:aws:lambda:us-east-1:000000000000:function:Authorizer:live"
-		key, credentials := s.API.Authorizers["Key"], s.API.Authorizers["Credentials"]
-		if s.API.DefaultAuthorizer != "Credentials" || len(s.API.Authorizers) != 2 || key.Function != function || credentials.Function != function {
+		credentials := s.API.Authorizers["Credentials"]
+		if s.API.DefaultAuthorizer != "Credentials" || len(s.API.Authorizers) != 1 || credentials.Function != function {
 			t.Errorf("got %+v", s.API)
 		}
-		if !slices.Equal(key.Headers, []string{auth.HeaderKey}) || len(key.QueryStrings)+len(key.Context) > 0 || key.TTL != time.Minute {
-			t.Errorf("answers for the agent server are kept by the key alone, for a minute; got %+v", key)
-		}
 		if len(credentials.Headers)+len(credentials.QueryStrings)+len(credentials.Context) > 0 || credentials.TTL != 0 {
-			t.Errorf("the control plane takes a key or a token, so neither can be asked for, nor an answer be kept; got %+v", credentials)
+			t.Errorf("callers have a key, a token, or credentials of a repository, so none can be asked for, nor an answer be kept; got %+v", credentials)
 		}
 	})
 }

@@ -1,0 +1,70 @@
+package lambdahost
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+)
+
+const (
+	// openFor is how long a deployment counts as open without another look. The functions behind
+	// the authorizer look again at each request.
+	openFor = time.Minute
+	// closedFor is how long a deployment counts as closed, or as missing: a repository that brings
+	// an authentication waits this long for its first users.
+	closedFor = 2 * time.Second
+	// mostOpenings is of how many deployments a process remembers this.
+	mostOpenings = 10_000
+)
+
+// Deployments finds deployments in all workspaces.
+type Deployments interface {
+	// HeadWithID returns a deployment without its Spec. A missing deployment is a fault.NotFound.
+	HeadWithID(ctx context.Context, deployment string) (deployment.Deployment, error)
+}
+
+// openings says which deployments decide by themselves about callers that the platform does not
+// know. Each such call would cost two reads, and a client without any credentials can cause such
+// calls: the memory is for the table's partition of a deployment, whose reads the deployment's own
+// users need.
+type openings struct {
+	deployments Deployments
+	now         clock.Clock
+	found       *lru.Cache[string, opening]
+}
+
+type opening struct {
+	open  bool
+	until time.Time
+}
+
+func newOpenings(deployments Deployments, now clock.Clock) *openings {
+	return &openings{deployments: deployments, now: now, found: lru.New[string, opening](mostOpenings)}
+}
+
+// isOpen reports whether the deployment with an id decides by itself. A deployment that does not
+// exist is not open.
+func (o *openings) isOpen(ctx context.Context, deployment string) (bool, error) {
+	if !id.Valid(deployment) {
+		return false, nil
+	}
+	now := o.now()
+	if known, ok := o.found.Get(deployment); ok && now.Before(known.until) {
+		return known.open, nil
+	}
+	d, err := o.deployments.HeadWithID(ctx, deployment)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return false, err
+	}
+	found := opening{err == nil && (d.Auth || d.Settings.HTTP != nil), now.Add(closedFor)}
+	if found.open {
+		found.until = now.Add(openFor)
+	}
+	o.found.Put(deployment, found, 1)
+	return found.open, nil
+}
