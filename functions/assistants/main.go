@@ -1,5 +1,6 @@
 // Command assistants serves the assistants, the store and the crons of each deployment's agent
-// server. API Gateway invokes it. It asks agents for the structure of their graphs.
+// server. API Gateway invokes it. It asks agents for the structure of their graphs, and for
+// the authentication of repositories.
 package main
 
 import (
@@ -10,8 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
-	"github.com/slipway-run/slipway/internal/jobs/runner"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 func main() { lambdahost.Start(open) }
@@ -26,8 +25,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = agentserver.Register(mux, agentserver.Config{
 		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
 		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), AgentURL: gateway.AgentURL(s.BaseURL),
-		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil), Log: log},
-		Log:    log,
+		Agents: agents.Asked(s), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

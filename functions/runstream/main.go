@@ -1,6 +1,6 @@
 // Command runstream serves the runs of each deployment's agent server whose answer is a stream
 // or takes time, and the events of the control plane. API Gateway invokes it, and passes its
-// response on while it is written.
+// response on while it is written. It asks agents for the authentication of repositories.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/agents"
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
 )
 
@@ -24,7 +25,7 @@ const resumable = 5 * time.Minute
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need, agents.NeedTarget)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(), Log: log,
+		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Log: log,
 	}))
 	return lambdahost.Streaming(mux, log, resumable), err
 }

@@ -1,5 +1,6 @@
 // Command threads serves the threads of each deployment's agent server, and its /ok, /info and
-// /openapi.json. API Gateway invokes it. It asks agents only when a thread's state is changed.
+// /openapi.json. API Gateway invokes it. It asks agents when a thread's state is
+// changed, and for the authentication of repositories.
 package main
 
 import (
@@ -10,8 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
-	"github.com/slipway-run/slipway/internal/jobs/runner"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 func main() { lambdahost.Start(open) }
@@ -24,8 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
-		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil), Log: log},
-		Log:    log,
+		Agents: agents.Asked(s), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }
