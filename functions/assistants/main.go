@@ -25,7 +25,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = agentserver.Register(mux, agentserver.Config{
 		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
 		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), AgentURL: gateway.AgentURL(s.BaseURL),
-		Agents: agents.Asked(s), Log: log,
+		Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

@@ -22,7 +22,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
-		Webhooks: s.Webhooks(), Answers: s.Answers(), Agents: agents.Asked(s), Log: log,
+		Webhooks: s.Webhooks(), Answers: s.Answers(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

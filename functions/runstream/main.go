@@ -36,7 +36,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Log: log,
+		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
 	}))
 	return lambdahost.Streaming(mux, log, resumable), err
 }

@@ -23,7 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
-		Agents: agents.Asked(s), Log: log,
+		Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

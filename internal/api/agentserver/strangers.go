@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // StrangerLimits bound the requests of strangers to the authentications of repositories. A
@@ -28,6 +29,9 @@ type StrangerLimits struct {
 	// AtOnceOfAddress is how many questions of one address an agent works on at a time (8), AtOnce
 	// how many of all strangers (16).
 	AtOnceOfAddress, AtOnce int
+	// Shared counts strangers for all processes that serve a deployment; with nil, each process
+	// counts its own.
+	Shared *quota.Strangers
 }
 
 const (
@@ -37,7 +41,7 @@ const (
 	mostRemembered = 20_000
 )
 
-// strangers counts the requests of strangers. Each process counts its own.
+// strangers counts the requests of strangers.
 type strangers struct {
 	limits  StrangerLimits
 	refused *web.Buckets
@@ -70,6 +74,8 @@ type question struct {
 	// bounds are what the question counts for; no bounds for a known caller.
 	bounds []bound
 	places []string
+	// toAll tells the answer to the counts for all processes; nil if the question is not in them.
+	toAll func(letIn bool)
 }
 
 // bound bounds the strangers with one name: how many of their requests are refused, and how many
@@ -93,6 +99,9 @@ func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified b
 			return q, nil
 		}
 	}
+	if s.limits.Shared != nil {
+		return q, q.share(r, d)
+	}
 	from := d.Deployment + " " + inbound.Group(r.RemoteAddr)
 	q.bounds = []bound{{from, s.limits.PerAddress, s.limits.AtOnceOfAddress}, {d.Deployment, s.limits.PerDeployment, s.limits.AtOnce}}
 	for _, b := range q.bounds {
@@ -102,12 +111,37 @@ func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified b
 		}
 		if wait > 0 {
 			q.end()
-			refusal := fault.New(fault.TooMany, "Too many requests with credentials that this deployment does not know.")
-			refusal.RetryAfter = max(wait, time.Second)
-			return nil, refusal
+			return nil, tooMany(wait)
 		}
 	}
 	return q, nil
+}
+
+func tooMany(wait time.Duration) error {
+	refusal := fault.New(fault.TooMany, "Too many requests with credentials that this deployment does not know.")
+	refusal.RetryAfter = max(wait, time.Second)
+	return refusal
+}
+
+// share takes places that count for all processes.
+func (q *question) share(r *http.Request, d deployment.Deployment) error {
+	l := q.of.limits
+	asked := quota.Question{Workspace: d.Workspace, Deployment: d.Deployment, Bounds: []quota.StrangerBound{
+		{Origin: inbound.Group(r.RemoteAddr), PerSecond: l.PerAddress.PerSecond, Burst: l.PerAddress.Burst, AtOnce: l.AtOnceOfAddress},
+		{PerSecond: l.PerDeployment.PerSecond, Burst: l.PerDeployment.Burst, AtOnce: l.AtOnce},
+	}}
+	if q.remembered {
+		asked.Caller = q.credentials[:]
+	}
+	answered, wait, err := l.Shared.Begin(r.Context(), asked)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return tooMany(wait)
+	}
+	q.toAll = func(letIn bool) { answered(r.Context(), letIn, rememberedFor) }
+	return nil
 }
 
 // occupy counts a question that is under way.
@@ -142,6 +176,9 @@ func (q *question) answered(letIn bool) {
 		q.of.known.Put(q.credentials, q.began, 1)
 	default:
 		q.of.known.Drop(q.credentials)
+	}
+	if q.toAll != nil {
+		q.toAll(letIn)
 	}
 	if !letIn {
 		for _, b := range q.bounds {

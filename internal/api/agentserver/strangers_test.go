@@ -1,19 +1,41 @@
 package agentserver_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // slow is a rate that gives a request back so seldom that no test waits for it.
 func slow(burst int) web.Rate { return web.Rate{PerSecond: 1e-3, Burst: burst} }
+
+// shared returns counts for all processes, in a window that does not end.
+func shared(t *testing.T) *quota.Strangers {
+	t.Helper()
+	hasher, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	return &quota.Strangers{
+		Table: fixtures.Table(t), Hasher: func(context.Context) (secret.Hasher, error) { return hasher, nil },
+		Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+	}
+}
 
 // questions returns how often the guardian was asked to authenticate a caller.
 func (g *guardian) questions() int {
@@ -29,8 +51,10 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 	t.Parallel()
 	const most, attacks = 5, 30
 	for name, limits := range map[string]agentserver.StrangerLimits{
-		"one address":    {PerAddress: slow(most)},
-		"one deployment": {PerDeployment: slow(most)},
+		"one address":                      {PerAddress: slow(most)},
+		"one deployment":                   {PerDeployment: slow(most)},
+		"one address of all processes":     {PerAddress: slow(most), Shared: shared(t)},
+		"one deployment, by all processes": {PerDeployment: slow(most), Shared: shared(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +89,10 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 func TestAttackStrangersThatHang(t *testing.T) {
 	t.Parallel()
 	const atOnce, attacks = 3, 12
-	for name, limits := range map[string]agentserver.StrangerLimits{"one address": {AtOnceOfAddress: atOnce}, "all": {AtOnce: atOnce, AtOnceOfAddress: attacks}} {
+	for name, limits := range map[string]agentserver.StrangerLimits{
+		"one address": {AtOnceOfAddress: atOnce}, "all": {AtOnce: atOnce, AtOnceOfAddress: attacks},
+		"one address of all processes": {AtOnceOfAddress: atOnce, Shared: shared(t)}, "all, by all processes": {AtOnce: atOnce, AtOnceOfAddress: attacks, Shared: shared(t)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, _, _, _ := setUpGuardedWithin(t, limits)

@@ -116,13 +116,16 @@ func (l *Listener) makeKnown(c *connection, workspace string) (victim *connectio
 	return l.known.add(c)
 }
 
-// Group is the group of a remote address.
+// Group is the group of a remote address, which may lack a port: API Gateway names none.
 func Group(remote string) string {
 	address, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
 	ip := address.Addr().Unmap()
+	if err != nil {
+		if ip, err = netip.ParseAddr(remote); err != nil {
+			return remote
+		}
+		ip = ip.Unmap()
+	}
 	if ip.Is4() {
 		return ip.String()
 	}

@@ -101,6 +101,19 @@ func TestANetworkIsOneGroup(t *testing.T) {
 	wantOpen(t, false, first)
 }
 
+// TestGroups compares addresses with a port and without one.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	for remote, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1", "192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "[2001:db8::3]:80": "2001:db8::/64", "2001:db8::3": "2001:db8::/64",
+		"fe80::1%eth0": "fe80::/64", "": "", "pipe": "pipe",
+	} {
+		if got := inbound.Group(remote); got != want {
+			t.Errorf("%q: got %q, want %q", remote, got, want)
+		}
+	}
+}
+
 // TestAnIdleConnectionMakesRoomFirst, although it is younger.
 func TestAnIdleConnectionMakesRoomFirst(t *testing.T) {
 	t.Parallel()

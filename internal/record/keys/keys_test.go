@@ -40,6 +40,8 @@ var all = map[string]struct {
 	"Streams":                  {keys.Streams("w", 7, 29), table.Key{PK: "W#w#STREAMS#07", SK: "TERM#29"}},
 	"ThreadStreams":            {keys.ThreadStreams("w", "d", "t", 29), table.Key{PK: "W#w#THREAD-STREAMS#d#t", SK: "TERM#29"}},
 	"Requests":                 {keys.Requests("w", 177), table.Key{PK: "W#w#REQUESTS", SK: "WINDOW#177"}},
+	"Strangers":                {keys.Strangers("w", "d", "o", 177), table.Key{PK: "W#w#STRANGERS#d#o", SK: "WINDOW#177"}},
+	"KnownCaller":              {keys.KnownCaller("w", "d", "c"), table.Key{PK: "W#w#CALLER#d#c", SK: "CALLER"}},
 	"DeploymentCount":          {keys.DeploymentCount("w"), table.Key{PK: "W#w#DEPLOYMENT-COUNT", SK: "COUNT"}},
 	"AllCronCount":             {keys.AllCronCount("w"), table.Key{PK: "W#w#CRON-COUNT", SK: "COUNT"}},
 	"Answer":                   {keys.Answer("w", "k#1"), table.Key{PK: "W#w#ANSWER#8d706a3e8321610239cf73effbe85f1998985e331ebcbf90e92ff5a1b426f70e", SK: "ANSWER"}},

@@ -61,6 +61,17 @@ func Requests(workspace string, window int64) table.Key {
 	return table.Key{PK: "W#" + workspace + "#REQUESTS", SK: fmt.Sprintf("WINDOW#%d", window)}
 }
 
+// Strangers is the key of the count of strangers at a deployment in a window of time: of the
+// strangers with one origin, or of all strangers if the origin is empty.
+func Strangers(workspace, deployment, origin string, window int64) table.Key {
+	return table.Key{PK: "W#" + workspace + "#STRANGERS#" + deployment + "#" + origin, SK: fmt.Sprintf("WINDOW#%d", window)}
+}
+
+// KnownCaller is the key of the note that a deployment has let a caller in.
+func KnownCaller(workspace, deployment, caller string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#CALLER#" + deployment + "#" + caller, SK: "CALLER"}
+}
+
 // DeploymentCount is the key of the count of a workspace's deployments, which is bounded.
 func DeploymentCount(workspace string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#DEPLOYMENT-COUNT", SK: "COUNT"}
