@@ -225,7 +225,6 @@ func (s *server) openAgents(key *keyfile.Key) error {
 		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log, Offers: framework.Stack,
 		// The stack runs on the machine of its only user.
 		Networks: s.config.PrivateAddresses, LocalRepositories: true, OperatorSSH: true, Connect: []string{program, standalone.ConnectCommand},
-		Offers: []framework.Offer{framework.OfferAuth},
 	}); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ const (
 // Stack are the keys that a stack on AWS offers, whoever builds for it. A builder that makes images
 // also offers OfferLines.
 var Stack = []Offer{
+	OfferAuth,
 	OfferTTL,
 	OfferWebhooks,
 }
