@@ -101,6 +101,7 @@ func TestAgentsOwnAuthentication(t *testing.T) {
 			g := guarded{s.deployExample(t, language, repo), hasRoutes}
 			g.lets(t)
 			mine := g.keepsApart(t)
+			g.knowsUsers(t)
 			g.refusesStrangers(t, mine)
 			g.refusesWhenHandlersFail(t)
 			g.remove(t)
@@ -198,6 +199,47 @@ func (g guarded) keepsApart(t *testing.T) string {
 	}
 	g.as(t, "ada", "DELETE", "/assistants/"+found[0].ID, nil, nil, http.StatusForbidden)
 	return mine.ID
+}
+
+// knowsUsers checks that the graph sees the user in all other ways to make a run: without a
+// thread, in a stream, by a command, as a tool, and by a timer.
+func (g guarded) knowsUsers(t *testing.T) {
+	t.Helper()
+	asked := map[string]any{"assistant_id": "agent", "input": map[string]any{}}
+	newThread := func() string {
+		var made guardedThread
+		g.as(t, "ada", "POST", "/threads", map[string]any{}, &made, http.StatusOK)
+		return "/threads/" + made.ID
+	}
+	// A timer fires within a minute, while the other runs are made.
+	timed, commanded := newThread(), newThread()
+	every := map[string]any{"assistant_id": "agent", "input": map[string]any{}, "schedule": "* * * * *"}
+	var cron struct {
+		ID string `json:"cron_id"`
+	}
+	g.as(t, "ada", "POST", timed+"/runs/crons", every, &cron, http.StatusOK)
+	command := map[string]any{"id": 1, "method": "run.start", "params": asked}
+	call := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "mine", "arguments": map[string]any{}}}
+	g.as(t, "ada", "POST", commanded+"/commands", command, nil, http.StatusOK)
+	for path, body := range map[string]any{"/runs/wait": asked, "/runs/stream": asked, newThread() + "/runs/stream": asked, "/mcp": call} {
+		if got := g.as(t, "ada", "POST", path, body, nil, http.StatusOK); !strings.Contains(string(got.body), "author") || strings.Contains(string(got.body), "bob") {
+			t.Errorf("POST %s: the graph does not see its user: %s", path, got.body)
+		}
+	}
+	for what, thread := range map[string]string{"a command": commanded, "a timer": timed} {
+		var state struct {
+			Values struct{ User, Owners []string }
+		}
+		eventually(t, what+" makes a run", func() (bool, any) {
+			g.as(t, "ada", "GET", thread+"/state", nil, &state, http.StatusOK)
+			return len(state.Values.User) > 0, state
+		})
+		if strings.Join(state.Values.User, " ") != "ada author ada" || !slices.Equal(state.Values.Owners, []string{"ada"}) {
+			t.Errorf("%s: the graph sees %+v", what, state.Values)
+		}
+	}
+	g.as(t, "bob", "DELETE", "/runs/crons/"+cron.ID, nil, nil, http.StatusNotFound)
+	g.as(t, "ada", "DELETE", "/runs/crons/"+cron.ID, nil, nil, http.StatusOK, http.StatusNoContent)
 }
 
 // refusesStrangers sends forged headers and the platform's own credentials.
