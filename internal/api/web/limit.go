@@ -55,6 +55,9 @@ type Shared interface {
 	// Hold takes a place for a connection of a workspace until leave is called. Deployment and
 	// thread are empty for a connection that is not about one thread.
 	Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error)
+	// Visit counts a request of a visitor of a deployment, and takes a place for the connection of
+	// the visitor until leave is called.
+	Visit(ctx context.Context, workspace, deployment, address string) (leave func(), err error)
 }
 
 // policy is a Rate in the form that answers name it (draft-ietf-httpapi-ratelimit-headers-10):
@@ -121,9 +124,9 @@ func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 	}
 }
 
-// Share makes the quotas of workspaces hold for all processes that share the counts. Callers and
-// visitors are still counted by each process: in a stack API Gateway bounds callers, and there are
-// no visitors.
+// Share makes the quotas of workspaces, and the parts of them that visitors have, hold for all
+// processes that share the counts. Callers are still counted by each process: in a stack API
+// Gateway bounds callers.
 func (l *Limiter) Share(counts Shared) { l.shared = counts }
 
 // Limit bounds the operations of the Mux; without it nothing is counted.

@@ -1,19 +1,11 @@
 package web
 
 import (
+	"context"
 	"net/http"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
-)
-
-const (
-	// visitorPart is the part, 1 in so many, of a workspace's quotas that the visitors of one
-	// place may use beside the quotas: most of a server stays for callers with keys.
-	visitorPart = 4
-	// addressPart is the part of it that visitors of one address may use: one visitor leaves
-	// half to the others.
-	addressPart = 2
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Visited is the middleware for requests of visitors: they need no key, so the requests and the
@@ -38,16 +30,34 @@ func (m *Mux) Visited(place func(*http.Request) string) Middleware {
 func (m *Mux) admit(r *http.Request, place string) (leave func(), err error) {
 	leave = func() {}
 	if m.limiter != nil {
-		if leave, err = m.limiter.admit(place, inbound.Group(r.RemoteAddr)); err != nil {
+		if leave, err = m.limiter.admit(r.Context(), ownerOf(r), place, inbound.Group(r.RemoteAddr)); err != nil {
 			return nil, err
 		}
 	}
 	return m.within(r, "visitors\x00"+ownerOf(r), leave)
 }
 
-// admit counts a request and a connection of a visitor: of its address first, so that an address
-// that is refused takes nothing from the others. leave gives the connection's place back.
-func (l *Limiter) admit(place, address string) (leave func(), err error) {
+// admit counts a request and a connection of a visitor: in this process first, so that a visitor
+// that it refuses costs the other processes nothing. leave gives the connection's place back.
+func (l *Limiter) admit(ctx context.Context, workspace, place, address string) (leave func(), err error) {
+	leaveHere, err := l.admitHere(place, address)
+	if err != nil || l.shared == nil {
+		return leaveHere, err
+	}
+	leaveShared, err := l.shared.Visit(ctx, workspace, place, address)
+	if err != nil {
+		leaveHere()
+		return nil, err
+	}
+	return func() {
+		leaveShared()
+		leaveHere()
+	}, nil
+}
+
+// admitHere counts for the visitor's address first, so that an address that is refused takes
+// nothing from the others.
+func (l *Limiter) admitHere(place, address string) (leave func(), err error) {
 	pool := "visitors\x00" + place
 	from := pool + "\x00" + address
 	requests, streams := l.quotas.RequestsPerSecond(), l.quotas.StreamsAtOnce()
@@ -57,30 +67,23 @@ func (l *Limiter) admit(place, address string) (leave func(), err error) {
 	for _, of := range []struct {
 		name string
 		part int64
-	}{{from, visitorPart * addressPart}, {pool, visitorPart}} {
+	}{{from, quota.VisitorPart * quota.AddressPart}, {pool, quota.VisitorPart}} {
 		r := Rate{PerSecond: float64(requests) / float64(of.part), Burst: int(max(1, 2*requests/of.part))}
 		if allowed, left := l.take(of.name, r); !allowed {
-			refusal := refuseVisitor("requests a second", requests/of.part)
+			refusal := quota.RefuseVisitors("requests a second", requests/of.part)
 			refusal.RetryAfter = r.waiting(left)
 			return nil, refusal
 		}
 	}
-	if most := part(streams, visitorPart*addressPart); !l.open.take(from, most) {
-		return nil, refuseVisitor("connections at once", most)
+	if most := quota.PartOf(streams, quota.VisitorPart*quota.AddressPart); !l.open.take(from, most) {
+		return nil, quota.RefuseVisitors("connections at once", most)
 	}
-	if most := part(streams, visitorPart); !l.open.take(pool, most) {
+	if most := quota.PartOf(streams, quota.VisitorPart); !l.open.take(pool, most) {
 		l.open.giveBack(from)
-		return nil, refuseVisitor("connections at once", most)
+		return nil, quota.RefuseVisitors("connections at once", most)
 	}
 	return func() {
 		l.open.giveBack(pool)
 		l.open.giveBack(from)
 	}, nil
-}
-
-// part is a part of a quota, which is at least 1 unless the quota is 0.
-func part(quota, of int64) int64 { return min(quota, max(1, quota/of)) }
-
-func refuseVisitor(what string, most int64) *fault.Error {
-	return fault.New(fault.TooMany, "There are too many visitors without a key: they may have %d %s.", max(1, most), what)
 }

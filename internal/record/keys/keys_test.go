@@ -38,6 +38,8 @@ var all = map[string]struct {
 	"Session":                  {keys.Session("c0ffee"), table.Key{PK: "SESSION#c0ffee", SK: "SESSION"}},
 	"Use":                      {keys.Use("w", 7), table.Key{PK: "W#w#USE#07", SK: "USE"}},
 	"Streams":                  {keys.Streams("w", 7, 29), table.Key{PK: "W#w#STREAMS#07", SK: "TERM#29"}},
+	"Visitors":                 {keys.Visitors("w", "d", "192.0.2.1", 29), table.Key{PK: "W#w#VISITORS#d#192.0.2.1", SK: "TERM#29"}},
+	"Visits":                   {keys.Visits("w", "d", "", 29), table.Key{PK: "W#w#VISITS#d#", SK: "WINDOW#29"}},
 	"ThreadStreams":            {keys.ThreadStreams("w", "d", "t", 29), table.Key{PK: "W#w#THREAD-STREAMS#d#t", SK: "TERM#29"}},
 	"Requests":                 {keys.Requests("w", 177), table.Key{PK: "W#w#REQUESTS", SK: "WINDOW#177"}},
 	"Strangers":                {keys.Strangers("w", "d", "o", 177), table.Key{PK: "W#w#STRANGERS#d#o", SK: "WINDOW#177"}},

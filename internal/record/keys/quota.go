@@ -72,6 +72,18 @@ func KnownCaller(workspace, deployment, caller string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#CALLER#" + deployment + "#" + caller, SK: "CALLER"}
 }
 
+// Visitors is the key of the count of the connections of a deployment's visitors in a term, and of
+// the visitors of one address, "" for all.
+func Visitors(workspace, deployment, address string, term int64) table.Key {
+	return table.Key{PK: "W#" + workspace + "#VISITORS#" + deployment + "#" + address, SK: fmt.Sprintf("TERM#%d", term)}
+}
+
+// Visits is the key of the count of the requests of a deployment's visitors in a window of time,
+// and of the visitors of one address, "" for all.
+func Visits(workspace, deployment, address string, window int64) table.Key {
+	return table.Key{PK: "W#" + workspace + "#VISITS#" + deployment + "#" + address, SK: fmt.Sprintf("WINDOW#%d", window)}
+}
+
 // DeploymentCount is the key of the count of a workspace's deployments, which is bounded.
 func DeploymentCount(workspace string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#DEPLOYMENT-COUNT", SK: "COUNT"}

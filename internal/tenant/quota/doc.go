@@ -74,6 +74,9 @@
 //     process and one grain more: P processes accept at most (P+1)/1000 of the quota too many, or
 //     one request a second each if that is more. All requests of a window may come at once.
 //
+//   - Visitors, who need no key, have parts of the quotas of requests and streams beside them, for
+//     each deployment and for each address ([Shared.Visit]). They are counted in the same two ways.
+//
 // A usage plan of API Gateway could bound the requests of a workspace, too, but only if each
 // workspace had a key that API Gateway knows, and there are at most 10,000 such keys.
 package quota

@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // SetTerm sets how long a term of streams is, before any stream is counted.
@@ -13,8 +15,8 @@ type StreamPlace struct{ *streamPlace }
 
 // NewStreamPlace takes a place.
 func (s *Shared) NewStreamPlace(ctx context.Context, workspace, deployment, thread string) (StreamPlace, error) {
-	p, err := s.newStreamPlace(ctx, workspace, deployment, thread)
-	return StreamPlace{p}, err
+	p := s.streamPlace(workspace, deployment, thread)
+	return StreamPlace{p}, record.Decide(ctx, p.table, p.take)
 }
 
 // Renew renews the place.

@@ -61,16 +61,35 @@ func (t *tally) fill(window int64) {
 	}
 }
 
+// requestCount is a count of requests.
+type requestCount struct {
+	// name is the name of the count in this process.
+	name string
+	key  func(window int64) table.Key
+	// most is how many requests a window takes.
+	most   int64
+	refuse func() *fault.Error
+}
+
 // Count counts a request of a workspace, or returns the refusal if the quota Requests is used up
 // until the end of the window.
 func (s *Shared) Count(ctx context.Context, workspace string) error {
+	return s.count(ctx, requestCount{
+		name: workspace, most: perWindow(s.limits.RequestsPerSecond()), refuse: s.limits.RefuseRequest,
+		key: func(window int64) table.Key { return keys.Requests(workspace, window) },
+	})
+}
+
+// count counts a request, or returns the refusal if the count has no room until the end of the
+// window.
+func (s *Shared) count(ctx context.Context, of requestCount) error {
 	now := s.now()
 	current := windowAt(now)
-	grain := max(leastGrain, s.allowance()/reports)
-	t := s.tallies.Make(workspace, 1, func() *tally { return &tally{} })
+	grain := max(leastGrain, of.most/reports)
+	t := s.tallies.Make(of.name, 1, func() *tally { return &tally{} })
 	full, report := t.add(current, grain)
 	if report {
-		err := s.report(ctx, workspace, current, grain)
+		err := s.report(ctx, of, current, grain)
 		if full = fault.Is(err, fault.TooMany); full {
 			t.fill(current)
 		} else if err != nil {
@@ -78,7 +97,7 @@ func (s *Shared) Count(ctx context.Context, workspace string) error {
 		}
 	}
 	if full {
-		refusal := s.limits.RefuseRequest()
+		refusal := of.refuse()
 		refusal.RetryAfter = window - time.Duration(now.UnixNano()%int64(window))
 		return refusal
 	}
@@ -87,12 +106,12 @@ func (s *Shared) Count(ctx context.Context, workspace string) error {
 
 func windowAt(now time.Time) int64 { return now.UnixNano() / int64(window) }
 
-// allowance is how many requests a workspace may send in a window.
-func (s *Shared) allowance() int64 { return s.limits.RequestsPerSecond() * int64(window/time.Second) }
+// perWindow is how many requests a window takes.
+func perWindow(perSecond int64) int64 { return perSecond * int64(window/time.Second) }
 
 // report adds requests to the count of the window, or returns the refusal if it is full.
-func (s *Shared) report(ctx context.Context, workspace string, current, requests int64) error {
-	key := keys.Requests(workspace, current)
+func (s *Shared) report(ctx context.Context, of requestCount, current, requests int64) error {
+	key := of.key(current)
 	absent := false
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		if absent {
@@ -102,11 +121,11 @@ func (s *Shared) report(ctx context.Context, workspace string, current, requests
 			o.Add(table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()})
 			return o, nil
 		}
-		o.AddOr(table.Update{Key: key, Add: map[string]int64{attrCount: requests}, If: table.Below(attrCount, s.allowance())}, func(item *table.Item) error {
+		o.AddOr(table.Update{Key: key, Add: map[string]int64{attrCount: requests}, If: table.Below(attrCount, of.most)}, func(item *table.Item) error {
 			if absent = item == nil; absent {
 				return nil
 			}
-			return s.limits.RefuseRequest()
+			return of.refuse()
 		})
 		return o, nil
 	})

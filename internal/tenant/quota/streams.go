@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -31,12 +32,20 @@ type streamPlace struct {
 	*Shared
 
 	workspace string
-	// deployment and thread are empty if the stream is not about one thread.
-	deployment, thread string
-	// part is the part of the workspace's count that the stream is in.
-	part int
+	// part is the part of the workspace's count that the stream is in; 0 if that count does not
+	// count the stream. Otherwise it is the first of counts.
+	part   int
+	counts []streamCount
 	// term is the term in which the stream is counted.
 	term int64
+}
+
+// streamCount is a count of streams.
+type streamCount struct {
+	key func(term int64) table.Key
+	// most is how many streams the count may hold.
+	most   int64
+	refuse func() *fault.Error
 }
 
 // load is how many streams a count holds.
@@ -52,14 +61,18 @@ type load struct {
 // place is free again after two terms. If the workspace or the thread has no place, Hold returns
 // the refusal.
 func (s *Shared) Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
-	p, err := s.newStreamPlace(ctx, workspace, deployment, thread)
-	if err != nil {
+	return s.streamPlace(workspace, deployment, thread).hold(ctx)
+}
+
+// hold takes the place, and keeps it until leave is called.
+func (p *streamPlace) hold(ctx context.Context) (leave func(), err error) {
+	if err := record.Decide(ctx, p.table, p.take); err != nil {
 		return nil, err
 	}
 	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	stop := make(chan struct{})
 	var renewing sync.WaitGroup
-	renewing.Go(guard.Func(s.log, "renew the place of a stream", func() { p.keep(ctx, stop) }))
+	renewing.Go(guard.Func(p.log, "renew the place of a stream", func() { p.keep(ctx, stop) }))
 	return func() {
 		defer cut()
 		defer time.AfterFunc(leaving, cut).Stop()
@@ -86,48 +99,54 @@ func (s *Shared) partLimit(part int) int64 {
 
 func (s *Shared) termAt(now time.Time) int64 { return now.UnixNano() / int64(s.term) }
 
-// newStreamPlace takes a place for a stream.
-func (s *Shared) newStreamPlace(ctx context.Context, workspace, deployment, thread string) (*streamPlace, error) {
-	p := &streamPlace{Shared: s, workspace: workspace, deployment: deployment, thread: thread, part: 1 + rand.IntN(s.parts())}
-	if err := record.Decide(ctx, s.table, p.take); err != nil {
-		return nil, err
+// streamPlace returns the place of a stream, which is not taken yet.
+func (s *Shared) streamPlace(workspace, deployment, thread string) *streamPlace {
+	p := &streamPlace{Shared: s, workspace: workspace, counts: make([]streamCount, 1)}
+	p.moveTo(1 + rand.IntN(s.parts()))
+	if thread != "" {
+		p.counts = append(p.counts, streamCount{
+			most: s.limits.StreamsPerThread(), refuse: s.limits.RefuseThreadStream,
+			key: func(term int64) table.Key { return keys.ThreadStreams(workspace, deployment, thread, term) },
+		})
 	}
-	return p, nil
+	return p
 }
 
 func (p *streamPlace) take(ctx context.Context) (o record.Outbox, err error) {
 	p.term = p.termAt(p.now())
-	loads, err := p.loads(ctx, p.term, p.counts()...)
+	loads, err := p.loads(ctx, p.term, p.keys()...)
 	if err != nil {
 		return o, err
 	}
-	if loads[0].now+loads[0].before >= p.partLimit(p.part) {
+	if p.part > 0 && loads[0].now+loads[0].before >= p.counts[0].most {
 		if loads[0], err = p.move(ctx); err != nil {
 			return o, err
 		}
 	}
-	o.Add(p.more(loads[0], table.Below(attrCount, p.partLimit(p.part)-loads[0].before)))
-	if len(loads) == 1 {
-		return o, nil
+	for i, l := range loads {
+		room := p.counts[i].most - l.before
+		if l.now >= room {
+			return o, p.counts[i].refuse()
+		}
+		o.Add(p.more(l, table.Below(attrCount, room)))
 	}
-	room := p.limits.StreamsPerThread() - loads[1].before
-	if loads[1].now >= room {
-		return o, p.limits.RefuseThreadStream()
-	}
-	o.Add(p.more(loads[1], table.Below(attrCount, room)))
 	return o, nil
 }
 
-// counts are the counts that the stream is in: that of its workspace, and that of its thread.
-func (p *streamPlace) counts() []func(term int64) table.Key {
-	counts := []func(int64) table.Key{p.ofPart(p.part)}
-	if p.thread != "" {
-		counts = append(counts, func(term int64) table.Key { return keys.ThreadStreams(p.workspace, p.deployment, p.thread, term) })
+// keys are the keys of the counts that the stream is in.
+func (p *streamPlace) keys() []func(term int64) table.Key {
+	all := make([]func(int64) table.Key, len(p.counts))
+	for i, count := range p.counts {
+		all[i] = count.key
 	}
-	return counts
+	return all
 }
 
-func (p *streamPlace) ofPart(part int) func(term int64) table.Key { return ofPart(p.workspace, part) }
+// moveTo makes the stream count in another part of its workspace's count.
+func (p *streamPlace) moveTo(part int) {
+	p.part = part
+	p.counts[0] = streamCount{key: ofPart(p.workspace, part), most: p.partLimit(part), refuse: p.limits.RefuseStream}
+}
 
 func ofPart(workspace string, part int) func(term int64) table.Key {
 	return func(term int64) table.Key { return keys.Streams(workspace, part, term) }
@@ -151,7 +170,8 @@ func (p *streamPlace) move(ctx context.Context) (best load, err error) {
 	most := int64(0)
 	for i, l := range loads {
 		if room := p.partLimit(i+1) - l.now - l.before; room > most {
-			most, best, p.part = room, l, i+1
+			most, best = room, l
+			p.moveTo(i + 1)
 		}
 	}
 	if most == 0 {
@@ -201,7 +221,7 @@ func (p *streamPlace) less(term int64) (writes []table.Write) {
 	if p.termAt(p.now())-term >= termsCounted {
 		return nil
 	}
-	for _, key := range p.counts() {
+	for _, key := range p.keys() {
 		writes = append(writes, table.Update{Key: key(term), Add: map[string]int64{attrCount: -1}})
 	}
 	return writes
@@ -212,7 +232,7 @@ func (p *streamPlace) renew(ctx context.Context) error {
 	earlier := p.term
 	err := record.Decide(ctx, p.table, func(ctx context.Context) (o record.Outbox, err error) {
 		p.term = p.termAt(p.now())
-		loads, err := p.loads(ctx, p.term, p.counts()...)
+		loads, err := p.loads(ctx, p.term, p.keys()...)
 		if err != nil || p.term == earlier {
 			return o, err
 		}
