@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
 // Paths of the container contract.
@@ -18,9 +20,11 @@ const (
 	ping        = "/ping"
 )
 
-// agent passes requests on to a path of a release's agent. The caller counts as present until
-// the answer has ended, or the caller has left.
-func (h *Host) agent(path string) http.HandlerFunc {
+// agent passes requests on to a release's agent, at the path below the agent's own. The caller
+// counts as present until the answer has ended, or the caller has left. The request must have the
+// agent's token in a header, unless the header is "". A visit is a request to the repository's
+// own application.
+func (h *Host) agent(header string, isVisit bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		endpoint, done, err := h.acquire(r)
 		if err != nil {
@@ -30,11 +34,11 @@ func (h *Host) agent(path string) http.HandlerFunc {
 		defer done()
 		// The agent checks the token itself; but an agent without this check must not be open
 		// to all callers that reach the host.
-		if path == invocations && !hasToken(r, endpoint.Token) {
+		if header != "" && !isToken(r.Header.Get(header), endpoint.Token) {
 			h.mux.Error(w, r, errToken)
 			return
 		}
-		at, err := url.Parse(endpoint.URL + path)
+		at, err := url.Parse(endpoint.URL + pathBelow(r))
 		if err != nil {
 			h.fail(w, r, err)
 			return
@@ -46,8 +50,14 @@ func (h *Host) agent(path string) http.HandlerFunc {
 			h.fail(w, r, err)
 			return
 		}
-		h.proxyTo(at).ServeHTTP(w, r)
+		h.proxyTo(at, isVisit).ServeHTTP(w, r)
 	}
+}
+
+// pathBelow returns the path of a request below the path of its agent, with its escapes.
+func pathBelow(r *http.Request) string {
+	agent := wire.Path(wire.Agent, r.PathValue("workspace"), r.PathValue("deployment"), r.PathValue("revision"))
+	return strings.TrimPrefix(r.URL.EscapedPath(), agent)
 }
 
 func (h *Host) acquire(r *http.Request) (compute.Endpoint, func(), error) {
@@ -63,10 +73,21 @@ func (h *Host) acquire(r *http.Request) (compute.Endpoint, func(), error) {
 // proxyTo returns a proxy that passes each byte of the answer on at once. When the agent's
 // answer breaks off, the caller's answer breaks off, too: the caller never takes a part for the
 // whole.
-func (h *Host) proxyTo(at *url.URL) *httputil.ReverseProxy {
+func (h *Host) proxyTo(at *url.URL, isVisit bool) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL, r.Out.Host = at, at.Host
+			if !isVisit {
+				return
+			}
+			// An own application sees the client's query and host, and the headers about the
+			// client that package graph has set.
+			at.RawQuery, r.Out.Host = r.In.URL.RawQuery, r.In.Host
+			for name, values := range r.In.Header {
+				if strings.HasPrefix(name, "X-Forwarded-") {
+					r.Out.Header[name] = values
+				}
+			}
 		},
 		Transport:     h.agents,
 		FlushInterval: -1,

@@ -98,8 +98,11 @@ func New(cfg Config) (*Host, error) {
 		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(h.removeUploads))
 		h.mux.Handle("PUT "+wire.UploadsOf+"/{object}", cfg.Uploads.Handler(h.mux.Error))
 	}
-	h.mux.Handle("POST "+wire.Agent+invocations, h.agent(invocations))
-	h.mux.Handle("GET "+wire.Agent+ping, h.agent(ping))
+	h.mux.Handle("POST "+wire.Agent+invocations, h.agent("Authorization", false))
+	h.mux.Handle("GET "+wire.Agent+ping, h.agent("", false))
+	for _, path := range []string{graph.PathApp, graph.PathApp + "/{rest...}"} {
+		h.mux.Handle(wire.Agent+path, h.agent(graph.HeaderVisit, true))
+	}
 	return h, nil
 }
 
@@ -115,7 +118,7 @@ func (h *Host) Close() { h.agents.CloseIdleConnections() }
 func (h *Host) own(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := errToken
-		if hasToken(r, h.cfg.Token) {
+		if isToken(r.Header.Get("Authorization"), h.cfg.Token) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			err = handle(w, r)
 		}
@@ -138,9 +141,9 @@ func (h *Host) fail(w http.ResponseWriter, r *http.Request, err error) {
 // errToken answers a request without the right bearer token.
 var errToken error = fault.New(fault.Unauthorized, "The bearer token is missing or wrong.")
 
-// hasToken compares hashes, so that the time of the comparison does not even reveal the length.
-func hasToken(r *http.Request, want string) bool {
-	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+// isToken compares hashes, so that the time of the comparison does not even reveal the length.
+func isToken(authorization, want string) bool {
+	got, ok := strings.CutPrefix(authorization, "Bearer ")
 	gotHash, wantHash := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(gotHash[:], wantHash[:]) == 1 && ok
 }

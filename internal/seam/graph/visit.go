@@ -39,8 +39,10 @@ type Visit struct {
 // PathApp is the beginning of all paths of an agent's own application.
 const PathApp = "/app"
 
+// HeaderVisit is the header of a visit that has the agent's token.
+const HeaderVisit = "X-Slipway-Authorization"
+
 const (
-	headerApp    = "X-Slipway-Authorization"
 	headerCaller = "X-Slipway-Caller"
 	headerServer = "X-Slipway-Server"
 	headerPrefix = "X-Forwarded-Prefix"
@@ -96,7 +98,7 @@ func (v Visit) mark(header http.Header, endpoint compute.Endpoint) {
 		header.Set(headerRevision, endpoint.Revision)
 	}
 	if endpoint.Token != "" {
-		header.Set(headerApp, "Bearer "+endpoint.Token)
+		header.Set(HeaderVisit, "Bearer "+endpoint.Token)
 		header.Set(headerSignature, signNow(endpoint.Token))
 	}
 	if v.ServerURL != "" {
