@@ -19,10 +19,11 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	var gateway lambdahost.Gateway
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
-		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
-		Webhooks: s.Webhooks(), Answers: s.Answers(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
+		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
+		Webhooks: s.Webhooks(), Answers: s.Answers(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), AgentURL: gateway.AgentURL(s.BaseURL), Log: log,
 	})
 	return lambdahost.Buffered(mux, log), err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
@@ -16,11 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
 )
-
-// resumable is how long a stream lasts before its client has to take it up again. The framework's
-// clients give up after six ends without an event between them, so an agent may be silent for six
-// times as long.
-const resumable = 5 * time.Minute
 
 func main() { lambdahost.Start(open) }
 
@@ -36,7 +30,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
+		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), AgentURL: gateway.AgentURL(s.BaseURL), VisitorLimit: lambdahost.Unnoticed, Log: log,
 	}))
-	return lambdahost.Streaming(mux, log, resumable), err
+	return lambdahost.Streaming(mux, log, lambdahost.Unnoticed), err
 }

@@ -69,7 +69,7 @@ class Versions(unittest.TestCase):
 
     def test_new_code_is_published_and_a_new_parameter_alone_is_not(self):
         before = self.versions()
-        self.assertEqual(len(before), 18)
+        self.assertEqual(len(before), 19)
         self.assertEqual(before & self.versions(code="other-"), set())
         self.assertEqual(before, self.versions(Quotas="threads=1"))
 
@@ -77,7 +77,7 @@ class Versions(unittest.TestCase):
         def groups(shift):
             return [r for r in transform("template.yaml", {"TrafficShift": shift})["Resources"].values() if r["Type"].startswith("AWS::CodeDeploy::")]
         self.assertEqual(len(groups("none")), 0)
-        self.assertEqual(len(groups("AllAtOnce")), 17)
+        self.assertEqual(len(groups("AllAtOnce")), 18)
 
 
 class SamLocal(unittest.TestCase):

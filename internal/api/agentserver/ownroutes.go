@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -179,10 +180,17 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deployment) {
 	web.ActsFor(r.Context(), d.Workspace)
 	s.markOrigin(w, r, d)
-	own := ownPath(r.URL.EscapedPath())
-	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + own, Prefix: strings.TrimSuffix(r.URL.EscapedPath(), own)}}
-	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer) }
+	if !s.WebSockets && r.Header.Get("Sec-WebSocket-Key") != "" {
+		s.mux.Error(w, r, fault.New(fault.NotOffered, "This server does not offer: WebSocket. An application can stream server-sent events instead."))
+		return
+	}
+	below := s.below(r)
+	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath()), Prefix: (&url.URL{Path: below}).EscapedPath()}}
+	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer, below) }
 	handler := s.visitors
+	if s.VisitorLimit > 0 {
+		handler = within(s.VisitorLimit, handler)
+	}
 	if isClosed(r, d) && !web.IsPreflight(r) {
 		known, err := s.admit(r, web.Operation{})
 		if err != nil {
@@ -205,6 +213,20 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 	handler.ServeHTTP(w, asked)
 }
 
+// below is the path of the deployment's URL as the client wrote it. The public address may have a
+// path that the path of the request lacks: the stage of API Gateway.
+func (s server) below(r *http.Request) string {
+	path := strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
+	if s.AgentURL == nil {
+		return path
+	}
+	at, err := url.Parse(s.AgentURL(r.Context(), deploymentID(r)))
+	if err != nil {
+		return path
+	}
+	return strings.TrimSuffix(at.Path, strings.ToLower(path)) + path
+}
+
 // isClosed reports whether a request that the agent answers requires the credentials of the
 // server. The files of a user interface do not: a page loads them without headers.
 func isClosed(r *http.Request, d deployment.Deployment) bool {
@@ -212,6 +234,19 @@ func isClosed(r *http.Request, d deployment.Deployment) bool {
 		return r.Method != http.MethodGet && r.Method != http.MethodHead
 	}
 	return d.Settings.HTTP.RouteAuth
+}
+
+// errVisit ends a request of a visitor whose time is over.
+var errVisit = fault.New(fault.Unavailable, "A request without a key may not take longer here.")
+
+// within ends each request after a time.
+func within(limit time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer time.AfterFunc(limit, func() { cancel(errVisit) }).Stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // ownRoutes is the pattern of the routes of repositories' own applications.
@@ -244,7 +279,9 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	var tooLarge *http.MaxBytesError
 	err := s.Agents.Visit(r.Context(), d.Workspace, d.Deployment, func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error {
-		visit.ServerURL = serverURL
+		if visit.ServerURL = serverURL; serverURL == "" && s.AgentURL != nil {
+			visit.ServerURL = s.AgentURL(r.Context(), d.Deployment)
+		}
 		return client.Visit(w, r, endpoint, visit.Visit)
 	})
 	switch {
@@ -265,9 +302,9 @@ var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", 
 const sandbox = "sandbox allow-downloads allow-forms allow-modals allow-popups allow-popups-to-escape-sandbox allow-scripts"
 
 // tame restricts the effects of an answer of the repository's own application to the
-// application's own paths.
-func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response) {
-	header, below := answer.Header, strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
+// application's own paths, which are below a path.
+func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response, below string) {
+	header := answer.Header
 	for _, name := range ofServer {
 		header.Del(name)
 	}

@@ -72,6 +72,9 @@ type Config struct {
 	Origins []string
 	// WebSockets says that connections can become WebSockets.
 	WebSockets bool
+	// VisitorLimit is how long a request of a visitor to a repository's own application may last,
+	// where the loss of a connection is not noticed; 0 is no limit.
+	VisitorLimit time.Duration
 	// Strangers bounds the requests of strangers to the authentications of repositories.
 	Strangers StrangerLimits
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.

@@ -33,6 +33,7 @@ var statuses = map[fault.Kind]int{
 	fault.Unprocessable:        http.StatusUnprocessableEntity,
 	fault.TooMany:              http.StatusTooManyRequests,
 	fault.NoRoom:               http.StatusInsufficientStorage,
+	fault.NotOffered:           http.StatusNotImplemented,
 	fault.Unavailable:          http.StatusServiceUnavailable,
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // TestVisitsArePassedOn sends requests to an agent's own application as a function does: the agent
-// gets the path with its escapes, the query and the client's host. Without the agent's token it gets
-// nothing.
+// gets the path with its escapes, the query and the client's host. It gets nothing without its
+// token.
 func TestVisitsArePassedOn(t *testing.T) {
 	t.Parallel()
 	var got *http.Request

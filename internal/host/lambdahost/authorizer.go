@@ -36,12 +36,15 @@ type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerReque
 // A caller of an agent server that the platform does not know is let through if the deployment
 // decides about such callers by itself. The function behind the authorizer then gets an empty
 // context: it knows that the platform does not know the caller, and asks the deployment.
+//
+// Browsers send preflights without credentials, and no operation has the method OPTIONS: functions
+// answer it to every caller, as on one machine.
 func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deployments Deployments, now clock.Clock, log *slog.Logger) AuthorizerFunc {
 	a := authorizer{keys: newMemory(keys, now), agents: agents, open: newOpenings(deployments, now)}
 	return func(ctx context.Context, event events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error) {
 		principal, err := a.caller(ctx, &event)
-		if isAgentServer(&event) && (fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden)) {
-			isOpen, failed := a.open.isOpen(ctx, deploymentID(&event))
+		if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) {
+			isOpen, failed := a.isOpen(ctx, &event)
 			if isOpen {
 				return policy(&event, "Allow", "stranger"), nil
 			}
@@ -67,6 +70,17 @@ type authorizer struct {
 	keys   *memory
 	agents agentserver.AgentTokens
 	open   *openings
+}
+
+// isOpen reports whether a caller that the platform does not know is let through.
+func (a authorizer) isOpen(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (bool, error) {
+	switch {
+	case event.HTTPMethod == http.MethodOptions:
+		return true, nil
+	case isAgentServer(event):
+		return a.open.isOpen(ctx, deploymentID(event))
+	}
+	return false, nil
 }
 
 // caller finds the caller that the platform knows. A caller of an agent server may name another

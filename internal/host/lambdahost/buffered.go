@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -37,21 +38,43 @@ func Buffered(handler http.Handler, log *slog.Logger) BufferedFunc {
 			log.WarnContext(ctx, "event is not a request", "error", err)
 			return instead(ctx, http.StatusBadRequest, "The request could not be read."), nil
 		}
-		var body bytes.Buffer
+		var body buffer
 		w := newResponse(r, &body, func() {})
-		if err := serve(handler, w, r, log); err != nil {
+		if err := serve(handler, w, r, log); err != nil && !body.full {
 			// No part of it has left this process.
 			body.Reset()
 			w = newResponse(r, &body, func() {})
 			fail(ctx, w)
 		}
 		answer := encode(w, body.Bytes())
-		if isTooLarge(answer) {
+		if body.full || isTooLarge(answer) {
 			log.ErrorContext(ctx, "response is too large", "route", r.Pattern, "bytes", body.Len())
-			return instead(ctx, http.StatusRequestEntityTooLarge, "The answer is larger than 6 MB, the most that can be sent. Ask for less."), nil
+			return instead(ctx, http.StatusRequestEntityTooLarge, tooLarge), nil
 		}
 		return answer, nil
 	}
+}
+
+// tooLarge is the text for an answer that cannot be sent. Only applications of repositories, which
+// choose their paths, can choose a path whose answers are streams.
+const tooLarge = "The answer is larger than 6 MB, the most that can be sent at this path. Ask for less. " +
+	"An agent's own HTTP application can send more at a path that the agent server does not have."
+
+// buffer takes as many bytes as an answer may have.
+type buffer struct {
+	bytes.Buffer
+	// full says that there were more.
+	full bool
+}
+
+var errFull = errors.New("the answer is too large")
+
+// Write fails if there is no room, so that nobody goes on to write what cannot be sent.
+func (b *buffer) Write(data []byte) (int, error) {
+	if b.full = b.full || b.Len()+len(data) > maxResponse; b.full {
+		return 0, errFull
+	}
+	return b.Buffer.Write(data)
 }
 
 // instead is the answer in the place of an answer that cannot be given.

@@ -2,8 +2,12 @@ package lambdahost
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -22,6 +26,13 @@ func newRequest(ctx context.Context, event *events.APIGatewayProxyRequest) (*htt
 	if err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
+	// API Gateway does not tell the order of the names.
+	r.URL.RawQuery = queryOf(event).Encode()
+	r.RequestURI = r.URL.RequestURI()
+	r.RemoteAddr = remoteAddr(event.RequestContext.Identity.SourceIP)
+	if r.Header.Get("X-Forwarded-Proto") != "http" {
+		r.TLS = &tls.ConnectionState{} // the client's connection to API Gateway has TLS
+	}
 	ctx = withOrigin(ctx, event, r.Header)
 	if r.Host == "" {
 		r.Host = r.Header.Get("Host")
@@ -31,6 +42,25 @@ func newRequest(ctx context.Context, event *events.APIGatewayProxyRequest) (*htt
 		r.Header.Set("X-Request-Id", id)
 	}
 	return r.WithContext(ctx), nil
+}
+
+// remoteAddr is the address of a client as net/http writes it. The port is not known.
+func remoteAddr(ip string) string {
+	if _, err := netip.ParseAddr(ip); err != nil {
+		return ip
+	}
+	return net.JoinHostPort(ip, "0")
+}
+
+func queryOf(event *events.APIGatewayProxyRequest) url.Values {
+	query := url.Values(maps.Clone(event.MultiValueQueryStringParameters))
+	if len(query) == 0 {
+		query = url.Values{}
+		for name, value := range event.QueryStringParameters {
+			query.Set(name, value)
+		}
+	}
+	return query
 }
 
 // escapedPath is a path in the form of a request line. Gateways decode the path or leave it as

@@ -15,6 +15,11 @@ import (
 // current reads to end.
 const streamingMargin = 3 * time.Second
 
+// Unnoticed is how long a function goes on for a client that may have gone. The framework's clients
+// give up after six ends of a stream without an event between them, so an agent may be silent for
+// six times as long.
+const Unnoticed = 5 * time.Minute
+
 // StreamingFunc is the function behind routes of API Gateway whose response transfer mode is
 // STREAM. The response must be a pointer: a value would be encoded as JSON.
 type StreamingFunc func(context.Context, events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error)

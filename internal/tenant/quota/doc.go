@@ -66,6 +66,7 @@
 //     counted. The count of a workspace has several parts if its limit is high, so that one item
 //     need not take all transactions; a part that is full sends a stream to another part. A stream
 //     costs two transactions of two small writes; each further minute costs another transaction.
+//
 //   - Requests. A process adds the requests of a workspace to the count of a window of 10 s, in
 //     grains of a thousandth of what the window allows, or of 10 requests if that is more. A
 //     process that finds the count full refuses all requests until the end of the window. So a

@@ -38,6 +38,7 @@ var grants = map[string][]string{
 	"Runs":         slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
 	"Runstream":    slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
 	"Assistants":   slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
+	"Agentroutes":  slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
 	"Webhook":      slices.Concat(dynamo.Actions, useKey),
 	"Runner":       slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
 	"Rollout": slices.Concat(dynamo.Actions, useKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.RemoveActions, scalingAlarms, []string{

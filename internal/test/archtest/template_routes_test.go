@@ -120,7 +120,9 @@ func placeOf(t *testing.T, all map[string]place, method, path string) (place, bo
 // place by its method and path.
 func places(t *testing.T) map[string]place {
 	t.Helper()
-	all := map[string]place{}
+	// What no document names belongs to the own applications of repositories.
+	own := place{function: "Agentroutes", authorizer: "Credentials", streaming: true, operations: map[string]string{http.MethodGet: "an own route"}}
+	all := map[string]place{"/d/{deployment_id}": own, "/d/{deployment_id}/{proxy+}": own}
 	for _, i := range interfaces {
 		var document struct {
 			Paths      map[string]map[string]yaml.Node

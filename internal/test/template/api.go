@@ -3,7 +3,6 @@ package template
 import (
 	"cmp"
 	"errors"
-	"strings"
 	"time"
 )
 
@@ -21,13 +20,7 @@ type API struct {
 	// BinaryMediaTypes are the types whose bodies are sent as base64, written with a slash:
 	// application/octet-stream.
 	BinaryMediaTypes []string
-	// CORS is API Gateway's answer to preflights of browsers, on every path; nil if it answers
-	// no preflights.
-	CORS *CORS
 }
-
-// CORS holds the headers of the answer to a preflight, as they are sent.
-type CORS struct{ AllowOrigin, AllowMethods, AllowHeaders, MaxAge string }
 
 // Authorizer is a function that API Gateway asks before it calls another function (type
 // REQUEST).
@@ -58,12 +51,10 @@ func readAPI(name string, properties map[string]any) (API, error) {
 	var p struct {
 		StageName        string
 		BinaryMediaTypes []string
-		// The values have quotes around them.
-		Cors *CORS
-		Auth struct {
-			DefaultAuthorizer                   string
-			AddDefaultAuthorizerToCorsPreflight *bool
-			Authorizers                         map[string]struct {
+		Cors             any
+		Auth             struct {
+			DefaultAuthorizer string
+			Authorizers       map[string]struct {
 				FunctionArn string
 				Identity    struct {
 					Headers, QueryStrings, Context []string
@@ -85,16 +76,7 @@ func readAPI(name string, properties map[string]any) (API, error) {
 		Authorizers: map[string]Authorizer{}, Responses: map[string]GatewayResponse{},
 	}
 	if p.Cors != nil {
-		// SAM also asks the authorizer about preflights unless this is disabled, and browsers
-		// send no key with preflights.
-		if ask := p.Auth.AddDefaultAuthorizerToCorsPreflight; ask == nil || *ask {
-			return API{}, errors.New("Auth.AddDefaultAuthorizerToCorsPreflight must be false")
-		}
-		unquoted := func(value string) string { return strings.Trim(value, "'") }
-		api.CORS = &CORS{
-			AllowOrigin: unquoted(p.Cors.AllowOrigin), AllowMethods: unquoted(p.Cors.AllowMethods),
-			AllowHeaders: unquoted(p.Cors.AllowHeaders), MaxAge: unquoted(p.Cors.MaxAge),
-		}
+		return API{}, errors.New("Cors: functions answer preflights")
 	}
 	for name, a := range p.Auth.Authorizers {
 		const fallback = 300 // API Gateway's default

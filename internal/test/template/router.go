@@ -36,12 +36,6 @@ func (r *Router) Find(method, path string) (Route, map[string]string, bool) {
 	return route, parameters, ok
 }
 
-// Has reports whether the API has a resource of that path, with any methods.
-func (r *Router) Has(path string) bool {
-	methods, _ := r.root.find(segments(path))
-	return methods != nil
-}
-
 // node is a resource of the API: one segment of a path, and the resources below it.
 type node struct {
 	// fixed are the resources below literal segments.

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -14,7 +15,16 @@ import (
 
 // Asked returns the agents of a stack, for functions that ask agents in the middle of a request.
 func Asked(s *stack.Stack) *runner.Agents {
-	return &runner.Agents{Deployments: s.Deployments(), Target: Of(s).Target, Graph: graph.NewClient(nil), Log: s.Log}
+	return &runner.Agents{ServerURL: ServerURL(s), Deployments: s.Deployments(), Target: Of(s).Target, Graph: graph.NewClient(nil), Log: s.Log}
+}
+
+// ServerURL returns the address of agent servers, if the API has an address of its own: a
+// function that no request has called cannot find out this address.
+func ServerURL(s *stack.Stack) func(deployment string) string {
+	if s.BaseURL == "" {
+		return nil
+	}
+	return func(deployment string) string { return strings.TrimSuffix(s.BaseURL, "/") + "/d/" + deployment }
 }
 
 // Strangers bounds the questions about strangers for all processes of a stack together.

@@ -2,7 +2,6 @@ package runners
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,19 +41,10 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 	defer r.mu.Unlock()
 	if r.shared == nil {
 		r.shared = runner.New(runner.Config{
-			ServerURL: serverURL(r.BaseURL),
+			ServerURL: agents.ServerURL(r.Stack),
 			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, ReadLimits: r.Deployments().RunLimits,
 			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval,
 		})
 	}
 	return r.shared, nil
-}
-
-// serverURL returns the address of agent servers, if the API has an address of its own: a
-// function cannot find out this address.
-func serverURL(base string) func(string) string {
-	if base == "" {
-		return nil
-	}
-	return func(deployment string) string { return strings.TrimSuffix(base, "/") + "/d/" + deployment }
 }

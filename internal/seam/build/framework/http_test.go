@@ -77,7 +77,7 @@ func TestWhatIsRefusedOfTheKeyHTTP(t *testing.T) {
 			t.Errorf("%s: %v, want %q", asked, err, words)
 		}
 	}
-	if _, err := readHTTP(t, pythonHead, `{"disable_runs": true}`); err == nil || !strings.Contains(err.Error(), "- http: the repository's own routes and HTTP settings are served on one machine only") {
+	if _, err := readHTTP(t, pythonHead, `{"disable_runs": true}`); err == nil || !strings.Contains(err.Error(), "- http: the builds of this platform do not take the repository's own routes and HTTP settings") {
 		t.Errorf("where it is not offered: %v", err)
 	}
 	if _, err := readHTTP(t, `{"graphs": {"a": "a.rb:a"}, "start": "./agent"`, `{"app": "./app.py:app"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "only the platform's runtimes import it") {

@@ -54,6 +54,7 @@ const (
 // also offers OfferLines.
 var Stack = []Offer{
 	OfferAuth,
+	OfferHTTP,
 	OfferTTL,
 	OfferWebhooks,
 }
@@ -68,7 +69,7 @@ const noReleases = "the release is not used: agents are served by this platform,
 const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install what they need on its machine, or deploy an image (source external_docker)"
 
 // noComponents is the reason why components of a user interface are refused.
-const noComponents = "components of a user interface are served on one machine only: this platform's gateway has no routes for them. Remove the key, and have the page show components of its own: LoadExternalComponent of the client package takes them as the property components"
+const noComponents = "the builds of this platform do not take components of a user interface. Remove the key, and have the page show components of its own: LoadExternalComponent of the client package takes them as the property components"
 
 // keys are the keys of the public format and of the platform's own format. When a key begins
 // to work, its refusal is removed here, and the key is added to the runtimes' own lists.
@@ -96,7 +97,7 @@ var keys = map[string]key{
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
 	"encryption":   {refused: publicname.NoEncryption},
 	"priority":     {refused: "runs have no priorities here, those that wait start in the order of their requests: remove the key, and have runs that must not wait for others in a deployment of their own"},
-	"http":         {refused: "the repository's own routes and HTTP settings are served on one machine only: this platform's gateway has no routes for them", offer: OfferHTTP},
+	"http":         {refused: "the builds of this platform do not take the repository's own routes and HTTP settings", offer: OfferHTTP},
 	"store":        {refused: "this platform takes no settings of the store from a repository; TTLs can be given with each item", offer: OfferTTL},
 	"checkpointer": {refused: "this platform takes no settings of checkpoints from a repository; a TTL can be given with each thread", offer: OfferTTL},
 	"webhooks":     {refused: "this platform takes no settings of webhooks from a repository", offer: OfferWebhooks},

@@ -113,9 +113,6 @@ func (g *Gateway) route(r *http.Request) (template.Route, map[string]string, boo
 
 // serve answers a request, or returns the refusal that the gateway itself must send.
 func (g *Gateway) serve(w http.ResponseWriter, c *call) *refusal {
-	if g.answersPreflight(w, c.request) {
-		return nil
-	}
 	route, parameters, ok := g.route(c.request)
 	if !ok {
 		return &missingToken
@@ -138,25 +135,6 @@ func (g *Gateway) serve(w http.ResponseWriter, c *call) *refusal {
 		return g.stream(w, c)
 	}
 	return g.forward(w, c)
-}
-
-// answersPreflight answers OPTIONS on each path of the API without asking an authorizer, as a mock
-// integration does.
-func (g *Gateway) answersPreflight(w http.ResponseWriter, r *http.Request) bool {
-	cors := g.api.CORS
-	if cors == nil || r.Method != http.MethodOptions || !g.routes.Has(r.URL.EscapedPath()) {
-		return false
-	}
-	for name, value := range map[string]string{
-		"Access-Control-Allow-Origin": cors.AllowOrigin, "Access-Control-Allow-Methods": cors.AllowMethods,
-		"Access-Control-Allow-Headers": cors.AllowHeaders, "Access-Control-Max-Age": cors.MaxAge,
-	} {
-		if value != "" {
-			w.Header().Set(name, value)
-		}
-	}
-	w.WriteHeader(http.StatusOK)
-	return true
 }
 
 func (g *Gateway) tooLarge(c *call) *refusal {
