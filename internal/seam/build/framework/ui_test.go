@@ -57,7 +57,7 @@ func TestWhatIsRefusedOfTheKeyUI(t *testing.T) {
 			t.Errorf("%s: %v, want %q", members, err, words)
 		}
 	}
-	if _, err := readUI(t, nodeGraphs, `"ui": {"agent": "./ui.tsx"}`); err == nil || !strings.Contains(err.Error(), "- ui: components of a user interface are served on one machine only") || !strings.Contains(err.Error(), "LoadExternalComponent") {
+	if _, err := readUI(t, nodeGraphs, `"ui": {"agent": "./ui.tsx"}`); err == nil || !strings.Contains(err.Error(), "- ui: the builds of this platform do not take components of a user interface") || !strings.Contains(err.Error(), "LoadExternalComponent") {
 		t.Errorf("where it is not offered: %v", err)
 	}
 	if _, err := readUI(t, `{"agent": "a.py:a"}`, `"ui": {"agent": "./ui.tsx"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "- ui: is only for graphs that the node runtime hosts") {
