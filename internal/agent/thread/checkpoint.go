@@ -144,6 +144,8 @@ type checkpointBody struct {
 	Agent    *Mark           `json:"agent,omitempty"`
 	First    int64           `json:"first"`
 	Folded   bool            `json:"folded,omitempty"`
+	// Results is what the tasks of the previous checkpoint have returned (results.go).
+	Results []byte `json:"results,omitempty"`
 	// Pending are the updates that led to this checkpoint. An update without values stands for
 	// the state itself, which was empty before.
 	Pending []graph.StateUpdate `json:"pending,omitempty"`

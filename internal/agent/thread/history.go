@@ -18,6 +18,8 @@ type Snapshot struct {
 	Values json.RawMessage
 	// Newest says that this is the thread's newest checkpoint.
 	Newest bool
+	// Results are what the tasks have returned, as far as the next checkpoint of the log says so.
+	Results Results
 }
 
 // Snapshot shows the state as it is now.
@@ -76,7 +78,8 @@ func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match
 		}
 		for i := range some {
 			some[i].Newest = h.newest && some[i].Number == h.top
-			room -= len(some[i].Values)
+			some[i].Results = h.results[some[i].Number]
+			room -= len(some[i].Values) + some[i].Results.size()
 		}
 		if found = append(found, some...); len(some) < len(wanted) {
 			h.upTo = found[len(found)-1].Number - 1
@@ -122,6 +125,10 @@ type history struct {
 	upTo, followed int64
 	hides          bool
 	begun          bool
+	// later is the stored checkpoint that was read before, the next in the log. results holds what
+	// it says about the tasks of the chosen checkpoints, by their numbers.
+	later   checkpointBody
+	results map[int64]Results
 	// rooted says that a checkpoint that is shown, or that was the last before, follows the root.
 	rooted bool
 }
@@ -132,6 +139,7 @@ func (h *history) begin(item *table.Item) error {
 		return err
 	}
 	at, err := checkpoint(item, b)
+	h.later = b
 	h.pass(at)
 	h.rooted = at.followsRoot()
 	return err
@@ -148,6 +156,7 @@ func (h *history) pass(at Checkpoint) {
 // checkpoints behind the last item.
 func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
 	var wanted []int64
+	h.results = map[int64]Results{}
 	for _, item := range items {
 		b, err := decodeCheckpoint(item)
 		if err != nil {
@@ -161,11 +170,18 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 			h.begun, h.top = true, at.Number
 		}
 		h.upTo = at.Number - 1
+		later := h.later
+		h.later = b
 		hidden := h.hides && at.Number >= h.followed && !at.Own()
 		h.pass(at)
 		h.rooted = h.rooted || (!hidden && at.followsRoot())
 		if hidden || (match != nil && !match(at)) {
 			continue
+		}
+		if at.Own() && later.ParentID == at.ID {
+			if h.results[at.Number], err = later.results(); err != nil {
+				return nil, err
+			}
 		}
 		if wanted = append(wanted, at.Number); len(wanted) == limit {
 			break

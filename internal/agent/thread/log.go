@@ -84,7 +84,7 @@ func (l Log) Apply(now time.Time, change Change) (Log, []table.Write, error) {
 		b.Pending = append(slices.Clip(l.forked), change.Pending...)
 	}
 	l.Values = change.Values
-	l, put := l.store(next, b)
+	l, put := l.store(next, b, nil)
 	return l, []table.Write{put}, nil
 }
 
@@ -119,8 +119,9 @@ func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []ta
 		Key:   keys.CheckpointName(l.ref.Workspace, l.ref.Deployment, l.ref.Thread, c.ID),
 		Attrs: record.Attrs(nameKind, now, table.Attrs{attrNumber: number}),
 	}}
+	results := l.resultsOf(c)
 	l.Values, l.frame = change.Values, frame
-	l, put := l.store(next, next.body(change.Patch))
+	l, put := l.store(next, next.body(change.Patch), results)
 	return l, append(writes, named, put), nil
 }
 
@@ -134,9 +135,10 @@ func (c Checkpoint) body(patch state.Patch) checkpointBody {
 
 // store writes the next checkpoint as a change. It writes a snapshot if there is no state
 // before it in the log to which the change applies, or if a snapshot is due.
-func (l Log) store(next Checkpoint, b checkpointBody) (Log, table.Put) {
+func (l Log) store(next Checkpoint, b checkpointBody, results Results) (Log, table.Put) {
 	var encoded []byte
 	if !l.Forks() && next.Number > 0 {
+		b.keepResults(results)
 		encoded = record.Encode(b)
 		l.grown += int64(len(encoded))
 	}
@@ -145,6 +147,7 @@ func (l Log) store(next Checkpoint, b checkpointBody) (Log, table.Put) {
 		if next.Number == 0 && len(b.Pending) == 1 {
 			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
 		}
+		b.keepResults(results)
 		encoded = record.Encode(b)
 		l.base, l.size, l.grown = next.Number, int64(len(encoded)), 0
 	}
@@ -169,7 +172,12 @@ func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool, err er
 			return l, put, false, err
 		}
 		if !patch.Empty() { // the state before this checkpoint is not known here
+			results, err := l.body.results()
+			if err != nil {
+				return l, put, false, err
+			}
 			next.body.Patch, next.body.Values = nil, next.Values.JSON()
+			next.body.keepResults(results)
 		}
 	}
 	encoded := record.Encode(next.body)

@@ -35,7 +35,7 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 		return err
 	}
 	b := oldest.body
-	b.Patch, b.Values, b.ParentID = nil, oldest.Values.JSON(), ""
+	b.Patch, b.Values, b.ParentID, b.Results = nil, oldest.Values.JSON(), "", nil
 	oldest.base = keep
 	item := oldest.item(t.Ref, record.Encode(b))
 	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated), table.Put{Item: item, If: table.Present()})); err != nil {

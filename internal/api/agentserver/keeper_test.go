@@ -391,6 +391,30 @@ func TestAThreadBeginsWithSupersteps(t *testing.T) {
 	f.wantState(t, thread, "A B one C [a b model]")
 }
 
+// TestHistoryShowsWhatTasksReturned checks the tasks of finished steps, also after a pause.
+func TestHistoryShowsWhatTasksReturned(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", says("model", "A"), graphtest.Node{Name: "person", Ask: "ok?"}))
+	f.finish(t, thread, object{"assistant_id": "agent", "command": object{"resume": "B"}})
+	var got []string
+	for _, state := range f.history(t, thread) {
+		at := f.call(t, "GET", thread+"/state/"+idOf(state, "checkpoint"), nil)
+		wantStatus(t, at, http.StatusOK)
+		if diff := cmp.Diff(state["tasks"], at.member("tasks")); diff != "" {
+			t.Errorf("tasks (-in history +at the checkpoint):\n%s", diff)
+		}
+		for _, task := range state["tasks"].([]any) {
+			result, _ := task.(map[string]any)["result"].(map[string]any)
+			got = append(got, fmt.Sprint(task.(map[string]any)["name"], " ", told(map[string]any{"values": result})))
+		}
+	}
+	if diff := cmp.Diff([]string{"person B [person]", "model A [model]", "__start__  <nil>"}, got); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
 // TestACopyGoesItsOwnWay checks that a copy starts from the same state, with the same history.
 func TestACopyGoesItsOwnWay(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,8 @@ func (s server) snapshot(ctx context.Context, ref thread.Ref, at place) (thread.
 	}
 	found := state.Snapshot()
 	found.Newest = !t.Lock.Busy && number == t.Lock.Checkpoint
-	return t, found, nil
+	found.Results, err = s.Threads.ResultsAt(ctx, ref, found.Checkpoint)
+	return t, found, err
 }
 
 // showState returns a state in the form that the interface has. below has the subgraphs to
@@ -198,7 +199,7 @@ func waits(t thread.Thread, c thread.Snapshot) bool {
 
 func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) []ThreadTask {
 	if c.Own() {
-		tasks := inside{t.Thread, c.ID, below}.tasks(thread.TasksOf(c.Tasks), "")
+		tasks := inside{t.Thread, c.ID, below}.tasks(c.Done(), "")
 		if c.Newest {
 			ask(tasks, t)
 		}

@@ -252,7 +252,7 @@ type Checkpoints struct {
 }
 
 // Checkpoint is the data of an EventCheckpoint. When the platform sends a checkpoint back to
-// the agent, it leaves out Values, Next, Tasks and Metadata. An agent may send its newest
+// the agent, it leaves out Values, Next, Tasks, Metadata and Results. An agent may send its newest
 // checkpoint again, with new Values, Next and Tasks.
 type Checkpoint struct {
 	ID       string `json:"id"`
@@ -267,6 +267,10 @@ type Checkpoint struct {
 	Next     []string        `json:"next,omitempty"`
 	Tasks    json.RawMessage `json:"tasks,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Results are what the tasks of the checkpoint ParentID have returned in the step that led to
+	// this checkpoint: a JSON object by the ids of the tasks. It is only for the graph itself, and
+	// for display: the server leaves out what is too large.
+	Results json.RawMessage `json:"results,omitempty"`
 	// Persistent says that a subgraph's checkpoint remains valid after the graph's next
 	// checkpoint.
 	Persistent bool `json:"persistent,omitempty"`

@@ -1,3 +1,4 @@
+import { encode } from "./encode.mjs";
 import { join, split } from "./parts.mjs";
 
 /**
@@ -7,6 +8,7 @@ import { join, split } from "./parts.mjs";
  * @property {string} channel
  * @property {string} path the task's, by which newer versions of the framework order writes; "" in older ones
  * @property {import("./parts.mjs").Typed} value
+ * @property {string} [shown] the value as clients see it, of a write to the graph's own state
  */
 
 /**
@@ -124,6 +126,27 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
       return Promise.all(writes.map(async ({ channel, value }) => [channel, await this.serde.loadsTyped(...value)]));
     }
 
+    /**
+     * What the tasks of the step that led to a checkpoint of the graph itself have returned, by task: what they have written to channels, as clients see it.
+     * @param {Saved} saved
+     * @param {Set<string>} channels
+     * @returns {string} JSON
+     */
+    results(saved, channels) {
+      const before = this.#of(this.#thread, "").get(saved.parentID);
+      /** @type {Map<string, Map<string, string[]>>} */
+      const tasks = new Map();
+      for (const { taskID, index, channel, shown } of before === undefined ? [] : inOrder(before.writes)) {
+        if (index < 0 || shown === undefined || !(channels.has(channel) || WHOLE.includes(channel))) continue;
+        within(within(tasks, taskID), channel, () => []).push(shown);
+      }
+      return object([...tasks].map(([taskID, written]) => {
+        const whole = WHOLE.find((channel) => written.has(channel));
+        if (whole !== undefined) return [taskID, written.get(whole)[0]];
+        return [taskID, object([...written].map(([channel, values]) => [channel, values.length === 1 ? values[0] : `{"$writes":[${values.join()}]}`]))];
+      }));
+    }
+
     /** Forgets what a task has written at the newest checkpoint. */
     forget(ns, taskID) {
       const writes = this.newest(ns)?.writes ?? new Map();
@@ -195,12 +218,13 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
       const { thread, ns, id } = placeOf(config);
       if (id === undefined) throw new Error("the configuration of the writes has no checkpoint_id");
       const values = writes.map(([, value]) => this.serde.dumpsTyped(value));
+      const shown = writes.map(([channel, value]) => (ns === "" && isReturned(channel) ? encode(value) : undefined));
       const stored = this.#writesOf(thread, ns, id);
       const there = new Set(stored.keys());
       for (const [position, [channel]] of writes.entries()) {
         const index = WRITES_IDX_MAP[channel] ?? position;
         const key = `${taskID} ${index}`;
-        if (index < 0 || !there.has(key)) stored.set(key, { taskID, index, channel, path, value: await values[position] });
+        if (index < 0 || !there.has(key)) stored.set(key, { taskID, index, channel, path, value: await values[position], shown: shown[position] });
       }
       const saved = this.#of(thread, ns).get(id);
       if (saved && thread === this.#thread) this.#listener?.onWrites(ns, saved, taskID);
@@ -240,7 +264,11 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
       const values = {};
       for (const [name, { value }] of saved.channels) values[name] = await load(value);
       const pendingWrites = [];
-      for (const { taskID, channel, value } of inOrder(saved.writes)) pendingWrites.push([taskID, channel, await load(value)]);
+      for (const write of inOrder(saved.writes)) {
+        const value = await load(write.value);
+        if (ns === "" && isReturned(write.channel)) write.shown ??= encode(value); // of an earlier invocation
+        pendingWrites.push([write.taskID, write.channel, value]);
+      }
       const checkpoint = { ...(await load(saved.checkpoint)), channel_values: values };
       if (checkpoint.v < 4 && !keepsSends) await this.#migrate(checkpoint, this.#of(thread, ns).get(saved.parentID));
       return {
@@ -268,10 +296,19 @@ function withoutGaps(serde) {
   };
 }
 
-function within(map, key) {
-  if (!map.has(key)) map.set(key, new Map());
+function within(map, key, make = () => new Map()) {
+  if (!map.has(key)) map.set(key, make());
   return map.get(key);
 }
+
+/** The channels whose value is all that a task returns: of the functional API, for a task and for the entrypoint, and of a state that is no object. */
+const WHOLE = ["__return__", "__end__", "__root__"];
+
+/** Whether a channel can be one of the state, and not one by which the framework starts nodes. */
+const isReturned = (channel) => WHOLE.includes(channel) || !/^(__|branch:|join:)/.test(channel);
+
+/** An object of values that are JSON already. */
+const object = (members) => `{${members.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`;
 
 function placeOf(config) {
   const { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } = config.configurable ?? {};

@@ -17,7 +17,7 @@ export class Recorder {
   #eager;
   /** @type {{ns: string, saved: import("./checkpointer.mjs").Saved, taskID?: string}[]} an entry with a task is its writes */
   #queue = [];
-  /** @type {Map<string, {view: () => string, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
+  /** @type {Map<string, {view: () => string, names: Set<string>, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
   #described = new Map();
   /** Namespaces in which tasks have stopped at the newest checkpoint. The server has to hear of them. */
   #stopped = new Set();
@@ -79,13 +79,14 @@ export class Recorder {
     const description = { values: asObject(values), next: [...(next ?? [])], tasks: (tasks ?? []).map(asTask) };
     const json = this.#eager ? encode(description) : undefined;
     const view = () => json ?? encode(description);
+    const names = new Set(Object.keys(description.values));
     const deltas = [...this.#deltas].filter((name) => Object.hasOwn(description.values, name));
     if (deltas.length === 0) {
-      this.#described.set(keyOf(ns, id), { view, whole: new Map() });
+      this.#described.set(keyOf(ns, id), { view, names, whole: new Map() });
       return;
     }
     this.#track(this.#wholeOf(deltas, description.values).then((whole) => {
-      this.#described.set(keyOf(ns, id), { view, whole });
+      this.#described.set(keyOf(ns, id), { view, names, whole });
       this.#drain();
     }));
   }
@@ -118,7 +119,7 @@ export class Recorder {
       return;
     }
     const key = keyOf(ns, saved.id);
-    const { view, whole } = this.#described.get(key);
+    const { view, names, whole } = this.#described.get(key);
     this.#described.delete(key);
     for (const [name, value] of whole) {
       if (name in saved.versions && !saved.channels.has(name)) saved.channels.set(name, { version: saved.versions[name], value });
@@ -128,7 +129,8 @@ export class Recorder {
       // A subgraph that keeps its state from call to call has no task in its namespace.
       persistent: ns !== "" && !ns.includes(":"),
     });
-    this.#emit("checkpoint", `${head.slice(0, -1)},${view().slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
+    const results = ns === "" ? `,"results":${this.checkpointer.results(saved, names)}` : "";
+    this.#emit("checkpoint", `${head.slice(0, -1)}${results},${view().slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
   }
 
   // The end

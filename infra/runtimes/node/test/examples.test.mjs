@@ -17,6 +17,7 @@ test("react: a model calls a tool and answers, word by word", async (t) => {
   assert.deepEqual(messages.map((m) => m.type), ["human", "ai", "tool", "ai"]);
   assert.deepEqual(messages[1].tool_calls.map((call) => [call.name, call.args]), [["weather", { city: "sf" }]]);
   assert.equal(messages[3].content, "I have looked it up: it is 15 degrees in sf.");
+  assert.deepEqual(Object.values(thread.head.root.results).map(({ messages }) => messages.map(({ content }) => content)), [["I have looked it up: it is 15 degrees in sf."]]);
   const chunks = named(events, "messages").filter(([, metadata]) => metadata.langgraph_node === "model").map(([chunk]) => chunk);
   assert.equal(chunks.filter((chunk) => chunk.id === messages[3].id).map((chunk) => chunk.content).join(""), messages[3].content);
   assert.ok(chunks.length > 5);

@@ -5,7 +5,7 @@ serialised as soon as they come, because a graph goes on changing them; each ver
 """
 
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,10 +21,17 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
+from .encode import Fragment, encode
 from .identify import identify_writes
 
 # TASKS is the framework's channel of sends.
 TASKS = "__pregel_tasks"
+# ROOT is the channel of a state that is no object.
+ROOT = "__root__"
+# The channels whose value is all that a task returns: also those of the functional API, for a task and for the entrypoint.
+_WHOLE = ("__return__", "__end__", ROOT)
+# The framework's own task, under which it saves what a command writes: such writes belong to the checkpoint's state, and make no next checkpoint.
+NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
 # FORMAT is that of the opaque data. A reader knows all that were ever written.
 FORMAT = 1
 
@@ -42,6 +49,8 @@ class Write:
     channel: str
     value: Typed
     task_path: str
+    # shown is the value as clients see it, of a write to the graph's own state that was made here.
+    shown: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -141,6 +150,23 @@ class Checkpointer(BaseCheckpointSaver[int]):
     def metadata(self, saved: Saved) -> dict[str, Any]:
         return self.serde.loads_typed(saved.metadata)
 
+    def results(self, saved: Saved, channels: Container[str]) -> dict[str, Any]:
+        """What the tasks of the step that led to a checkpoint have returned, by task: what they have written to these channels, as clients see it."""
+        before = self._of(self._thread_id, "").get(saved.parent_id or "")
+        results: dict[str, Any] = {}
+        for task_id, write in before.ordered() if before else ():
+            if write.channel in WRITES_IDX_MAP or task_id == NULL_TASK_ID:
+                continue
+            result = results.setdefault(task_id, {})
+            if write.channel not in _WHOLE and write.channel not in channels:
+                continue
+            value = Fragment(write.shown if write.shown is not None else encode(self.serde.loads_typed(write.value)))
+            if write.channel in _WHOLE:
+                results[task_id] = value
+            elif isinstance(result, dict):
+                result[write.channel] = {"$writes": [*_several(result[write.channel]), value]} if write.channel in result else value
+        return results
+
     def sends(self, saved: Saved) -> list[str]:
         """The nodes that the checkpoint's sends start, in order."""
         if TASKS not in saved.channels:
@@ -231,7 +257,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
             for position, (channel, value) in enumerate(writes):
                 key = (task_id, WRITES_IDX_MAP.get(channel, position))
                 if key[1] < 0 or key not in stored:
-                    stored[key] = Write(channel, self.serde.dumps_typed(value), task_path)
+                    shown = encode(value) if not ns and _is_returned(channel) else None
+                    stored[key] = Write(channel, self.serde.dumps_typed(value), task_path, shown)
             saved = self._of(thread_id, ns).get(checkpoint_id)
             if self._listener and saved and thread_id == self._thread_id:
                 self._listener.on_writes(ns, saved, task_id)
@@ -321,6 +348,15 @@ class Checkpointer(BaseCheckpointSaver[int]):
             parent_config=at(saved.parent_id) if saved.parent_id else None,
             pending_writes=[(task_id, write.channel, load(write.value)) for task_id, write in saved.ordered()],
         )
+
+
+def _is_returned(channel: str) -> bool:
+    """Whether a channel can be one of the state, and not one by which the framework starts nodes."""
+    return channel in _WHOLE or not channel.startswith(("__", "branch:"))
+
+
+def _several(value: Any) -> list[Any]:
+    return value["$writes"] if isinstance(value, dict) else [value]
 
 
 def _place(config: RunnableConfig) -> tuple[str, str]:

@@ -14,14 +14,12 @@ from typing import Any
 
 from langgraph.pregel.protocol import PregelProtocol
 
-from .checkpointer import Checkpointer, Saved
+from .checkpointer import NULL_TASK_ID, ROOT, Checkpointer, Saved
 from .encode import Fragment, encode
 from .framework import named
 
 # The framework's channels of what a task has failed with, and of what it asks.
 ERROR, INTERRUPT, RESUME = "__error__", "__interrupt__", "__resume__"
-# The framework's own task, under which it saves what a command writes: such writes belong to the checkpoint's state, and make no next checkpoint.
-NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
 
 Emit = Callable[[str, bytes], None]
 
@@ -130,6 +128,8 @@ class Recorder:
             self._emit("writes", encode({"checkpoint_id": saved.id, "ns": entry.ns, "task_id": entry.task_id, "data": _base64(data)}))
             return
         description = self._described.pop((entry.ns, saved.id))
+        channels = description.pop("channels", None)
+        results = self.checkpointer.results(saved, channels) if channels is not None and not entry.ns else None
         description["tasks"] = _with_paths(description["tasks"], self.checkpointer.sends(saved))
         self._shown[entry.ns] = description
         self._emit("checkpoint", encode({
@@ -140,6 +140,7 @@ class Recorder:
             # A subgraph that keeps its state from call to call has no task in its namespace.
             "persistent": bool(entry.ns) and ":" not in entry.ns,
             "data": _base64(self.checkpointer.data(entry.ns, saved)),
+            **({"results": results} if results else {}),
             **description,
         }))
 
@@ -186,8 +187,8 @@ class Recorder:
 
 def _description(values: Any, following: Any, tasks: list[dict[str, Any]]) -> dict[str, Any]:
     if not isinstance(values, Mapping):
-        values = {} if values is None else {"__root__": values}
-    return {"values": values, "next": list(following), "tasks": tasks}
+        values = {} if values is None else {ROOT: values}
+    return {"values": values, "channels": frozenset(values), "next": list(following), "tasks": tasks}
 
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:

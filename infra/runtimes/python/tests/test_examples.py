@@ -26,6 +26,10 @@ def test_react(example: Any) -> None:
     assert [entry["root"]["next"] for entry in thread.history] == [["__start__"], ["agent"], ["tools"], ["agent"], []]
     parents = [entry["root"]["parent_id"] for entry in thread.history]
     assert parents == ["", *(entry["root"]["id"] for entry in thread.history[:-1])]
+    returned = [result["messages"] for entry in thread.history[1:] for result in entry["root"]["results"].values()]
+    assert [[m["content"] for m in messages] for messages in returned] == [
+        ["weather in paris and oslo?"], [""], ["It is sunny in Paris.", "It is snowing in Oslo."], ["It is sunny in Paris. It is snowing in Oslo."],
+    ]
 
     thread.run(agent, input={"messages": [{"role": "user", "content": "and lima?"}]})
     assert [m["type"] for m in thread.values["messages"]] == ["human", "ai", "tool", "tool", "ai", "human", "ai", "tool", "ai"]

@@ -97,6 +97,8 @@ type keeper struct {
 	results map[string]json.RawMessage
 	// written are the updates that commands have made since the checkpoint.
 	written []json.RawMessage
+	// returned is what the task of the step has returned that makes the next checkpoint.
+	returned map[string]json.RawMessage
 }
 
 func (k *keeper) load() error {
@@ -207,6 +209,7 @@ func (k *keeper) node(ctx context.Context) (paused bool, err error) {
 	if err := k.apply(result); err != nil {
 		return false, err
 	}
+	k.returned = map[string]json.RawMessage{task: result}
 	k.held.Next = k.after(name)
 	k.save("loop")
 	if n.BreakOnce && k.Attempt == 1 {
@@ -353,6 +356,9 @@ func (k *keeper) save(source string) {
 	}
 	c := k.checkpoint(source, tasks)
 	c.ParentID = parent
+	if k.returned != nil {
+		c.Results, k.returned = encode(k.returned), nil
+	}
 	k.emit(graph.EventCheckpoint, c)
 }
 

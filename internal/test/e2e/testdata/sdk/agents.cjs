@@ -63,6 +63,14 @@ async function wantsSent(thread, values, draft) {
   assert.deepEqual([found.status, found.interrupts], ["idle", {}]);
 }
 
+/** What the tasks of each step have returned, from the first step on: as history has it, and the state at each checkpoint. */
+async function returned(thread) {
+  const history = await client.threads.getHistory(thread, { limit: 100 });
+  const resultsOf = ({ tasks }) => tasks.map(({ result }) => result);
+  for (const state of history) assert.deepEqual(resultsOf(await client.threads.getState(thread, state.checkpoint.checkpoint_id)), resultsOf(state));
+  return history.map(resultsOf).reverse();
+}
+
 const stories = {
   async react() {
     const { model, cities, answers } = facts.react;
@@ -80,6 +88,15 @@ const stories = {
     assert.deepEqual(history.map((h) => h.metadata.step), [8, 7, 6, 5, 4, 3, 2, 1, 0, -1]);
     const question = [["__start__"], [model], ["tools"], [model], []];
     assert.deepEqual(history.reverse().map((h) => h.next), [...question, ...question]);
+  },
+
+  async react_returned() {
+    const thread = await create();
+    const { messages } = await client.runs.wait(thread, agent, { input: ask(facts.react.cities[0]) });
+    const results = await returned(thread);
+    const contents = results.map((found) => found.map((result) => result.messages.map(({ content }) => content)));
+    assert.deepEqual(contents, [...messages.map(({ content }) => [[content]]), []]);
+    assert.deepEqual(results[1][0].messages[0].tool_calls.map(({ name }) => name), [facts.react.tool]);
   },
 
   async interrupted() {
@@ -170,6 +187,16 @@ const stories = {
     assert.deepEqual(asks(values.__interrupt__), [question]);
   },
 
+  async approval_returned() {
+    const { yes, draft, returned: rest } = facts.approval;
+    const thread = await create();
+    await client.runs.wait(thread, agent, { input: lamp });
+    const first = [[lamp], [{ draft }]];
+    assert.deepEqual(await returned(thread), [...first, [null]]);
+    await client.runs.wait(thread, agent, { command: { resume: yes } });
+    assert.deepEqual(await returned(thread), [...first, ...rest.map((result) => [result]), []]);
+  },
+
   async edited() {
     const { yes, other, question } = facts.approval;
     const thread = await asked();
@@ -221,6 +248,13 @@ const stories = {
     assert.deepEqual(keys(data(parts, "updates")).flat(), [...first, ...Array(count).fill(branch), last]);
     const { values } = await client.threads.getState(thread);
     assert.deepEqual([values.jokes.length, values.best], [count, best]);
+  },
+
+  async map_reduce_returned() {
+    const thread = await create();
+    const { jokes } = await client.runs.wait(thread, agent, { input: facts["map-reduce"].input });
+    const [branches] = (await returned(thread)).filter((found) => found.length > 1);
+    assert.deepEqual(branches, jokes.map((joke) => ({ jokes: [joke] })));
   },
 
   async killed() {

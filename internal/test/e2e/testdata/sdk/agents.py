@@ -93,6 +93,45 @@ async def react(client):
     expect("the parents", parents, [h["checkpoint"]["checkpoint_id"] for h in history[1:]] + [None])
 
 
+async def returned(client, thread):
+    """What the tasks of each step have returned, from the first step on: as history has it, and the state at each checkpoint."""
+    history = await client.threads.get_history(thread, limit=100)
+    results = [[task["result"] for task in h["tasks"]] for h in history]
+    for h, found in zip(history, results):
+        at = await client.threads.get_state(thread, checkpoint_id=h["checkpoint"]["checkpoint_id"])
+        expect("the results at a checkpoint", [task["result"] for task in at["tasks"]], found)
+    return results[::-1]
+
+
+async def react_returned(client):
+    facts = FACTS["react"]
+    thread = await create(client)
+    values = await client.runs.wait(thread, AGENT, input=ask(facts["cities"][0]))
+    contents = [message["content"] for message in values["messages"]]
+    results = await returned(client, thread)
+    expect("the contents", [[[m["content"] for m in result["messages"]] for result in found] for found in results], [[[c]] for c in contents] + [[]])
+    calls = results[1][0]["messages"][0]["tool_calls"]
+    expect("the call of the tool", [call["name"] for call in calls], [facts["tool"]])
+
+
+async def approval_returned(client):
+    facts = FACTS["approval"]
+    thread = await create(client)
+    await client.runs.wait(thread, AGENT, input=LAMP)
+    first = [[LAMP], [{"draft": facts["draft"]}]]
+    expect("the results while it waits", await returned(client, thread), [*first, [None]])
+    await client.runs.wait(thread, AGENT, command={"resume": facts["yes"]})
+    expect("the results", await returned(client, thread), [*first, *[[result] for result in facts["returned"]], []])
+
+
+async def map_reduce_returned(client):
+    facts = FACTS["map-reduce"]
+    thread = await create(client)
+    values = await client.runs.wait(thread, AGENT, input=facts["input"])
+    [branches] = [found for found in await returned(client, thread) if len(found) > 1]
+    expect("the results of the branches", branches, [{"jokes": [joke]} for joke in values["jokes"]])
+
+
 async def until_tool(client, thread):
     while types((await client.threads.get_state(thread))["values"] or {"messages": []}) != ANSWERED[:3]:
         await asyncio.sleep(0.02)

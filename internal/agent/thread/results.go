@@ -1,0 +1,119 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// What the tasks of a step have returned is stored with the checkpoint that the step led to, as a
+// difference to the change that this checkpoint stores: most of it is the change itself. The tasks
+// are the tasks of the checkpoint before. Results that are larger than these bounds are left out:
+// clients then see no results of the step.
+const (
+	maxResults      = 1 << 20
+	maxStoredResult = 64 << 10
+)
+
+// Results are what tasks have returned, by the id of the task.
+type Results map[string]json.RawMessage
+
+// size is how many bytes the results hold.
+func (r Results) size() (size int) {
+	for _, result := range r {
+		size += len(result)
+	}
+	return size
+}
+
+// resultsOf returns the results of the newest checkpoint's tasks that came with the agent's next
+// checkpoint. It leaves out other tasks, and returns nil if the next checkpoint begins a branch:
+// the tasks' results are stored with the checkpoint that followed first.
+func (l Log) resultsOf(c graph.Checkpoint) Results {
+	if len(c.Results) == 0 || len(c.Results) > maxResults || l.Forks() || !l.At.Own() || l.At.ID != c.ParentID {
+		return nil
+	}
+	var sent Results
+	if json.Unmarshal(c.Results, &sent) != nil {
+		return nil // they are for display only
+	}
+	results := Results{}
+	for _, task := range TasksOf(l.At.Tasks) {
+		if result := present(sent[task.ID]); result != nil {
+			results[task.ID] = result
+		}
+	}
+	return results
+}
+
+// change returns the text of the body to which its results are stored as a difference.
+func (b checkpointBody) change() []byte {
+	if b.Values != nil {
+		return b.Values
+	}
+	return record.Encode(b.Patch)
+}
+
+// keepResults puts results into the body. Call it after the body has its change.
+func (b *checkpointBody) keepResults(results Results) {
+	b.Results = nil
+	if len(results) == 0 {
+		return
+	}
+	if delta := state.Delta(b.change(), record.Encode(results)); len(delta) <= maxStoredResult {
+		b.Results = delta
+	}
+}
+
+// results returns the results in the body, nil if it has none.
+func (b checkpointBody) results() (results Results, err error) {
+	if b.Results == nil {
+		return nil, nil
+	}
+	text := state.NewText(b.change())
+	if err := text.Apply(b.Results); err != nil {
+		return nil, fmt.Errorf("results in checkpoint %.40s: %w", b.ID, err)
+	}
+	if err := json.Unmarshal(text.Bytes(), &results); err != nil {
+		return nil, fmt.Errorf("results in checkpoint %.40s: %w", b.ID, err)
+	}
+	return results, nil
+}
+
+// ResultsAt returns what the tasks of an earlier checkpoint have returned, nil if that is not
+// known.
+func (s *Store) ResultsAt(ctx context.Context, ref Ref, at Checkpoint) (Results, error) {
+	if !at.Own() || len(at.Next) == 0 {
+		return nil, nil
+	}
+	item, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, at.Number+1))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get checkpoint: %w", err)
+	}
+	b, err := decodeCheckpoint(item)
+	if err != nil || b.ParentID != at.ID {
+		return nil, err
+	}
+	return b.results()
+}
+
+// Done returns the checkpoint's tasks with what they have returned.
+func (s Snapshot) Done() []Task {
+	tasks := TasksOf(s.Tasks)
+	for i, task := range tasks {
+		if result, known := s.Results[task.ID]; known {
+			tasks[i].Result = result
+		}
+	}
+	return tasks
+}
