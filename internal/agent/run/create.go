@@ -234,7 +234,11 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 		p.endActive.Join(s.tellQuestions(t, nil))
 		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
-	t.Belong(&p.change, run.AssistantID, run.Graph)
+	config := run.Config
+	if !p.active {
+		config = nil
+	}
+	t.Begin(&p.change, run.AssistantID, run.Graph, config)
 	return p, nil
 }
 

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -44,6 +45,9 @@ type Thread struct {
 	Status           Status
 	// Metadata is a JSON object.
 	Metadata json.RawMessage
+	// Config is the configuration of the thread's runs, a JSON object without secrets; nil before a
+	// run that has one.
+	Config json.RawMessage
 	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object.
 	Interrupts json.RawMessage
 	// StateUpdated is when the newest checkpoint was sealed, zero before the first checkpoint.
@@ -147,12 +151,13 @@ const (
 // writes the attributes anew. The body changes under the lock's epoch, too.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
+	Config     json.RawMessage `json:"config,omitempty"`
 	Interrupts json.RawMessage `json:"interrupts,omitempty"`
 }
 
 // encodeBody returns the body of the thread's item.
 func (t Thread) encodeBody() []byte {
-	b := body{Metadata: t.Metadata}
+	b := body{Metadata: t.Metadata, Config: t.Config}
 	if !record.Empty(t.Interrupts) {
 		b.Interrupts = t.Interrupts
 	}
@@ -167,6 +172,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
 		Status:     Status(item.Text(attrStatus)),
 		Metadata:   b.Metadata,
+		Config:     b.Config,
 		Interrupts: json.RawMessage("{}"),
 		Part:       quota.Part(item.Int(attrPart)),
 		RunPart:    quota.Part(item.Int(attrRunPart)),
@@ -280,10 +286,13 @@ func (t Thread) Leave(change *table.Update, status Status) {
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// Belong adds the assistant and the graph of the thread's first run to the thread's metadata,
-// unless the client has set them. Call it after Ask: a new run asks no questions, so Belong
+// Begin notes what the thread shows of a new run: its configuration, nil for a run that waits, and,
+// unless the client has set them, the assistant and the graph of the first run in the metadata.
+// It writes the body only if it changes. Call it after Ask: a new run asks no questions, so Begin
 // supposes that Ask, if it has set the body, has removed them.
-func (t Thread) Belong(change *table.Update, assistant, graph string) {
+func (t Thread) Begin(change *table.Update, assistant, graph string, config json.RawMessage) {
+	next := t
+	next.Config = t.withConfig(config)
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(t.Metadata, &members) != nil {
 		return
@@ -294,14 +303,15 @@ func (t Thread) Belong(change *table.Update, assistant, graph string) {
 			members[name] = record.Encode(value)
 		}
 	}
-	if len(members) == before {
+	if len(members) > before {
+		next.Metadata = record.Encode(members)
+	} else if bytes.Equal(next.Config, t.Config) {
 		return
 	}
-	t.Metadata = record.Encode(members)
 	if change.Body != nil { // Ask has removed the questions
-		t.Interrupts = json.RawMessage("{}")
+		next.Interrupts = json.RawMessage("{}")
 	}
-	change.Body = t.encodeBody()
+	change.Body = next.encodeBody()
 }
 
 // Ask sets the questions of a graph that paused, an object of interrupts by task id, or nil. It
@@ -310,5 +320,5 @@ func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
 	if interrupts == nil && record.Empty(t.Interrupts) {
 		return
 	}
-	change.Body = record.Encode(body{Metadata: t.Metadata, Interrupts: interrupts})
+	change.Body = record.Encode(body{Metadata: t.Metadata, Config: t.Config, Interrupts: interrupts})
 }

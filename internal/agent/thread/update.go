@@ -307,10 +307,12 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 // put creates the copy's thread item, after all other items exist, and ends the time that the copy
 // may take.
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
+	copied := t
+	copied.Config = nil // it has no runs yet
 	item := table.Item{
 		Key:   ref.Key(),
 		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
-		Body:  t.encodeBody(),
+		Body:  copied.encodeBody(),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
 	if !t.StateUpdated.IsZero() {

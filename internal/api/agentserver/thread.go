@@ -140,13 +140,24 @@ func showThread(t thread.Thread) Thread {
 		ThreadID:   t.Thread,
 		Status:     ThreadStatus(t.Status),
 		Metadata:   t.Metadata,
-		Config:     emptyObject,
+		Config:     configOf(t),
 		Values:     null,
 		Error:      null,
 		Interrupts: interrupts(t.Interrupts),
 		CreatedAt:  clock.Format(t.Created),
 		UpdatedAt:  clock.Format(t.Updated),
 	}
+}
+
+// configOf returns the configuration of a thread's runs, which is an empty one if a run had none.
+func configOf(t thread.Thread) json.RawMessage {
+	switch {
+	case t.Config != nil:
+		return t.Config
+	case t.Lock.Run != "":
+		return json.RawMessage(`{"configurable":{}}`)
+	}
+	return emptyObject
 }
 
 // interrupts returns the interrupts of a thread by task. Values stored before interrupts were

@@ -160,6 +160,20 @@ const stories = {
     assert.deepEqual(keys(data(parts, "updates"))[0], [model]);
   },
 
+  async configured() {
+    const thread = await create();
+    assert.deepEqual((await client.threads.get(thread)).config, {});
+    const given = { tags: ["mine"], recursion_limit: 30, configurable: { style: "short", user: { name: "Ann" } } };
+    for (const config of [given, { configurable: { place: "Rome" } }, undefined]) await client.runs.wait(thread, agent, { input: ask(facts.react.cities[0]), config });
+    const { config } = await client.threads.get(thread);
+    assert.deepEqual([config.tags, config.recursion_limit], [["mine"], 30]);
+    const [found] = await client.threads.search({ ids: [thread] });
+    assert.deepEqual(found.config, config);
+    const { style, user, place } = config.configurable;
+    assert.deepEqual({ style, user, place }, { ...given.configurable, place: "Rome" });
+    assert.deepEqual((await client.threads.copy(thread)).config, {});
+  },
+
   async described() {
     const [found, ...others] = await client.assistants.search({ graphId: agent });
     assert.deepEqual([found.graph_id, others], [agent, []]);

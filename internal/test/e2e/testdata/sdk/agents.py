@@ -229,6 +229,22 @@ async def breakpoints(client):
     expect("where it was sent", list(data(parts, "updates")[0]), [model])
 
 
+async def configured(client):
+    """A thread shows the configuration of its runs, which a run without one leaves as it is."""
+    thread = await create(client)
+    expect("the configuration at first", (await client.threads.get(thread))["config"], {})
+    given = {"tags": ["mine"], "recursion_limit": 30, "configurable": {"style": "short", "user": {"name": "Ann"}}}
+    for config in (given, {"configurable": {"place": "Rome"}}, None):
+        await client.runs.wait(thread, AGENT, input=ask(FACTS["react"]["cities"][0]), config=config)
+    config = (await client.threads.get(thread))["config"]
+    expect("the configuration", part_of(config, ["tags", "recursion_limit"]), {"tags": ["mine"], "recursion_limit": 30})
+    [found] = await client.threads.search(ids=[thread])
+    expect("the configuration in a search", found["config"], config)
+    expect("the values for the graph", part_of(config["configurable"], ["style", "user", "place"]), {**given["configurable"], "place": "Rome"})
+    copied = await client.threads.copy(thread) or (await client.threads.search(limit=1, sort_by="created_at", sort_order="desc"))[0]
+    expect("the configuration of a copy", copied["config"], {})
+
+
 async def described(client):
     """Assistants: the default one of the graph, its graph and its schemas."""
     found = await client.assistants.search(graph_id=AGENT)

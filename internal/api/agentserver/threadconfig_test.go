@@ -1,0 +1,55 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAThreadShowsTheConfigurationOfItsRuns checks what a thread keeps of the configuration of its
+// runs: no secrets, no address of one run, and nothing that is large.
+func TestAThreadShowsTheConfigurationOfItsRuns(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	want := func(config any) {
+		t.Helper()
+		got := f.call(t, "GET", thread, nil)
+		wantStatus(t, got, http.StatusOK)
+		if diff := cmp.Diff(config, got.member("config")); diff != "" {
+			t.Errorf("config (-want +got):\n%s", diff)
+		}
+		found := f.call(t, "POST", "/threads/search", object{"ids": []string{thread[len("/threads/"):]}})
+		wantStatus(t, found, http.StatusOK)
+		if diff := cmp.Diff(config, found.body.([]any)[0].(map[string]any)["config"]); diff != "" {
+			t.Errorf("config in a search (-want +got):\n%s", diff)
+		}
+	}
+	run := func(config object) {
+		t.Helper()
+		f.finish(t, thread, with(object{"assistant_id": "agent", "input": object{}}, "config", config))
+	}
+	want(object{})
+	run(object{})
+	want(object{"configurable": object{}})
+	run(object{
+		"recursion_limit": 30, "tags": []any{"a"}, "metadata": object{"by": "me", "api_key": "s"},
+		"configurable": object{"style": "short", "OPENAI_API_KEY": "s", "accessToken": "s", "__own": "s"},
+	})
+	kept := object{"recursion_limit": 30.0, "tags": []any{"a"}, "metadata": object{"by": "me"}, "configurable": object{"style": "short"}}
+	want(kept)
+	run(object{"configurable": object{"place": "Rome", "style": "long"}})
+	kept["configurable"] = object{"place": "Rome", "style": "long"}
+	want(kept)
+	run(nil)
+	want(kept)
+	run(object{"configurable": object{"style": strings.Repeat("x", 9<<10)}})
+	want(kept)
+	copied := f.call(t, "POST", thread+"/copy", nil)
+	wantStatus(t, copied, http.StatusOK)
+	if diff := cmp.Diff(any(object{}), copied.member("config")); diff != "" {
+		t.Errorf("config of a copy (-want +got):\n%s", diff)
+	}
+}
