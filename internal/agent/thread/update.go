@@ -236,15 +236,23 @@ const (
 	copyTime = time.Hour
 )
 
-// Copy makes a thread with the state and the history of another thread, but without its runs.
-// If the other thread is busy, or changes meanwhile, Copy returns a fault.Conflict, and
-// nothing of the copy is left. If the process dies, Sweep erases what is left. The copy has a
-// time to live; nil means for ever.
+// Copy makes a thread with the state and the history of another thread, but without its runs. Of a
+// busy thread it copies the checkpoints that there are by now. If the lock of the other thread
+// changes meanwhile, Copy returns a fault.Conflict, and nothing of the copy is left. If the process
+// dies, Sweep erases what is left. The copy has a time to live; nil means for ever.
 func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
-	if t.Lock.Busy {
-		return Thread{}, BusyFault(t.Ref)
+	if t.Lock.Unsealed || t.Lock.Cut != "" {
+		return Thread{}, changedMeanwhile(t.Ref)
 	}
 	now := s.now()
+	if t.Lock.Busy { // the run goes on, and only adds to the log
+		newest, err := s.State(ctx, t.Ref)
+		if err != nil {
+			return Thread{}, err
+		}
+		t.Status, t.Interrupts, t.StateUpdated = StatusIdle, nil, newest.At.Created
+		t.Lock.Checkpoint = newest.At.Number
+	}
 	ref := t.Ref
 	ref.Thread = id.New(now)
 	made, err := s.copy(ctx, ref, t, ttl, now)
@@ -290,6 +298,13 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 		}
 		var writes []table.Write
 		for _, item := range items {
+			later, err := isLater(item, t.Lock.Checkpoint)
+			if err != nil {
+				return size, err
+			}
+			if later {
+				continue
+			}
 			moved := *item
 			size += quota.Size(item)
 			moved.Key = keys.InThread(ref.Workspace, ref.Deployment, ref.Thread, item.Key)
@@ -302,6 +317,15 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 		}
 	}
 	return size, nil
+}
+
+// isLater reports whether an item of a thread's log belongs to a later checkpoint.
+func isLater(item *table.Item, than int64) (bool, error) {
+	if item.Text(record.Kind) == nameKind {
+		return item.Int(attrNumber) > than, nil
+	}
+	number, err := keys.LogNumber(item.Key)
+	return number > than, err
 }
 
 // put creates the copy's thread item, after all other items exist, and ends the time that the copy

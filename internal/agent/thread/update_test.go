@@ -142,6 +142,35 @@ func TestACopyOfAThreadThatChanges(t *testing.T) {
 	}
 }
 
+// TestACopyOfAThreadWhoseRunGoesOn checks that the copy ends with the newest checkpoint that there
+// was when the copy began.
+func TestACopyOfAThreadWhoseRunGoesOn(t *testing.T) {
+	t.Parallel()
+	s, m, ref := copied(t)
+	busy, err := s.Get(t.Context(), ref)
+	check.Must(t, err)
+	busy.Lock.Busy = true
+	before := stateAt(t, s, ref, thread.Newest)
+	log, went := thread.NewLog(ref, before), false
+	m.committed = func(writes []table.Write) {
+		if len(writes) > 1 && writes[0].Target().PK != ref.Key().PK && !went {
+			went = true
+			advance(t, m, log, `{"more":1}`)
+		}
+	}
+	made, err := s.Copy(t.Context(), busy, nil)
+	check.Must(t, err)
+	if got := stateAt(t, s, ref, thread.Newest); !went || got.At.Number != before.At.Number+1 {
+		t.Fatalf("the run has not gone on: checkpoint %d", got.At.Number)
+	}
+	if got := stateAt(t, s, made.Ref, thread.Newest); got.At.Number != before.At.Number || !got.Values.Equal(before.Values) {
+		t.Errorf("the copy is at checkpoint %d, want %d", got.At.Number, before.At.Number)
+	}
+	if made.Status != thread.StatusIdle || made.Lock.Busy {
+		t.Errorf("the copy is %s", made.Status)
+	}
+}
+
 // TestACopyWhoseProcessDies checks that a timer erases what was copied, and only that.
 func TestACopyWhoseProcessDies(t *testing.T) {
 	t.Parallel()

@@ -432,6 +432,31 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	f.wantState(t, thread, "one A [model]")
 }
 
+// TestACopyOfABusyThread checks that the copy has the steps that are finished, and that both threads
+// go on from there.
+func TestACopyOfABusyThread(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", says("model", "A")))
+	run := f.start(t, thread, plan("two", says("tools", "B"), graphtest.Node{Name: "model", Say: "C", Show: "Hel", HoldAfter: "show"}))
+	f.await(t, run, "messages")
+	copied := f.call(t, "POST", thread+"/copy", nil)
+	wantStatus(t, copied, http.StatusOK)
+	if got := copied.string("status"); got != "idle" {
+		t.Errorf("the copy is %s", got)
+	}
+	other := "/threads/" + copied.string("thread_id")
+	f.wantState(t, other, "one A two B [model tools]", "model")
+	if diff := cmp.Diff(lines(f.history(t, thread)), lines(f.history(t, other))); diff != "" {
+		t.Errorf("history (-of the thread +of its copy):\n%s", diff)
+	}
+	f.finish(t, other, plan("three", says("model", "D")))
+	f.wantState(t, other, "one A two B three D [model tools model]")
+	f.finish(t, thread, with(plan("four", says("model", "E")), "multitask_strategy", "interrupt"))
+	f.wantState(t, thread, "one A two B Hel... four E [model tools model]")
+}
+
 // TestARollbackOfAKeeper checks that the agent gets the checkpoints back that it had before,
 // whether the removed run had made checkpoints of its own or was waiting.
 func TestARollbackOfAKeeper(t *testing.T) {

@@ -153,7 +153,7 @@ func wantStateOf(t *testing.T, f *fixture, thread, runID string) {
 	read := f.call(t, "GET", thread, nil)
 	times(t, read, "created_at", "updated_at", "state_updated_at")
 	wantBody(t, read, object{
-		"thread_id": threadID, "status": "idle", "metadata": object{"graph_id": "agent", "assistant_id": agentID}, "config": object{}, "values": values, "interrupts": object{},
+		"thread_id": threadID, "status": "idle", "metadata": object{"graph_id": "agent", "assistant_id": agentID}, "config": object{"configurable": object{}}, "values": values, "interrupts": object{},
 		"error": nil, "state_updated_at": at, "created_at": read.member("created_at"), "updated_at": read.member("updated_at"),
 	})
 }

@@ -53,8 +53,8 @@ func TestTheServerChangesTheStateOfAnAgentThatKeepsNone(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"messages": []any{object{"content": "?"}}}}), http.StatusBadRequest)
 }
 
-// TestAStateIsNotChangedUnderARun checks that the server neither changes nor copies a state
-// during a run.
+// TestAStateIsNotChangedUnderARun checks that clients do not change a state during a run. The copy
+// of the thread has the run's input.
 func TestAStateIsNotChangedUnderARun(t *testing.T) {
 	t.Parallel()
 	agent := newHeld()
@@ -62,8 +62,11 @@ func TestAStateIsNotChangedUnderARun(t *testing.T) {
 	thread := f.newThread(t)
 	run := f.start(t, thread, hi())
 	<-agent.reached
-	for path, body := range map[string]any{"/state": object{"values": object{"a": 1}}, "/copy": nil} {
-		wantStatus(t, f.call(t, "POST", thread+path, body), http.StatusConflict)
+	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}}), http.StatusConflict)
+	copied := f.call(t, "POST", thread+"/copy", nil)
+	wantStatus(t, copied, http.StatusOK)
+	if diff := cmp.Diff(f.call(t, "GET", thread, nil).member("values"), copied.member("values")); diff != "" {
+		t.Errorf("values (-of the thread +of its copy):\n%s", diff)
 	}
 	agent.release <- struct{}{}
 	wantStatus(t, f.call(t, "GET", run+"/join", nil), http.StatusOK)

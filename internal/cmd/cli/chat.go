@@ -49,11 +49,11 @@ func newChat() *cobra.Command {
 				teller = output.NewJSON(cmd.OutOrStdout())
 			}
 			c.teller = teller
-			lines := cmd.InOrStdin()
+			lines, first := cmd.InOrStdin(), c.ask
 			if message != "" {
-				lines = strings.NewReader(message)
+				lines, first = strings.NewReader(message), nil
 			}
-			return errors.Join(c.script(cmd.Context(), lines, cmd.OutOrStdout(), asJSON), teller.Close())
+			return errors.Join(c.script(cmd.Context(), lines, first, cmd.OutOrStdout(), asJSON), teller.Close())
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&thread, "thread", "", "id of a thread to go on with (default: a new one)")
@@ -96,10 +96,18 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 	return c, err
 }
 
-// script asks the lines in turn. Only the agent's answers go to stdout.
-func (c *conversation) script(ctx context.Context, lines io.Reader, stdout io.Writer, asJSON bool) error {
+// script asks the lines in turn. Only the agent's answers and questions go to stdout. If first is
+// not nil, it is called before the first line: it prints the question that waits already.
+func (c *conversation) script(
+	ctx context.Context, lines io.Reader, first func(func(output.Event), io.Writer, bool) error, stdout io.Writer, asJSON bool,
+) error {
 	began := telling(c.teller)
 	began(output.Event{Kind: output.KindThread, Thread: c.thread})
+	if first != nil {
+		if err := first(began, stdout, asJSON); err != nil {
+			return err
+		}
+	}
 	said := bufio.NewScanner(lines)
 	for said.Scan() {
 		line := strings.TrimSpace(said.Text())
@@ -133,8 +141,16 @@ func (c *conversation) turn(ctx context.Context, line string, show func(output.E
 	if err := c.hear(ctx, answer, show, stdout, asJSON); err != nil {
 		return err
 	}
-	if c.asked, err = c.agent.questions(ctx, c.thread); err != nil || len(c.asked) == 0 {
+	if c.asked, err = c.agent.questions(ctx, c.thread); err != nil {
 		return err
+	}
+	return c.ask(show, stdout, asJSON)
+}
+
+// ask prints the first question that waits, if there is one: the next line answers it.
+func (c *conversation) ask(show func(output.Event), stdout io.Writer, asJSON bool) error {
+	if len(c.asked) == 0 {
+		return nil
 	}
 	text, hint := c.asked[0].text()
 	if asJSON {
@@ -142,7 +158,7 @@ func (c *conversation) turn(ctx context.Context, line string, show func(output.E
 		return nil
 	}
 	show(output.Event{Kind: output.KindNote, Text: hint})
-	_, err = io.WriteString(stdout, output.Plain(text)+"\n")
+	_, err := io.WriteString(stdout, output.Plain(text)+"\n")
 	return err
 }
 

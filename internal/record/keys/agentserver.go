@@ -204,6 +204,20 @@ func CheckpointLog(workspace, deployment, thread string) []table.Query {
 	return queries
 }
 
+// LogNumber reads the number of the checkpoint to which an item of CheckpointLog belongs. The key
+// of a checkpoint's name does not have it.
+func LogNumber(key table.Key) (number int64, err error) {
+	kind, rest, _ := strings.Cut(key.SK, "#")
+	if kind == "FP" {
+		_, rest, _ = strings.Cut(rest, "#")
+	}
+	digits, _, _ := strings.Cut(rest, "#")
+	if number, err = strconv.ParseInt(digits, 10, 64); err != nil {
+		return 0, fmt.Errorf("key %v does not belong to a checkpoint: %w", key, err)
+	}
+	return number, nil
+}
+
 // InThread is the key that an item has in another thread's partition.
 func InThread(workspace, deployment, thread string, key table.Key) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: key.SK}
