@@ -66,7 +66,8 @@ func TestDoorSendsStreamsPastSAM(t *testing.T) {
 		"OPTIONS /d/x/threads/y/runs/stream":      "streaming",
 		"POST /d/x/threads/y/runs":                "buffered",
 		"GET /d/x/threads/y/runs/z":               "buffered",
-		"GET /d/x/threads/y%2Fruns/z":             "buffered",
+		"GET /d/x/threads/y%2Fruns/z":             "streaming", // no operation of the server, so it is the application's
+		"GET /d/x/own/route":                      "streaming",
 		"GET /d/x/threads/runs%2Fstream?q=a%2Bb&": "buffered",
 		"PATCH /v2/deployments/x?q=1;2":           "buffered",
 		"GET /no/such/path":                       "buffered",
