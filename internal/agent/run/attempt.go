@@ -245,7 +245,7 @@ func (a *Attempt) begin(ctx context.Context) error {
 		}
 	}
 	a.renewed = now
-	err := a.write(ctx, pendingWrite{next, now, set, a.store.leaseEntry(next.Run.Run, now)})
+	err := a.write(ctx, pendingWrite{next, now, set, a.store.workEntry(next.Run.Run, now)})
 	if err == nil && a.Run.Attempt == 1 && a.store.observer != nil {
 		a.store.observer.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
 	}

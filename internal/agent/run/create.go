@@ -39,9 +39,13 @@ type Config struct {
 	// Paced says that workers write seldom while no reader waits for a run's events
 	// (Run.HasReader), so readers must say that they wait.
 	Paced bool
-	// Lease is how long a worker may go without renewing its lease before Rescue checks its run;
-	// default 30 s.
+	// Lease is how long a run may wait for its first worker, or for the next worker, before Rescue
+	// checks the run; default 30 s.
 	Lease time.Duration
+	// WorkLease is how long a worker may go without renewing its lease before Rescue checks its run;
+	// default Lease. A worker renews its lease after a third of this time. Where each write costs
+	// money, and the workflow engine itself notices that a worker has died, WorkLease can be long.
+	WorkLease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.
 	Linger time.Duration
@@ -61,6 +65,7 @@ type Store struct {
 	asked    func(workspace, deployment string)
 	paced    bool
 	lease    time.Duration
+	atWork   time.Duration
 	linger   time.Duration
 	maxBody  int
 	tail     *tail
@@ -68,6 +73,7 @@ type Store struct {
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	return &Store{
 		table:    c.Threads.Counting(c.Table),
 		threads:  c.Threads,
@@ -78,7 +84,8 @@ func NewStore(c Config) *Store {
 		observer: c.Observer,
 		asked:    c.Asked,
 		paced:    c.Paced,
-		lease:    cmp.Or(c.Lease, 30*time.Second),
+		lease:    c.Lease,
+		atWork:   cmp.Or(c.WorkLease, c.Lease),
 		linger:   cmp.Or(c.Linger, 2*time.Minute),
 		maxBody:  cmp.Or(c.MaxBody, table.MaxBody),
 		tail:     newTail(),
@@ -383,6 +390,11 @@ func (s *Store) put(run Run, active bool) []table.Write {
 // over.
 func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.lease))}
+}
+
+// workEntry is leaseEntry for a run that has a worker.
+func (s *Store) workEntry(run string, now time.Time) map[table.Index]table.Key {
+	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.atWork))}
 }
 
 // noLease returns the change of the index that removes a run from reconcile's list.

@@ -82,7 +82,10 @@
 // fails, the worker still owns the run: it makes the same write again without the condition, and
 // writes more often from then on.
 //
-// A lease is the time by which a worker must have written again: Claim and Flush extend it. A
+// A lease is the time by which a worker must have written again: Claim and Flush extend it. It is
+// 30 s on one machine, and 5 min in a stack (Config.WorkLease), where the workflow engine itself
+// calls another worker when a worker has died. The lease of a run without a worker (created, handed
+// over, ended by another process and not yet sealed) is 30 s everywhere (Config.Lease). A
 // worker keeps its run when the lease ends. Rescue, which the timer "reconcile" calls, then starts
 // a workflow if the run has no workflow at work, and only the next Claim takes the run. No clocks
 // of two hosts are compared for correctness.

@@ -44,8 +44,8 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	next, now := a.draft, a.store.now()
 	next.emitInputIfIdle()
 	var lease map[table.Index]table.Key
-	if now.Sub(a.renewed) > a.store.lease/3 {
-		lease = a.store.leaseEntry(a.Run.Run, now)
+	if now.Sub(a.renewed) > a.store.atWork/3 {
+		lease = a.store.workEntry(a.Run.Run, now)
 	}
 	if !next.HasUnflushed() && lease == nil {
 		return nil

@@ -152,6 +152,47 @@ func TestASilentWorkerKeepsItsLease(t *testing.T) {
 	}
 }
 
+// TestAWorkerMayHaveALongerLease checks that the lease of a run with a worker is renewed seldom
+// then, and that the leases of runs without a worker are as short as before.
+func TestAWorkerMayHaveALongerLease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, WorkLease: 5 * time.Minute})
+	r, a := f.started("1")
+	f.engine.end(r.Run, workflow.Failed) // so that a rescue would start another workflow
+	f.flush(a)                           // the values event with the run's input
+	f.table.transactions.Store(0)
+	for range 60 {
+		f.hand.move(5 * time.Second)
+		f.flush(a)
+		f.rescue(0)
+	}
+	if got := f.table.transactions.Load(); got < 2 || got > 3 {
+		t.Errorf("5 min of silence took %d transactions, want a renewal each 100 s", got)
+	}
+	want := func(when string, want int) {
+		t.Helper()
+		if got := f.engine.names(); len(got) != want {
+			t.Errorf("%s: started workflows %v, want %d", when, got, want)
+		}
+	}
+	f.rescue(3 * time.Minute)
+	want("before the lease is over", 1)
+	f.handOver(a)
+	f.rescue(31 * time.Second)
+	want("after a handover without a next slice", 2)
+	a = f.claim(r)
+	f.create("2", run.Interrupt)
+	f.lost()
+	f.rescue(31 * time.Second)
+	want("after a takeover whose process died", 1)
+	if f.thread().Lock.Unsealed {
+		t.Error("the interrupted run is not sealed")
+	}
+	show(a, "m", "lost")
+	f.wantFenced(a.Flush(t.Context()))
+}
+
 // TestRescueAndAClaim lets a worker claim the run between the reading and the writing of
 // Rescue.
 func TestRescueAndAClaim(t *testing.T) {
