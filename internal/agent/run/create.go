@@ -321,7 +321,7 @@ func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bo
 	request.Notes = nil
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due, Answers: answers(t, request),
-		Created: created, Updated: created, Status: Pending, Progress: notBegun(),
+		Created: created, Updated: created, Status: Pending, HasReader: s.paced && request.Streamed, Progress: notBegun(),
 	}, nil
 }
 
@@ -371,6 +371,9 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	}
 	if !run.Due.IsZero() {
 		item.Attrs[attrDue] = clock.Format(run.Due)
+	}
+	if run.HasReader {
+		item.Attrs[attrHasReader] = int64(1)
 	}
 	if len(run.Answers) > 0 {
 		item.Attrs[attrAnswers] = string(record.Encode(run.Answers))

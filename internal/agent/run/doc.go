@@ -77,7 +77,8 @@
 //     batch whose worker died first.
 //
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
-// reader notes in the run that it waits (Run.HasReader). Until the worker knows of a reader, each
+// reader notes in the run that it waits (Run.HasReader). A run that is created by a request that
+// streams its events has this note from its creation on. Until the worker knows of a reader, each
 // of its flushes has the further condition that this note is not there. If this condition alone
 // fails, the worker still owns the run: it makes the same write again without the condition, and
 // writes more often from then on.

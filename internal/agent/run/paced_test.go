@@ -42,6 +42,28 @@ func TestAWorkerLearnsOfAReader(t *testing.T) {
 	}
 }
 
+// TestARunThatIsCreatedByItsReader checks that the worker knows of this reader from the beginning,
+// and that the reader writes nothing.
+func TestARunThatIsCreatedByItsReader(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	request := say("hi", run.Enqueue)
+	request.Streamed = true
+	r, err := f.runs.Create(t.Context(), f.ref, request)
+	f.must(err)
+	reader := f.follow(r, 0)
+	a := f.claim(r)
+	if !a.Run.HasReader {
+		t.Error("the worker does not know of the reader")
+	}
+	reader.until(run.EventMetadata)
+	if wrote := f.table.transactions.Load(); wrote != 2 {
+		t.Errorf("got %d transactions, want the creation and the claim", wrote)
+	}
+	f.finish(a)
+	reader.wait(t)
+}
+
 // TestAReaderIsNoFence checks that a worker whose write finds a reader is fenced off in the same
 // way as any other worker, also if it loses the run between the refused write and the next one.
 func TestAReaderIsNoFence(t *testing.T) {
@@ -83,7 +105,11 @@ func TestAStoreThatIsNotPacedWritesNothingForReaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Now: f.hand.now})
-	r, a := f.started("hi")
+	request := say("hi", run.Enqueue)
+	request.Streamed = true
+	r, err := f.runs.Create(t.Context(), f.ref, request)
+	f.must(err)
+	a := f.claim(r)
 	before := f.table.transactions.Load()
 	reader := f.follow(r, 0)
 	reader.until(run.EventMetadata)

@@ -60,6 +60,8 @@ type Request struct {
 	ID string `json:"-"`
 	// Notes are written together with the run.
 	Notes []record.Note[Run] `json:"-"`
+	// Streamed says that the client which creates the run reads its events as they come.
+	Streamed bool `json:"-"`
 }
 
 // Fork names a checkpoint of the thread. Number is the checkpoint's number.

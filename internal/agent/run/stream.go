@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -60,14 +61,18 @@ func (s *Store) catchUp(ctx context.Context, w *watch, ref Ref, after *int64, em
 }
 
 // attract tells the worker of a run that a reader waits for the run's events as they come. It
-// writes once for each run.
+// writes once for each run, and not for a run whose creator is its reader (Request.Streamed). The
+// note may be written twice, so it needs no transaction.
 func (s *Store) attract(ctx context.Context, run Run) error {
 	if !s.paced || run.HasReader || run.Status.Final() {
 		return nil
 	}
-	_, err := record.Try(ctx, s.table, table.Update{
+	err := record.CommitInOrder(ctx, s.table, record.Write(table.Update{
 		Key: run.Key(), Set: table.Attrs{attrHasReader: int64(1)}, If: table.In(attrStatus, string(Pending), string(Running)),
-	})
+	}))
+	if errors.Is(err, record.ErrLost) {
+		return nil // it has ended meanwhile
+	}
 	return err
 }
 

@@ -218,7 +218,7 @@ func (p startParams) body() *RunCreate {
 
 // start creates a run, as the endpoints of runs do.
 func (c command) start(p startParams) (run.Run, *int64, error) {
-	made, err := c.create(c.ctx, c.ref.Thread, p.body())
+	made, err := c.create(c.ctx, c.ref.Thread, p.body(), unread)
 	if err != nil {
 		asked := present(p.Config)
 		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {

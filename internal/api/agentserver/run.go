@@ -20,7 +20,7 @@ import (
 
 // CreateRun creates a run and returns at once.
 func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
 		return showCreated(r).VisitCreateRunResponse, web.Untagged, nil
 	})...)
 	if err != nil {
@@ -35,7 +35,7 @@ func showCreated(r run.Run) CreateRun200JSONResponse {
 
 // CreateRunWait creates a run and answers with its final values.
 func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestObject) (CreateRunWaitResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body)
+	created, err := s.create(ctx, request.ThreadID, request.Body, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,21 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 	return shown, nil
 }
 
+// reading says whether the answer to a request that creates a run is the run's stream.
+type reading int
+
+const (
+	unread reading = iota
+	streamed
+)
+
 // create checks a request to run and creates the run.
-func (s server) create(ctx context.Context, threadID string, body *RunCreate, notes ...record.Note[run.Run]) (run.Run, error) {
+func (s server) create(ctx context.Context, threadID string, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
 	request, err := s.request(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
-	request.Notes = notes
+	request.Notes, request.Streamed = notes, read == streamed
 	ref := threadRef(ctx, threadID)
 	// A thread that does not exist has no checkpoint to continue from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate

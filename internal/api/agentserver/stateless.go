@@ -18,7 +18,7 @@ import (
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
+	created, err := s.createStateless(ctx, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
 		return showStateless(r).VisitCreateStatelessRunResponse, web.Untagged, nil
 	})...)
 	if err != nil {
@@ -33,13 +33,13 @@ func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
 
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
 func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body)
+	created, err := s.createStateless(ctx, request.Body, unread)
 	return &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
 }
 
 // CreateStatelessRunStream creates a run on a thread of its own and streams its events.
 func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body)
+	created, err := s.createStateless(ctx, request.Body, streamed)
 	return &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
 }
 
@@ -83,13 +83,13 @@ func (s server) takeBack(ctx context.Context, runs []run.Run) error {
 }
 
 // createStateless creates a run on a thread of its own, as a body asks for it.
-func (s server) createStateless(ctx context.Context, body *RunCreate, notes ...record.Note[run.Run]) (run.Run, error) {
+func (s server) createStateless(ctx context.Context, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
 	owned := ownMetadata(ctx, body)
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
-	request.Notes = notes
+	request.Notes, request.Streamed = notes, read == streamed
 	return s.createAlone(ctx, request, owned)
 }
 
