@@ -2,6 +2,7 @@ package thread
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +29,17 @@ func kept(name string) bool {
 		!slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) })
 }
 
+// keptOf returns an object without the values that a thread does not keep, and any other value as it
+// is.
+func keptOf(value json.RawMessage) json.RawMessage {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(value, &values) != nil || values == nil {
+		return value
+	}
+	maps.DeleteFunc(values, func(name string, _ json.RawMessage) bool { return !kept(name) })
+	return record.Encode(values)
+}
+
 // withConfig returns the thread's configuration with a run's configuration laid over it, member by
 // member, and value by value in configurable. It returns the thread's own configuration if the run
 // brings nothing, or too much.
@@ -43,16 +55,7 @@ func (t Thread) withConfig(config json.RawMessage) json.RawMessage {
 		next = map[string]json.RawMessage{}
 	}
 	for _, name := range configMembers {
-		value := members[name]
-		var values map[string]json.RawMessage
-		if json.Unmarshal(value, &values) == nil && values != nil {
-			for name := range values {
-				if !kept(name) {
-					delete(values, name)
-				}
-			}
-			value = record.Encode(values)
-		}
+		value := keptOf(members[name])
 		if name == "configurable" {
 			if merged, err := record.Merge(next[name], value); err == nil {
 				value = merged

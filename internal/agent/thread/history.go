@@ -178,16 +178,22 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 		if hidden || (match != nil && !match(at)) {
 			continue
 		}
-		if at.Own() && later.ParentID == at.ID {
-			if h.results[at.Number], err = later.results(); err != nil {
-				return nil, err
-			}
+		if err := h.keepResults(at, later); err != nil {
+			return nil, err
 		}
 		if wanted = append(wanted, at.Number); len(wanted) == limit {
 			break
 		}
 	}
 	return wanted, nil
+}
+
+// keepResults keeps what the next checkpoint of the log says about the tasks of a chosen checkpoint.
+func (h *history) keepResults(at Checkpoint, later checkpointBody) (err error) {
+	if at.Own() && later.ParentID == at.ID {
+		h.results[at.Number], err = later.results()
+	}
+	return err
 }
 
 // snapshots returns the states at the given numbers, newest first. The numbers are among the

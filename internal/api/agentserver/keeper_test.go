@@ -432,8 +432,8 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	f.wantState(t, thread, "one A [model]")
 }
 
-// TestACopyOfABusyThread checks that the copy has the steps that are finished, and that both threads
-// go on from there.
+// TestACopyOfABusyThread checks that the copy has the steps that are finished, and that both
+// threads go on from there.
 func TestACopyOfABusyThread(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
