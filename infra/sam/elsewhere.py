@@ -78,7 +78,7 @@ CALLS = {
     "Deployments": FOLLOWS + [
         ("s3:PutObject", SOURCE, {}), ("ecr:CreateRepository ecr:DescribeRepositories", PUSHED, {}), ("sts:AssumeRole", arn("iam", f"role/{ours('PushRole')}", ""), {})],
     "Listeners": [("logs:CreateLogStream logs:PutLogEvents", GROUPS["AgentLogGroup"], {})],
-    "Runstream": FOLLOWS, "Threads": EXPRESS, "Assistants": EXPRESS, "Agentroutes": EXPRESS, "Runner": EXPRESS, "ManagedRunner": EXPRESS,
+    "Runstream": FOLLOWS + EXPRESS, "ManagedRunstream": EXPRESS, "Runs": EXPRESS, "Threads": EXPRESS, "Assistants": EXPRESS, "Agentroutes": EXPRESS, "Runner": EXPRESS, "ManagedRunner": EXPRESS,
     "Rollout": READS + WRITES, "Reconcile": READS,
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -83,7 +84,7 @@ func ownApp(held <-chan struct{}) http.Handler {
 
 // setUpOwn deploys an agent with an application of its own, whose routes shadow POST of
 // /threads/search and all paths below /store.
-func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits) *fixture {
+func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits, change ...func(*agentserver.Config)) *fixture {
 	t.Helper()
 	held := make(chan struct{})
 	agent := graphtest.NewAgent(nil, graphtest.Token)
@@ -92,7 +93,7 @@ func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits) *fixture {
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(held) })
-	f := setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, limits)
+	f := setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, limits, change...)
 	asked.App = "./app.py:app"
 	f.settings = build.Settings{HTTP: &asked}
 	f.deploy(t, "agent")

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestAgentsOwnApplications deploys repositories that contain their own HTTP application.
@@ -47,7 +48,10 @@ func TestAgentsOwnApplications(t *testing.T) {
 			if strings.Join(said, " ") != "0 1 2" || counts.Header.Get("Content-Type")[:17] != "text/event-stream" {
 				t.Errorf("the stream has %q, %v", said, counts.Header)
 			}
-			d.echoes(t)
+			if *kind == "standalone" { // API Gateway passes on a request as a whole
+				d.echoes(t)
+			}
+			d.isVisited(t)
 			var shadow struct{ Mine string }
 			if s.call(t, http.StatusOK, "GET", d.url+"/assistants/a/graph", nil, &shadow); shadow.Mine != "a" {
 				t.Errorf("the server's route answers: %+v", shadow)
@@ -68,6 +72,92 @@ func TestAgentsOwnApplications(t *testing.T) {
 			}
 			d.remove(t)
 		})
+	}
+}
+
+// isVisited checks, without any key, that bytes pass both ways unharmed, and that preflights are
+// answered by the rules of the repository, at its own routes and at the server's routes.
+func (d *deployment) isVisited(t *testing.T) {
+	t.Helper()
+	visit := func(method, path, body string, header ...string) (*http.Response, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			request.Header.Set(header[i], header[i+1])
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer, string(text)
+	}
+	raw := strings.Repeat("\x00\xff\r\n%", 1000)
+	if _, echo := visit("POST", "/echo/", raw, "Content-Type", "application/octet-stream"); echo != raw {
+		t.Errorf("%d bytes come back as %d", len(raw), len(echo))
+	}
+	for _, path := range []string{"/hello/ada", "/threads"} {
+		for origin, want := range map[string]string{"https://app.test": "https://app.test", "https://other.test": ""} {
+			answer, _ := visit("OPTIONS", path, "", "Origin", origin, "Access-Control-Request-Method", "POST")
+			if got := answer.Header.Get("Access-Control-Allow-Origin"); got != want {
+				t.Errorf("%s: a preflight of %s is answered with %d and %q", path, origin, answer.StatusCode, got)
+			}
+		}
+	}
+	if refused, text := visit("POST", "/threads", "{}", "Content-Type", "application/json"); refused.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a thread without a key: %d %s", refused.StatusCode, text)
+	}
+	if *kind == "standalone" {
+		return
+	}
+	if socket, text := visit("GET", "/counts", "", "Sec-WebSocket-Key", "x"); socket.StatusCode != http.StatusNotImplemented {
+		t.Errorf("a WebSocket: %d %s", socket.StatusCode, text)
+	}
+}
+
+// TestAgentsLargeAnswers has an application send an answer that is larger than the answers of
+// functions that do not stream, and measures how long a client waits for the first byte.
+func TestAgentsLargeAnswers(t *testing.T) {
+	s := newAgentServer(t)
+	repo := newRepository(t)
+	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "python"))); err != nil {
+		t.Fatal(err)
+	}
+	repo.commit(t)
+	d := s.deployExample(t, "python", repo)
+	for i := range 5 {
+		began := time.Now()
+		answer, err := http.Get(d.url + "/large") //nolint:noctx // the test has a timeout
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(answer.Body, first); err != nil {
+			t.Fatal(err)
+		}
+		waited := time.Since(began)
+		size, err := io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		if err != nil || size+1 != 50<<20 {
+			t.Errorf("got %d bytes: %v", size+1, err)
+		}
+		t.Logf("request %d: first byte after %s, 50 MiB after %s", i, waited, time.Since(began))
+	}
+	if *kind == "standalone" {
+		return
+	}
+	// The server's own route is at a function that does not stream.
+	var refused struct{ Detail string }
+	s.call(t, http.StatusRequestEntityTooLarge, "GET", d.url+"/assistants/large/schemas", nil, &refused)
+	if !strings.Contains(refused.Detail, "larger than 6 MB") {
+		t.Errorf("the refusal says %q", refused.Detail)
 	}
 }
 

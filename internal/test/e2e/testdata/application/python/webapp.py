@@ -39,3 +39,11 @@ async def shadow(name: str):
 @app.post("/calls")
 async def calls():
     return {"assistants": [a["graph_id"] for a in await get_client().assistants.search()]}
+
+@app.get("/large")
+@app.get("/assistants/{name}/schemas")
+async def large():
+    async def parts():
+        for _ in range(800):
+            yield b"x" * 65536
+    return StreamingResponse(parts(), media_type="application/octet-stream")

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
+)
+
+// TestABuildReturnsOwnRoutes reads a repository with routes of its own: a stack serves them by the
+// settings that the build returns.
+func TestABuildReturnsOwnRoutes(t *testing.T) {
+	t.Parallel()
+	tree := t.TempDir()
+	text := `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": ["."], "http": {"app": "./app.py:app"}}`
+	check.Must(t, os.WriteFile(filepath.Join(tree, "framework.json"), []byte(text), 0o600))
+	check.Must(t, os.WriteFile(filepath.Join(tree, "pyproject.toml"), nil, 0o600))
+	var said bytes.Buffer
+	check.Must(t, run([]string{"-tree", tree, "-to", t.TempDir(), "-committed", "2026-03-01T12:00:00Z"}, &said))
+	var got answer
+	check.Must(t, json.Unmarshal(said.Bytes(), &got))
+	if got.Failure != nil || got.Settings.HTTP == nil || got.Settings.HTTP.App == "" {
+		t.Errorf("the build says %s", said.Bytes())
+	}
+}
