@@ -73,13 +73,13 @@ func KnownCaller(workspace, deployment, caller string) table.Key {
 }
 
 // Visitors is the key of the count of the connections of a deployment's visitors in a term, and of
-// the visitors of one address, "" for all.
+// the visitors with one digest of an address, "" for all.
 func Visitors(workspace, deployment, address string, term int64) table.Key {
 	return table.Key{PK: "W#" + workspace + "#VISITORS#" + deployment + "#" + address, SK: fmt.Sprintf("TERM#%d", term)}
 }
 
 // Visits is the key of the count of the requests of a deployment's visitors in a window of time,
-// and of the visitors of one address, "" for all.
+// and of the visitors with one digest of an address, "" for all.
 func Visits(workspace, deployment, address string, window int64) table.Key {
 	return table.Key{PK: "W#" + workspace + "#VISITS#" + deployment + "#" + address, SK: fmt.Sprintf("WINDOW#%d", window)}
 }

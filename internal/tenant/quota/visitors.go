@@ -2,6 +2,8 @@ package quota
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -31,6 +33,8 @@ func RefuseVisitors(what string, most int64) *fault.Error {
 // connection until leave is called, as Count and Hold do for callers of a workspace. It counts for
 // the visitor's address first, so that an address that is refused takes nothing from the others.
 func (s *Shared) Visit(ctx context.Context, workspace, deployment, address string) (leave func(), err error) {
+	digest := sha256.Sum256([]byte(deployment + " " + address)) // the table names no address
+	address = hex.EncodeToString(digest[:16])
 	place := &streamPlace{Shared: s, workspace: workspace}
 	for _, of := range []struct {
 		address string

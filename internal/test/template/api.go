@@ -76,7 +76,7 @@ func readAPI(name string, properties map[string]any) (API, error) {
 		Authorizers: map[string]Authorizer{}, Responses: map[string]GatewayResponse{},
 	}
 	if p.Cors != nil {
-		return API{}, errors.New("Cors: functions answer preflights")
+		return API{}, errors.New("the API has Cors, but functions answer preflights")
 	}
 	for name, a := range p.Auth.Authorizers {
 		const fallback = 300 // API Gateway's default
