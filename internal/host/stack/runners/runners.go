@@ -11,10 +11,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// flushInterval and readerlessInterval bound the cost of a run's events: each write is a
-// transaction, whatever its size. A reader that comes later waits for the next write first.
+// flushInterval and readerlessInterval bound the cost of a run's events: each write of up to a KB
+// costs the same, and two writes are needed for each batch. The first event after a silence is
+// written at once. A reader that comes later waits for the next write first.
 const (
-	flushInterval      = 250 * time.Millisecond
+	flushInterval      = time.Second / 3
 	readerlessInterval = time.Second
 )
 

@@ -22,9 +22,9 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := writtenBy("A"), writtenBy("B")
-		// Looks at 100, 200, 400, 800, 1600 and 2500 ms. At 3500 ms it sees the change, and
+		// Looks at 100, 200, 350, 600, 900, 1400 and 2100 ms. At 3000 ms it sees the change, and
 		// the intervals begin again.
-		w := newWire(t, a, a, a, a, a, a, b, b, b)
+		w := newWire(t, a, a, a, a, a, a, a, b, b, b)
 		tb := w.open()
 		start := time.Now()
 		watcher := tb.Watch(key("p", "a"))
@@ -34,11 +34,11 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 			<-watcher.C()
 			wakes = append(wakes, time.Since(start))
 		}
-		wantEqual(t, wakes, []time.Duration{100 * time.Millisecond, 3500 * time.Millisecond})
+		wantEqual(t, wakes, []time.Duration{100 * time.Millisecond, 3000 * time.Millisecond})
 		<-time.After(310 * time.Millisecond)
 		synctest.Wait()
-		if got := len(w.sent()); got != 9 {
-			t.Errorf("got %d looks, want 9", got)
+		if got := len(w.sent()); got != 10 {
+			t.Errorf("got %d looks, want 10", got)
 		}
 	})
 }
