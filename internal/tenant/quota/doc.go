@@ -68,6 +68,7 @@
 //     high, so that one item need not take all transactions; a part that is full sends a stream to
 //     another part. A stream costs a transaction of two small writes, and two small writes at its
 //     end; each further minute costs another transaction.
+//
 //   - Requests. A process adds the requests of a workspace to the count of a window of 10 s, in
 //     grains of a thousandth of what the window allows, or of 10 requests if that is more. A
 //     process that finds the count full refuses all requests until the end of the window. So a
