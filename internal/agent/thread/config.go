@@ -29,8 +29,8 @@ func kept(name string) bool {
 		!slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) })
 }
 
-// keptOf returns an object without the values that a thread does not keep, and any other value as it
-// is.
+// keptOf returns an object without the values that a thread does not keep, and any other value as
+// it is.
 func keptOf(value json.RawMessage) json.RawMessage {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(value, &values) != nil || values == nil {

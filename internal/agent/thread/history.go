@@ -188,7 +188,7 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 	return wanted, nil
 }
 
-// keepResults keeps what the next checkpoint of the log says about the tasks of a chosen checkpoint.
+// keepResults keeps what the next checkpoint of the log says about a chosen checkpoint's tasks.
 func (h *history) keepResults(at Checkpoint, later checkpointBody) (err error) {
 	if at.Own() && later.ParentID == at.ID {
 		h.results[at.Number], err = later.results()
