@@ -42,9 +42,10 @@ type Config struct {
 	// Lease is how long a run may wait for its first worker, or for the next worker, before Rescue
 	// checks the run; default 30 s.
 	Lease time.Duration
-	// WorkLease is how long a worker may go without renewing its lease before Rescue checks its run;
-	// default Lease. A worker renews its lease after a third of this time. Where each write costs
-	// money, and the workflow engine itself notices that a worker has died, WorkLease can be long.
+	// WorkLease is how long a worker may go without renewing its lease before Rescue checks its
+	// run; default Lease. A worker renews its lease after a third of this time. Where each write
+	// costs money, and the workflow engine itself notices that a worker has died, WorkLease can be
+	// long.
 	WorkLease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.

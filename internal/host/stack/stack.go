@@ -263,9 +263,9 @@ func (s *Stack) AgentTokens() deployment.Agents {
 	return deployment.Agents{Store: s.Deployments(), Hasher: func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) }}
 }
 
-// workLease is the lease of a run that has a worker. Step Functions notices itself that a worker has
-// died, and calls another worker. So only a run whose execution was stopped by hand, or has failed
-// with all its repetitions, waits for the end of this lease.
+// workLease is the lease of a run that has a worker. Step Functions notices itself that a worker
+// has died, and calls another worker. So only a run whose execution was stopped by hand, or has
+// failed with all its repetitions, waits for the end of this lease.
 const workLease = 5 * time.Minute
 
 // Runs is the store of runs.
