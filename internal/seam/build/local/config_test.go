@@ -50,7 +50,7 @@ func TestConfigInvalid(t *testing.T) {
 			"store": {"ttl": {}}, "checkpointer": {"ttl": {}}, "encryption": {"path": "e.py:e"}, "ui": {"agent": "./ui.tsx"}, "ui_config": {"shared": ["react"]},
 			"webhooks": {"env_prefix": "X"}, "image_distro": "alpine"}`,
 			[]string{"- auth: the repository's own authentication is not run here", "- http: ", "- store: ", "- checkpointer: ", "- encryption: ", "- ui: ",
-				"- ui_config: ", "- webhooks: webhooks take settings from a repository on one machine only", "- image_distro: "}},
+				"- ui_config: ", "- webhooks: this platform takes no settings of webhooks from a repository", "- image_distro: "}},
 		"keys that nobody knows": {`{"graphs": {"a": {"path": "a:a", "color": "red", "description": ["A."]}}, "start": "x", "graph": {}, "Auth": {}}`,
 			[]string{"- Auth: is not a key of the configuration file", "- graph: is not a key", `- graphs.a.color: is not a key of a graph`, "- graphs.a.description: must be a string"}},
 		"a key of the other language": {`{"graphs": {"a": "a.ts:a"}, "python_version": "3.12"}`, []string{"- python_version: is only for graphs that the python runtime hosts"}},
