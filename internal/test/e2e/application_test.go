@@ -134,7 +134,7 @@ func TestAgentsLargeAnswers(t *testing.T) {
 	d := s.deployExample(t, "python", repo)
 	for i := range 5 {
 		began := time.Now()
-		answer, err := http.Get(d.url + "/large") //nolint:noctx // the test has a timeout
+		answer, err := http.Get(d.url + "/large")
 		if err != nil {
 			t.Fatal(err)
 		}
