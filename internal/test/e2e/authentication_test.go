@@ -123,6 +123,12 @@ func (g guarded) lets(t *testing.T) {
 		if made.Metadata.Owner != user {
 			t.Errorf("the thread of %s has %v", user, made.Metadata)
 		}
+		// The graph lists the user's threads. In a stack a list may be behind.
+		eventually(t, "the thread is listed", func() (bool, any) {
+			var listed []guardedThread
+			g.as(t, user, "POST", "/threads/search", map[string]any{"limit": 100}, &listed, http.StatusOK)
+			return len(listed) > 0, listed
+		})
 		answer := g.as(t, user, "POST", "/threads/"+made.ID+"/runs/wait", asked, &state, http.StatusOK)
 		if strings.Join(state.User, " ") != user+" author "+user || !slices.Equal(state.Permissions, []string{"runs"}) || !slices.Equal(state.Owners, []string{user}) {
 			t.Errorf("the graph of %s sees %s", user, answer.body)
