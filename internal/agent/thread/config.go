@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -29,15 +30,30 @@ func kept(name string) bool {
 		!slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) })
 }
 
-// keptOf returns an object without the values that a thread does not keep, and any other value as
-// it is.
+// keptOf returns a value without the members, at any depth, that a thread does not keep.
 func keptOf(value json.RawMessage) json.RawMessage {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(value, &values) != nil || values == nil {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var decoded any
+	if decoder.Decode(&decoded) != nil {
 		return value
 	}
-	maps.DeleteFunc(values, func(name string, _ json.RawMessage) bool { return !kept(name) })
-	return record.Encode(values)
+	removeUnkept(decoded)
+	return record.Encode(decoded)
+}
+
+func removeUnkept(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(name string, _ any) bool { return !kept(name) })
+		for _, member := range v {
+			removeUnkept(member)
+		}
+	case []any:
+		for _, member := range v {
+			removeUnkept(member)
+		}
+	}
 }
 
 // withConfig returns the thread's configuration with a run's configuration laid over it, member by

@@ -36,12 +36,12 @@ func TestAThreadShowsTheConfigurationOfItsRuns(t *testing.T) {
 	want(object{"configurable": object{}})
 	run(object{
 		"recursion_limit": 30, "tags": []any{"a"}, "metadata": object{"by": "me", "api_key": "s"},
-		"configurable": object{"style": "short", "OPENAI_API_KEY": "s", "accessToken": "s", "__own": "s"},
+		"configurable": object{"style": "short", "OPENAI_API_KEY": "s", "accessToken": "s", "__own": "s", "models": []any{object{"name": "m", "api_key": "s"}}},
 	})
-	kept := object{"recursion_limit": 30.0, "tags": []any{"a"}, "metadata": object{"by": "me"}, "configurable": object{"style": "short"}}
+	kept := object{"recursion_limit": 30.0, "tags": []any{"a"}, "metadata": object{"by": "me"}, "configurable": object{"style": "short", "models": []any{object{"name": "m"}}}}
 	want(kept)
 	run(object{"configurable": object{"place": "Rome", "style": "long"}})
-	kept["configurable"] = object{"place": "Rome", "style": "long"}
+	kept["configurable"] = object{"place": "Rome", "style": "long", "models": []any{object{"name": "m"}}}
 	want(kept)
 	run(nil)
 	want(kept)
