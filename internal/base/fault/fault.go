@@ -38,7 +38,7 @@ const (
 	TooMany Kind = "too_many"
 	// NoRoom: the server cannot store more. The caller, or another user, deletes data. 507.
 	NoRoom Kind = "no_room"
-	// NotOffered: this server lacks a part that other servers have; no repetition helps.
+	// NotOffered: this server lacks a part that other servers have; no repetition helps. 501.
 	NotOffered Kind = "not_offered"
 	// Unavailable: it would work later. The caller tries again. 503.
 	Unavailable Kind = "unavailable"

@@ -69,7 +69,7 @@ type buffer struct {
 
 var errFull = errors.New("the answer is too large")
 
-// Write fails if there is no room, so that nobody goes on to write what cannot be sent.
+// Write fails if there is no room, so that the handler stops to write what cannot be sent.
 func (b *buffer) Write(data []byte) (int, error) {
 	if b.full = b.full || b.Len()+len(data) > maxResponse; b.full {
 		return 0, errFull

@@ -18,7 +18,7 @@ const (
 	// closedFor is how long a deployment counts as closed, or as missing: a repository that brings
 	// an authentication waits this long for its first users.
 	closedFor = 2 * time.Second
-	// mostOpenings is of how many deployments a process remembers this.
+	// mostOpenings is the number of deployments that a process remembers.
 	mostOpenings = 10_000
 )
 
@@ -35,7 +35,7 @@ type Deployments interface {
 type openings struct {
 	deployments Deployments
 	now         clock.Clock
-	found       *lru.Cache[string, opening]
+	remembered  *lru.Cache[string, opening]
 }
 
 type opening struct {
@@ -44,7 +44,7 @@ type opening struct {
 }
 
 func newOpenings(deployments Deployments, now clock.Clock) *openings {
-	return &openings{deployments: deployments, now: now, found: lru.New[string, opening](mostOpenings)}
+	return &openings{deployments: deployments, now: now, remembered: lru.New[string, opening](mostOpenings)}
 }
 
 // isOpen reports whether the deployment with an id decides by itself. A deployment that does not
@@ -54,17 +54,17 @@ func (o *openings) isOpen(ctx context.Context, deployment string) (bool, error) 
 		return false, nil
 	}
 	now := o.now()
-	if known, ok := o.found.Get(deployment); ok && now.Before(known.until) {
+	if known, ok := o.remembered.Get(deployment); ok && now.Before(known.until) {
 		return known.open, nil
 	}
 	d, err := o.deployments.HeadWithID(ctx, deployment)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return false, err
 	}
-	found := opening{err == nil && (d.Auth || d.Settings.HTTP != nil), now.Add(closedFor)}
-	if found.open {
-		found.until = now.Add(openFor)
+	latest := opening{err == nil && (d.Auth || d.Settings.HTTP != nil), now.Add(closedFor)}
+	if latest.open {
+		latest.until = now.Add(openFor)
 	}
-	o.found.Put(deployment, found, 1)
-	return found.open, nil
+	o.remembered.Put(deployment, latest, 1)
+	return latest.open, nil
 }

@@ -86,11 +86,11 @@ func (s *Strangers) Begin(ctx context.Context, q Question) (answered func(ctx co
 	a := &asking{Strangers: s}
 	if len(q.Caller) > 0 {
 		key := keys.KnownCaller(q.Workspace, q.Deployment, mark(q.Caller))
-		found, err := s.Table.GetBatch(ctx, key)
+		notes, err := s.Table.GetBatch(ctx, key)
 		if err != nil {
 			return nil, 0, fmt.Errorf("get known caller: %w", err)
 		}
-		if a.known, a.isKnown = &key, found[0] != nil; a.isKnown {
+		if a.known, a.isKnown = &key, notes[0] != nil; a.isKnown {
 			return a.answered, 0, nil
 		}
 	}

@@ -33,7 +33,9 @@ func RefuseVisitors(what string, most int64) *fault.Error {
 // connection until leave is called, as Count and Hold do for callers of a workspace. It counts for
 // the visitor's address first, so that an address that is refused takes nothing from the others.
 func (s *Shared) Visit(ctx context.Context, workspace, deployment, address string) (leave func(), err error) {
-	digest := sha256.Sum256([]byte(deployment + " " + address)) // the table names no address
+	// A key of the table has a bounded length, and shows no address. It does not hide an address
+	// from a reader of the table that tries all addresses.
+	digest := sha256.Sum256([]byte(deployment + " " + address))
 	address = hex.EncodeToString(digest[:16])
 	place := &streamPlace{Shared: s, workspace: workspace}
 	for _, of := range []struct {
