@@ -16,30 +16,7 @@ import (
 )
 
 // guarded is a deployment whose repository contains its own authentication.
-type guarded struct {
-	*deployment
-
-	// hasRoutes says that the repository's own application is served.
-	hasRoutes bool
-}
-
-// omit removes a key of the repository's configuration file.
-func (r *repository) omit(t *testing.T, key string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.dir, "framework.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var config map[string]json.RawMessage
-	if err := json.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
-	delete(config, key)
-	if text, err = json.Marshal(config); err != nil {
-		t.Fatal(err)
-	}
-	r.write(t, "framework.json", string(text))
-}
+type guarded struct{ *deployment }
 
 // as calls the deployment with the credentials of the repository, without those of the
 // platform. The response must have one of the statuses.
@@ -92,13 +69,8 @@ func TestAgentsOwnAuthentication(t *testing.T) {
 			if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "guarded", language))); err != nil {
 				t.Fatal(err)
 			}
-			// A stack has no routes for the repository's own application yet.
-			hasRoutes := *kind == "standalone"
-			if !hasRoutes {
-				repo.omit(t, "http")
-			}
 			repo.commit(t)
-			g := guarded{s.deployExample(t, language, repo), hasRoutes}
+			g := guarded{s.deployExample(t, language, repo)}
 			g.lets(t)
 			mine := g.keepsApart(t)
 			g.knowsUsers(t)
@@ -137,9 +109,6 @@ func (g guarded) lets(t *testing.T) {
 	var me struct {
 		User   string
 		Scopes []string
-	}
-	if !g.hasRoutes {
-		return
 	}
 	if g.as(t, "ada", "GET", "/me", nil, &me, http.StatusOK); me.User != "ada" || !slices.Equal(me.Scopes, []string{"runs"}) {
 		t.Errorf("the own route sees %+v", me)
@@ -251,10 +220,7 @@ func (g guarded) knowsUsers(t *testing.T) {
 // refusesStrangers sends forged headers and the platform's own credentials.
 func (g guarded) refusesStrangers(t *testing.T, thread string) {
 	caller := base64.URLEncoding.EncodeToString([]byte(`{"identity": "ada", "permissions": ["runs"], "role": "author"}`))
-	paths := []string{"/threads/" + thread, "/threads/" + thread + "/state", "/threads/" + thread + "/runs", "/threads/" + thread + "/stream", "/info"}
-	if g.hasRoutes {
-		paths = append(paths, "/me")
-	}
+	paths := []string{"/threads/" + thread, "/threads/" + thread + "/state", "/threads/" + thread + "/runs", "/threads/" + thread + "/stream", "/info", "/me"}
 	for _, path := range paths {
 		for _, headers := range [][]string{
 			{"X-Api-Key", ""}, {"X-Api-Key", g.server.APIKey}, {"X-Api-Key", g.server.APIKey, "X-Auth-Scheme", "platform"}, {"X-Api-Key", "", "X-Slipway-Caller", caller},
