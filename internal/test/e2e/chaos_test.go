@@ -96,6 +96,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
 	for i := range chaosThreads {
 		c.threads = append(c.threads, c.agent.thread(t))
+		c.spectators[c.threads[i]] = newSpectator()
 		if i%2 == 0 { // so long that the agent gets only the new messages
 			said := map[string]any{"type": "ai", "id": "long", "content": strings.Repeat("word ", 10_000)}
 			s.call(t, http.StatusOK, "POST", c.threads[i].url+"/state", map[string]any{"values": map[string]any{"messages": []any{said}}}, nil)
@@ -110,7 +111,6 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		clients.Go(one.run)
 	}
 	for _, thread := range c.threads {
-		c.spectators[thread] = newSpectator()
 		readers.Go(func() { c.spectate(thread) })
 		readers.Go(func() { c.watch(thread) })
 		readers.Go(func() { c.listen(thread) })
