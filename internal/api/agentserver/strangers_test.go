@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -30,10 +31,11 @@ func shared(t *testing.T) *quota.Strangers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
+	begin := time.Now()
+	now := func() time.Time { return begin }
 	return &quota.Strangers{
-		Table: fixtures.Table(t), Hasher: func(context.Context) (secret.Hasher, error) { return hasher, nil },
-		Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Table: fixtures.Table(t, sqlite.WithClock(now)), Hasher: func(context.Context) (secret.Hasher, error) { return hasher, nil },
+		Now: now, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
