@@ -9,7 +9,6 @@ const agent = `/d/${deployment}`;
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  page.setDefaultTimeout(60000);
   const seen = { findings: [], complaints: [] };
   page.on("console", (m) => ["error", "warning"].includes(m.type()) && seen.complaints.push(m.text()));
   page.on("pageerror", (error) => seen.complaints.push(String(error)));

@@ -12,7 +12,6 @@ tell(async (browser) => {
   const seen = {};
   const open = async (at) => {
     const page = await browser.newPage();
-    page.setDefaultTimeout(60000);
     await page.goto(`${base}/console/#${at}`);
     return page;
   };

@@ -29,7 +29,6 @@ const answered = async (at) => (await call("GET", `${at}/runs?limit=1`))[0].kwar
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  page.setDefaultTimeout(20000);
   const seen = { findings: [], complaints: [] };
   page.on("console", (m) => ["error", "warning"].includes(m.type()) && seen.complaints.push(m.text()));
   page.on("pageerror", (error) => seen.complaints.push(String(error)));

@@ -23,10 +23,9 @@ tell(async (browser) => {
   });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => streams.delete(r));
   const count = (text) => asked.filter((line) => line.includes(text)).length;
-  page.setDefaultTimeout(20000);
   const until = async (what, done) => {
     for (let tries = 0; !done(); tries++) {
-      if (tries > 400) throw new Error(`${what} does not happen: ${streams.size} streams, asked ${asked.join(", ")}`);
+      if (tries > 1200) throw new Error(`${what} does not happen: ${streams.size} streams, asked ${asked.join(", ")}`);
       await page.waitForTimeout(50);
     }
   };
@@ -115,7 +114,6 @@ tell(async (browser) => {
   const tabs = [];
   for (let i = 0; i < 8; i++) {
     const tab = await browser.newPage();
-    tab.setDefaultTimeout(20000);
     await tab.goto(`${base}/console/#/`);
     await tab.getByRole("heading", { name: "Deployments" }).waitFor();
     await tab.evaluate(() => window.hide(true));

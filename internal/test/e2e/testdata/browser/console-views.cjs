@@ -114,7 +114,6 @@ async function palette(page, name) {
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  page.setDefaultTimeout(60000);
   const seen = { findings: [], complaints: [], overflow: [], unreached: [], copied: [] };
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const main = page.locator("main");

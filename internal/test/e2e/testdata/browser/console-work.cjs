@@ -12,7 +12,6 @@ const call = client(base, key);
 
 tell(async (browser) => {
   let page = await browser.newPage();
-  page.setDefaultTimeout(60000);
   const seen = { findings: [], complaints: [] };
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const go = (at) => page.goto(`${base}/console/#/deployments/${deployment}${at}`);
@@ -178,7 +177,6 @@ tell(async (browser) => {
   const pages = [];
   for (let i = 0; i < 8; i++) {
     const one = await browser.newPage();
-    one.setDefaultTimeout(60000);
     await one.goto(`${base}/console/#/`);
     await one.getByRole("link", { name, exact: true }).waitFor();
     pages.push(one);
@@ -207,7 +205,6 @@ tell(async (browser) => {
   await listen(0);
   const { port } = wire.address();
   page = await browser.newPage();
-  page.setDefaultTimeout(60000);
   await page.goto(`http://127.0.0.1:${port}/console/#/sign-in/${(await call("POST", "/console/codes")).code}`);
   await page.getByRole("heading", { name: "Deployments" }).waitFor();
   await page.getByRole("link", { name: "Inbox", exact: true }).click();

@@ -6,7 +6,6 @@ const [base, end] = process.argv.slice(2);
 
 tell(async (browser) => {
   const page = await browser.newPage();
-  page.setDefaultTimeout(20000);
   const seen = { complaints: [] };
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   page.on("console", (m) => ["error", "warning"].includes(m.type()) && seen.complaints.push(m.text()));

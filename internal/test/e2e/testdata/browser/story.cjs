@@ -34,6 +34,7 @@ exports.tell = async (story, options = {}) => {
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
     ...options,
   });
+  browser.setDefaultTimeout(60000); // a machine that runs other tests may be slow
   browser.on("weberror", (event) => console.error("The page failed:", event.error().stack));
   try {
     console.log(JSON.stringify(await story(browser)));
