@@ -17,6 +17,7 @@ from .bridge import GraphLoop
 from .config import UserError, read_config
 from .describe import describe
 from .encode import encode
+from .encryption import Cipher, load_encryption
 from .index import Index, load_index
 from .loader import Source, load, warn_of_own_checkpointer
 from .server import Server
@@ -39,6 +40,7 @@ def main() -> None:
             config = read_config(arguments.config)
             sources = load(config)
             auth = load_auth(config)
+            encryption = load_encryption(config)
             graphs = GraphLoop()
             app = load_application(config, graphs)
             index = load_index(config)
@@ -52,17 +54,18 @@ def main() -> None:
     if arguments.check:
         sys.stdout.buffer.write(encode({"graphs": checked}) + b"\n")
         _exit(0)
-    _serve(sources, graphs, auth, app, index)
+    _serve(sources, graphs, auth, app, index, encryption)
 
 
-def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None, app: Application | None, index: Index | None) -> None:
+def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication | None, app: Application | None, index: Index | None,
+           encryption: Cipher | None) -> None:
     for graph_id, source in sources.items():
         if not source.is_factory:
             warn_of_own_checkpointer(graph_id, source.value)
     path = os.environ.get("SLIPWAY_SOCKET")
     host, port = os.environ.get("HOST") or "0.0.0.0", int(os.environ.get("PORT") or 8080)  # port 0 picks one
     config = uvicorn.Config(
-        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth, app, index),
+        Server(sources, graphs, os.environ.get("SLIPWAY_INVOKE_TOKEN", ""), auth, app, index, encryption),
         lifespan="off",
         ws="none",
         access_log=False,

@@ -16,6 +16,8 @@ _SERVED = (
 )
 # The platform sets it to the authentication that it asks about every request.
 AUTH_VARIABLE = "SLIPWAY_AUTH"
+# The platform sets it to the encryption with which it has everything encrypted that it stores.
+ENCRYPTION_VARIABLE = "SLIPWAY_ENCRYPTION"
 # The platform sets it to the other keys that it has read from the file and does what they ask for, with spaces between them.
 KEYS_VARIABLE = "SLIPWAY_KEYS"
 _GRAPH_KEYS = ("path", "description")
@@ -40,6 +42,8 @@ class Config:
     dependencies: list[Path]
     # auth is the import path of the repository's own authentication, None for none.
     auth: str | None = None
+    # encryption is the import path of the repository's own encryption, None for none.
+    encryption: str | None = None
     # http is the key http, of which the runtime serves app.
     http: dict[str, Any] = field(default_factory=dict)
     # store is the key store, of which the runtime serves index.
@@ -64,19 +68,21 @@ def read_config(path: str | None) -> Config:
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
     dependencies = [directory / d for d in wanted if isinstance(d, str)] if isinstance(wanted, list) else []
-    return Config(directory, paths, [d for d in dependencies if d.is_dir()], _auth(file, fields.get("auth")), fields.get("http") or {}, fields.get("store") or {})
+    auth = _asked(file, fields, "auth", AUTH_VARIABLE, "about every request")
+    encryption = _asked(file, fields, "encryption", ENCRYPTION_VARIABLE, "to encrypt")
+    return Config(directory, paths, [d for d in dependencies if d.is_dir()], auth, encryption, fields.get("http") or {}, fields.get("store") or {})
 
 
-def _auth(file: Path, value: object) -> str | None:
-    """The repository's own authentication. It is run only if the platform says that it will ask exactly that one about every request."""
-    asked = os.environ.get(AUTH_VARIABLE) or None
+def _asked(file: Path, fields: dict[str, Any], name: str, variable: str, what: str) -> str | None:
+    """The repository's own authentication or encryption. It is run only if the platform says that it will ask exactly that one."""
+    value, asked = fields.get(name), os.environ.get(variable) or None
     if not _asks(value):
         if asked is not None:
-            raise UserError(f"{file}: auth: the platform asks {asked!r} about every request, and the file names none")
+            raise UserError(f"{file}: {name}: the platform asks {asked!r} {what}, and the file names none")
         return None
     path = value.get("path") if isinstance(value, dict) else None
     if path != asked:
-        raise UserError(f"{file}: auth.path: the platform asks {asked!r} about every request, not {path!r}")
+        raise UserError(f"{file}: {name}.path: the platform asks {asked!r} {what}, not {path!r}")
     return asked
 
 
@@ -96,7 +102,7 @@ def _same(one: Path, other: Path) -> bool:
 
 def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
     """Refuses by name what would be missing: an agent is never served without what its repository asks for."""
-    served = (*_SERVED, *os.environ.get(KEYS_VARIABLE, "").split(), *(("auth",) if os.environ.get(AUTH_VARIABLE) else ()))
+    served = (*_SERVED, *os.environ.get(KEYS_VARIABLE, "").split(), *(n for n, variable in (("auth", AUTH_VARIABLE), ("encryption", ENCRYPTION_VARIABLE)) if os.environ.get(variable)))
     refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in served and _asks(fields[name])]
     for graph_id, graph in sorted(graphs.items()):
         for name in sorted(graph) if isinstance(graph, dict) else ():

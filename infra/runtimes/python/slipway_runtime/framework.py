@@ -19,6 +19,19 @@ except ImportError:  # langgraph-sdk 0.1.42, which comes with the framework 0.3,
     Auth = None  # type: ignore[assignment,misc]
 
 try:
+    from langgraph_sdk import Encryption, EncryptionContext
+
+    if not hasattr(Encryption, "context") or "field" not in inspect.signature(EncryptionContext).parameters:
+        Encryption = None  # type: ignore[assignment,misc]
+except ImportError:  # before langgraph-sdk 0.3.1
+    Encryption = EncryptionContext = None  # type: ignore[assignment,misc]
+
+try:
+    from langgraph_sdk.encryption.types import DecryptResult
+except ImportError:  # what a handler returned was the plaintext
+    DecryptResult = None  # type: ignore[assignment,misc]
+
+try:
     from langgraph_sdk.runtime import ServerRuntime, _ExecutionRuntime as ExecutionRuntime, _ReadRuntime as ReadRuntime
 except ImportError:  # before langgraph-sdk 0.3.5
 
@@ -42,7 +55,7 @@ except ImportError:  # before langgraph-sdk 0.3.5
 
     ServerRuntime = ReadRuntime | ExecutionRuntime  # type: ignore[misc]
 
-__all__ = ["Auth", "ExecutionRuntime", "ReadRuntime", "ServerRuntime", "named", "stream_options", "translated"]
+__all__ = ["Auth", "DecryptResult", "Encryption", "EncryptionContext", "ExecutionRuntime", "ReadRuntime", "ServerRuntime", "named", "stream_options", "translated"]
 
 _PARAMETERS = inspect.signature(Pregel.astream).parameters
 # The modes that were parts of the mode "debug" before they were modes.

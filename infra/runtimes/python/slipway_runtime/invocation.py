@@ -11,8 +11,8 @@ import orjson
 from langgraph.types import Command, Send, StateUpdate
 
 OPERATIONS = ("run", "update_state", "describe")
-# QUESTIONS are operations too, for the repository's own authentication and for its index of the store.
-QUESTIONS = ("authenticate", "authorize", "embed")
+# QUESTIONS are operations too, for the repository's own authentication, its index of the store and its encryption.
+QUESTIONS = ("authenticate", "authorize", "embed", "encrypt", "decrypt")
 DURABILITIES = ("async", "sync", "exit")
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"

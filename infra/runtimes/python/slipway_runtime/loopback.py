@@ -19,6 +19,8 @@ from .encode import encode
 
 # CALLER names the user of a run to the agent server, which takes it from agents alone.
 CALLER = "x-slipway-caller"
+# RUN names the run that a request to the agent server comes from, as THREAD/RUN: what the server encrypts for the request has the run's context.
+RUN = "x-slipway-run"
 # Where releases of the client look up the transport for a client without a URL.
 _CLIENTS = ("langgraph_sdk._async.client", "langgraph_sdk.client")
 
@@ -27,6 +29,7 @@ _CLIENTS = ("langgraph_sdk._async.client", "langgraph_sdk.client")
 class _Place:
     url: str
     user: dict[str, Any] | None
+    run: str
 
 
 _place: ContextVar[_Place | None] = ContextVar("slipway_server", default=None)
@@ -35,15 +38,25 @@ _server_url = ""
 
 
 @contextlib.contextmanager
-def reaching(server_url: str, user: dict[str, Any] | None) -> Iterator[None]:
-    """Has clients without a URL, that the block and what it starts use, reach a server as a user."""
+def reaching(server_url: str, user: dict[str, Any] | None, run: str = "") -> Iterator[None]:
+    """Has clients without a URL, that the block and what it starts use, reach a server as a user, and from a run."""
     global _server_url
     _server_url = server_url or _server_url
-    token = _place.set(_Place(server_url, user))
+    token = _place.set(_Place(server_url, user, run))
     try:
         yield
     finally:
         _place.reset(token)
+
+
+def mark(request: httpx.Request) -> None:
+    """Says which run a request comes from."""
+    if (place := _place.get()) is not None and place.run:
+        request.headers[RUN] = place.run
+
+
+async def mark_async(request: httpx.Request) -> None:
+    mark(request)
 
 
 class Loopback(httpx.AsyncBaseTransport):
@@ -60,8 +73,9 @@ class Loopback(httpx.AsyncBaseTransport):
             raise httpx.ConnectError("the agent server is not known before it has invoked this agent", request=request)
         request.url = request.url.copy_with(scheme=base.scheme, host=base.host, port=base.port, raw_path=base.raw_path.rstrip(b"/") + request.url.raw_path)
         request.headers["host"] = base.netloc.decode("ascii")
-        for name in ("authorization", CALLER):
+        for name in ("authorization", CALLER, RUN):
             request.headers.pop(name, None)
+        mark(request)
         request.headers["x-api-key"] = os.environ.get("SLIPWAY_INVOKE_TOKEN", "")
         request.headers["x-tenant-id"] = os.environ.get("PLATFORM_TENANT_ID", "")
         if place is not None and place.user is not None:

@@ -50,7 +50,7 @@ class Run:
         """Answers the invocation. A graph that fails is an error event; only being cancelled ends this otherwise."""
         try:
             operation = self._update if self._invocation.operation == "update_state" else self._run
-            with reaching(self._invocation.server_url, self._invocation.user):
+            with reaching(self._invocation.server_url, self._invocation.user, f"{self._invocation.thread_id}/{self._invocation.run_id}"):
                 async with self._open() as graph:
                     await operation(graph)
         except (Exception, SystemExit) as e:

@@ -14,6 +14,7 @@ from .bridge import GraphLoop, Outlet
 from .config import UserError
 from .describe import describe
 from .encode import encode
+from .encryption import Cipher
 from .index import Index
 from .invocation import InvalidInvocation, Invocation, parse, question_of
 from .loader import Source
@@ -42,11 +43,12 @@ class Server:
     """An ASGI application."""
 
     def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str, auth: Authentication | None = None, app: Application | None = None,
-                 index: Index | None = None) -> None:
+                 index: Index | None = None, encryption: Cipher | None = None) -> None:
         self._sources = sources
         self._auth = auth
         self._app = app
         self._index = index
+        self._encryption = encryption
         self._graphs = graphs
         self._token = token
         self._stores: dict[str, ServerStore] = {}
@@ -78,7 +80,7 @@ class Server:
         body = await _read(receive)
         try:
             if (question := question_of(body)) is not None:
-                ask = self._embed if question["operation"] == "embed" else self._rule
+                ask = {"embed": self._embed, "encrypt": self._encrypt, "decrypt": self._encrypt}.get(question["operation"], self._rule)
                 await _answer(send, 200, await ask(question))
                 return
             invocation = parse(body)
@@ -141,6 +143,17 @@ class Server:
         if not isinstance(texts, dict):
             raise InvalidInvocation("embed: must be of type dict")
         return await self._index.embed(texts)
+
+    async def _encrypt(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._encryption is None:
+            raise _Refused(404, "the repository has no encryption of its own")
+        try:
+            return await self._encryption.answer(question)
+        except InvalidInvocation:
+            raise
+        except Exception as e:
+            log.exception("the repository's own encryption has failed")
+            raise _Refused(500, f"the repository's own encryption has failed: {type(e).__name__}") from e
 
     def _store(self, invocation: Invocation) -> ServerStore | None:
         url = invocation.server_url

@@ -8,6 +8,8 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 from langgraph_sdk import get_client, get_sync_client
 
+from .loopback import mark, mark_async
+
 
 class ServerStore(BaseStore):
     """Speaks to the agent server with the agent's invoke token. The asynchronous half belongs to the event loop that first uses it."""
@@ -18,8 +20,10 @@ class ServerStore(BaseStore):
         # A token that is no key needs the workspace beside it.
         headers = {"Authorization": f"Bearer {token}", "X-Tenant-Id": os.environ.get("PLATFORM_TENANT_ID", "")}
         options: dict[str, Any] = {"url": server_url, "api_key": None, "headers": {name: value for name, value in headers.items() if value}}
-        self._client = get_client(**options).store
-        self._sync_client = get_sync_client(**options).store
+        client, sync_client = get_client(**options), get_sync_client(**options)
+        client.http.client.event_hooks = {"request": [mark_async], "response": []}
+        sync_client.http.client.event_hooks = {"request": [mark], "response": []}
+        self._client, self._sync_client = client.store, sync_client.store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
