@@ -36,6 +36,9 @@ func Run(workspace, deployment, thread, run string) table.Key {
 // RunID reads a run's id back from its key.
 func RunID(key table.Key) string { return strings.TrimPrefix(key.SK, runPrefix) }
 
+// IsRun reports whether a key is a run's.
+func IsRun(key table.Key) bool { return strings.HasPrefix(key.SK, runPrefix) }
+
 // RunParts are the ids in a run's key.
 type RunParts struct{ Workspace, Deployment, Thread, Run string }
 

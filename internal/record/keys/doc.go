@@ -1,13 +1,14 @@
 // Package keys is the only place that builds or parses the text of storage keys.
 //
 // Every partition begins with the workspace, so that no request can reach another tenant's
-// data by naming an id. Ten kinds of partition cannot begin with it, because they are read
+// data by naming an id. Eleven kinds of partition cannot begin with it, because they are read
 // before the tenant is known or without a tenant: an API key (looked up by its MAC), the
 // sign-in codes and sessions of browsers (looked up by their hashes), the names of workspaces,
 // the data keys (wrapped, and useless without KMS), builds (ids of CodeBuild's, for a builder
 // that gets only a revision's id), workflow executions of the one-machine engine, the names of
 // deployments by their ids (health checks show no key, and learn only that an agent serves),
 // the one-machine server's own records (when it was last alive, and the work that it died with),
+// the notes which deployments encrypt what they store (a server reads all of them when it starts),
 // the bindings of an installation of the GitHub App (whose events name no tenant), and the
 // entries that timers look at (leases, releases, rollouts, listeners, deliveries of webhooks,
 // crons, times to live). The last two hold references only.
@@ -70,6 +71,7 @@
 //	                                  StoreVectorsBetween
 //	is a namespace empty              Query StoreItemsOf, limit 1
 //	namespaces of a deployment        Query StoreNamespaces (index list)
+//	deployments that encrypt          Query AllEncrypted
 //	crons of a deployment             Query Crons; one of them Get Cron
 //	how many crons there are          Get CronCount; condition on it in the creating transaction
 //	crons that are due                Query DueCrons (index due) up to now, for each shard

@@ -131,6 +131,7 @@ var all = map[string]struct {
 	"WebhookDelivery":       {keys.WebhookDelivery("w", "h", "m"), table.Key{PK: "W#w#WEBHOOK#h#DELIVERIES", SK: "m"}},
 	"DueDeliveryEntry":      {keys.DueDeliveryEntry("m", due), table.Key{PK: "WEBHOOK-DELIVERIES#00", SK: "2026-03-01T12:00:00.000000Z#m"}},
 	"Execution":             {keys.Execution(string(workflow.Run), "x"), table.Key{PK: "EXECUTIONS#run", SK: "x"}},
+	"Encrypted":             {keys.Encrypted("w", "d"), table.Key{PK: "ENCRYPTED", SK: "w#d"}},
 	"Trial":                 {keys.Trial("release/r"), table.Key{PK: "SERVER", SK: "TRIAL#release/r"}},
 	"ServerAlive":           {keys.ServerAlive(), table.Key{PK: "SERVER", SK: "ALIVE"}},
 	"RunningExecutionEntry": {keys.RunningExecutionEntry(string(workflow.Run), "x"), table.Key{PK: "RUNNING-EXECUTIONS", SK: "run#x"}},
@@ -330,9 +331,39 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 
 // TestEveryPartitionBeginsWithItsWorkspace checks the rule that separates tenants. The
 // exceptions are those of the package's documentation.
+func TestKeysOfEncryptedDeployments(t *testing.T) {
+	t.Parallel()
+	if of, ok := keys.ParseEncrypted(keys.Encrypted("w", "d")); !ok || of != (keys.DeploymentParts{Workspace: "w", Deployment: "d"}) {
+		t.Errorf("got %v, %v", of, ok)
+	}
+	if _, ok := keys.ParseEncrypted(table.Key{PK: "W#w", SK: "w#d"}); ok {
+		t.Error("the key of something else is read")
+	}
+	for key, want := range map[table.Key]keys.Part{
+		keys.Run("w", "d", "t", "r"):                          keys.OfThread,
+		keys.Assistant("w", "d", "a"):                         keys.OfAssistants,
+		keys.Cron("w", "d", "c"):                              keys.OfCrons,
+		keys.StoreItem("w", "d", []string{"a", "b"}, "k"):     keys.OfStore,
+		keys.Deployment("w", "d"):                             "",
+		keys.Permit("w", "d", 1, 1):                           "",
+		keys.DeploymentEvent("w", "d", "e"):                   "",
+		keys.StoreNamespaceEntry("w", "d", []string{"a"}):     keys.OfStore,
+		keys.WebhookDelivery("w", "l", "x"):                   "",
+		keys.RunningExecutionEntry(string(workflow.Run), "x"): "",
+	} {
+		if of, part, ok := keys.ParsePart(key); part != want || ok != (want != "") || (ok && of.Deployment != "d") {
+			t.Errorf("%v: got %v, %q, %v", key, of, part, ok)
+		}
+	}
+	at, err := keys.ThreadOf(keys.Event("w", "d", "t", 1))
+	if _, none := keys.ThreadOf(keys.Cron("w", "d", "c")); err != nil || none == nil || at != keys.Thread("w", "d", "t") {
+		t.Errorf("got %v, %v", at, err)
+	}
+}
+
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Encrypted", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

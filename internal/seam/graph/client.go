@@ -112,6 +112,9 @@ const (
 	// maxRuling is how many bytes a ruling may be larger than its question. A ruling repeats the
 	// value that it is asked about, and has a user (16 KiB) or a filter.
 	maxRuling = 64 << 10
+	// maxCiphered is how many bytes the answer of an encryption may have. A body of the table has
+	// 32 MiB at most.
+	maxCiphered = 96 << 20
 	// maxPing bounds the answer of /ping in bytes, which has two members.
 	maxPing = 4 << 10
 )
@@ -179,6 +182,23 @@ func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Tex
 		return Embeddings{}, fmt.Errorf("embed by the agent: %w", err)
 	}
 	return embeddings, nil
+}
+
+// Cipher asks the repository's own encryption, by OperationEncrypt or OperationDecrypt. The
+// errors are the same as for Invoke.
+func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, asked Encryption) (Ciphered, error) {
+	var ciphered Ciphered
+	response, err := c.post(ctx, endpoint, Invocation{Operation: operation, Encryption: &asked})
+	if err == nil {
+		_, err = decode(ctx, response, nil, maxCiphered, &ciphered)
+	}
+	if err == nil && len(ciphered.Values) != len(asked.Values) {
+		err = &ProtocolError{Message: fmt.Sprintf("%d values became %d", len(asked.Values), len(ciphered.Values))}
+	}
+	if err != nil {
+		return Ciphered{}, fmt.Errorf("%s by the agent: %w", operation, err)
+	}
+	return ciphered, nil
 }
 
 // Ping asks the agent for its health. The errors are the same as for Invoke.

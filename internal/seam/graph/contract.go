@@ -61,6 +61,10 @@ const (
 	// OperationEmbed embeds Texts for the store of the agent server. The agent answers with
 	// Embeddings. Only an agent whose configuration file has store.index is asked.
 	OperationEmbed Operation = "embed"
+	// OperationEncrypt and OperationDecrypt ask the repository's own encryption. The agent
+	// answers with a Ciphered. Only an agent whose configuration file has encryption is asked.
+	OperationEncrypt Operation = "encrypt"
+	OperationDecrypt Operation = "decrypt"
 )
 
 // Invocation is the body of POST /invocations.
@@ -108,6 +112,8 @@ type Invocation struct {
 	Typed bool `json:"typed,omitempty"`
 	// Embed is for OperationEmbed.
 	Embed *Texts `json:"embed,omitempty"`
+	// Encryption is for OperationEncrypt and OperationDecrypt.
+	Encryption *Encryption `json:"encryption,omitempty"`
 	// ServerURL is the base URL of the deployment's own agent server, "" if the agent cannot
 	// reach it. The agent may use it with its invoke token as X-Api-Key and its workspace as
 	// X-Tenant-Id. X-Slipway-Caller, a User as JSON in URL-safe base64, names the user for
@@ -189,6 +195,38 @@ type Embeddings struct {
 	// Error is the reason why there are no vectors, for a client. Of an exception of the
 	// repository's code it is only the type.
 	Error string `json:"error,omitempty"`
+}
+
+// Encryption are the values that the repository's own encryption encrypts or decrypts.
+type Encryption struct {
+	// Context is the encryption context of the request for which values are encrypted: a JSON
+	// object, or null if the request has no context. User is the user of the request, null if the
+	// context is not made from a user. Both are for OperationEncrypt.
+	Context json.RawMessage  `json:"context,omitempty"`
+	User    json.RawMessage  `json:"user,omitempty"`
+	Values  []EncryptedValue `json:"values"`
+}
+
+// EncryptedValue is a value before or after its encryption.
+type EncryptedValue struct {
+	// Model and Field say what the value is, in the framework's words: "run", "kwargs".
+	Model string `json:"model,omitempty"`
+	Field string `json:"field,omitempty"`
+	// Context is the context under which the value was encrypted, a JSON object. For
+	// OperationEncrypt it is the context if the request has no context.
+	Context json.RawMessage `json:"context,omitempty"`
+	// JSON says that Data is JSON before its encryption. Else Data is opaque.
+	JSON bool   `json:"json,omitempty"`
+	Data []byte `json:"data"`
+}
+
+// Ciphered is the answer to OperationEncrypt and OperationDecrypt.
+type Ciphered struct {
+	// Values are the values in their order.
+	Values [][]byte `json:"values"`
+	// Context is, for OperationEncrypt, the context of all values, null if each value has its own
+	// context.
+	Context json.RawMessage `json:"context"`
 }
 
 // Superstep is a list of updates that make one checkpoint.

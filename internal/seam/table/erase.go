@@ -10,7 +10,7 @@ import (
 // short calls Erase again, and it finds the rest.
 func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) error {
 	query.Limit = MaxWrites
-	for items, err := range Pages(ctx, t, query) {
+	for items, err := range Pages(WithoutContents(ctx), t, query) {
 		if err != nil {
 			return fmt.Errorf("query items to erase: %w", err)
 		}

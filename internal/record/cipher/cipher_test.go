@@ -1,0 +1,362 @@
+package cipher_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/cipher"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+const (
+	workspace, deployment = "w1", "d1"
+	thread, run           = "t1", "r1"
+	secret                = "hunter2"
+)
+
+// handlers stand for an agent. They write the context and the name of a value before the reversed
+// value, and refuse to decrypt a value that has another context.
+type handlers struct {
+	questions []graph.Encryption
+	err       error
+}
+
+func (h *handlers) ask(_ context.Context, _, _ string, operation graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
+	h.questions = append(h.questions, asked)
+	answer.Context = asked.Context
+	for _, value := range asked.Values {
+		own := value.Context
+		if asked.Context != nil {
+			own = asked.Context
+		}
+		begin := append([]byte(string(own)+"|"+value.Model+"."+value.Field), '|')
+		made := append(bytes.Clone(begin), reversed(value.Data)...)
+		if operation == graph.OperationDecrypt {
+			if !bytes.HasPrefix(value.Data, begin) {
+				return answer, errors.New("a value was encrypted under another context, or as something else")
+			}
+			made = reversed(value.Data[len(begin):])
+		}
+		answer.Values = append(answer.Values, made)
+	}
+	return answer, h.err
+}
+
+func reversed(data []byte) []byte {
+	made := make([]byte, len(data))
+	for i, b := range data {
+		made[len(data)-1-i] = b
+	}
+	return made
+}
+
+// open returns a table that encrypts one deployment, and the table below it.
+func open(t *testing.T, h *handlers) (encrypted *cipher.Table, below table.Table) {
+	t.Helper()
+	below = fixtures.Table(t)
+	if err := below.Transact(t.Context(), cipher.Mark(workspace, deployment, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encrypted, below
+}
+
+func put(key table.Key, body string, attrs table.Attrs) table.Put {
+	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs("k", time.Now(), attrs), Body: []byte(body)}}
+}
+
+// writes has an item of each kind, and the attributes with contents.
+func writes() []table.Write {
+	request := `{"assistant_id":"` + secret + `","config":{"a":"hunter2"},"input":["hunter2"],"metadata":{"why":"hunter2"}}`
+	return []table.Write{
+		put(keys.Thread(workspace, deployment, thread), `{"metadata":{"note":"hunter2"},"interrupts":{"q":"hunter2"}}`, table.Attrs{"status": "idle"}),
+		put(keys.Run(workspace, deployment, thread, run), request, table.Attrs{"failure": `{"message":"hunter2"}`, "interrupts": `["hunter2"]`, "refusal": ""}),
+		put(keys.RunRequest(workspace, deployment, thread, run), request, nil),
+		put(keys.Event(workspace, deployment, thread, 3), `[{"data":"hunter2"}]`, nil),
+		put(keys.Checkpoint(workspace, deployment, thread, 0), `{"values":{"a":"hunter2"}}`, table.Attrs{"base": int64(0)}),
+		put(keys.Frame(workspace, deployment, thread, 0), "\x00\xff hunter2", nil),
+		put(keys.AmendedCheckpoint(workspace, deployment, thread, run), `{"a":"hunter2"}`, nil),
+		put(keys.Assistant(workspace, deployment, "a"), `{"name":"hunter2","metadata":{"n":"hunter2"},"config":{},"context":{"c":"hunter2"}}`, nil),
+		put(keys.Cron(workspace, deployment, "c"), `{"metadata":{"n":"hunter2"},"request":{"input":"hunter2"},"schedule":"hunter2"}`, nil),
+		put(keys.StoreItem(workspace, deployment, []string{"n"}, "k"), `{"text":"hunter2"}`, nil),
+		put(keys.StoreVectors(keys.StoreItem(workspace, deployment, []string{"n"}, "k")), "hunter2!", nil),
+		put(keys.WebhookDelivery(workspace, run, "x"), `{"body":"hunter2","deployment":"`+deployment+`"}`, nil),
+		put(keys.ThreadTTL(workspace, deployment, thread), `{"minutes":7}`, nil),
+	}
+}
+
+// normal returns JSON with its members in order, and any other text as it is.
+func normal(text []byte) string {
+	var value any
+	if json.Unmarshal(text, &value) != nil {
+		return string(text)
+	}
+	return string(record.Encode(value))
+}
+
+func TestItemsOfAllKindsAreEncrypted(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, below := open(t, &h)
+	all := writes()
+	if err := encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`{"tenant":"a"}`)}), all...); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.questions) != 1 {
+		t.Errorf("a transaction is %d questions", len(h.questions))
+	}
+	var of []table.Key
+	for _, write := range all {
+		of = append(of, write.Target())
+	}
+	stored, err := below.GetBatch(t.Context(), of...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range stored {
+		if text := string(record.Encode(item)) + string(item.Body); strings.Contains(text, secret) {
+			t.Errorf("%v is stored as %s", item.Key, text)
+		}
+	}
+	h.questions = nil
+	found, err := encrypted.GetBatch(t.Context(), of...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.questions) != 1 {
+		t.Errorf("a read is %d questions", len(h.questions))
+	}
+	for i, item := range found {
+		want := all[i].(table.Put).Item
+		if normal(item.Body) != normal(want.Body) || !cmp.Equal(item.Attrs, want.Attrs) {
+			t.Errorf("%v is read as %s with %v", item.Key, item.Body, item.Attrs)
+		}
+	}
+	// The items that the table below returned are not changed.
+	if again, err := below.GetBatch(t.Context(), of...); err != nil || !cmp.Equal(again, stored) {
+		t.Errorf("the stored items have changed: %v", err)
+	}
+}
+
+func TestOtherDeploymentsAreNotAsked(t *testing.T) {
+	t.Parallel()
+	h := handlers{err: errors.New("asked")}
+	encrypted, below := open(t, &h)
+	key := keys.Thread(workspace, "d2", thread)
+	if err := encrypted.Transact(t.Context(), put(key, `{"a":"plain"}`, nil)); err != nil {
+		t.Fatal(err)
+	}
+	item, err := encrypted.Get(t.Context(), key)
+	stored, errBelow := below.Get(t.Context(), key)
+	if err := errors.Join(err, errBelow); err != nil || !cmp.Equal(item, stored) || len(h.questions) > 0 {
+		t.Errorf("got %v, %v, %d questions", item, err, len(h.questions))
+	}
+}
+
+func TestAMarkCountsFromItsTransactionOn(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	below := fixtures.Table(t)
+	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := keys.Thread(workspace, deployment, thread)
+	before, after := put(key, `{"metadata":{"a":"before"}}`, nil), put(key, `{"metadata":{"a":"hunter2"}}`, nil)
+	for _, write := range []table.Write{before, cipher.Mark(workspace, deployment, time.Now())} {
+		if err := encrypted.Transact(t.Context(), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if item, err := encrypted.Get(t.Context(), key); err != nil || !strings.Contains(string(item.Body), "before") {
+		t.Errorf("what was stored before is read as %v, %v", item, err)
+	}
+	if err := encrypted.Transact(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := below.Get(t.Context(), key); err != nil || strings.Contains(string(item.Body), secret) {
+		t.Errorf("stored as %v, %v", item, err)
+	}
+}
+
+// TestAWriteWithoutAContext checks which context it has: that of its own item, of its run, of its
+// thread, or of the items that Like names.
+func TestAWriteWithoutAContext(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, _ := open(t, &h)
+	under := func(tenant string, write table.Write) {
+		t.Helper()
+		if err := encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`"` + tenant + `"`)}), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theThread, theRun, cron := keys.Thread(workspace, deployment, thread), keys.Run(workspace, deployment, thread, run), keys.Cron(workspace, deployment, "c")
+	under("of thread", put(theThread, `{}`, nil))
+	under("of run", put(theRun, `{}`, nil))
+	under("of cron", put(cron, `{}`, nil))
+	event := put(keys.Event(workspace, deployment, thread, 1), `[]`, nil)
+	elsewhere := put(keys.Thread(workspace, deployment, "t2"), `{}`, nil)
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		writes []table.Write
+		want   string
+	}{
+		"of its own item": {t.Context(), []table.Write{table.Update{Key: theThread, Body: []byte(`{}`)}, table.Update{Key: theRun, Set: table.Attrs{"n": int64(1)}}}, `"of thread"`},
+		"of its run":      {t.Context(), []table.Write{event, table.Update{Key: theRun, Set: table.Attrs{"n": int64(2)}}}, `"of run"`},
+		"of its thread":   {t.Context(), []table.Write{put(keys.Event(workspace, deployment, thread, 2), `[]`, nil)}, `"of thread"`},
+		"like a cron":     {cipher.Like(t.Context(), cron), []table.Write{elsewhere}, `"of cron"`},
+		"none":            {t.Context(), []table.Write{put(keys.Thread(workspace, deployment, "t3"), `{}`, nil)}, ``},
+	} {
+		h.questions = nil
+		if err := encrypted.Transact(c.ctx, c.writes...); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(h.questions[0].Values[0].Context); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestAnAgentThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, below := open(t, &h)
+	key := keys.Thread(workspace, deployment, thread)
+	if err := encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := below.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.err = fault.New(fault.Unavailable, "It is away.")
+	_, ofGet := encrypted.Get(t.Context(), key)
+	_, ofQuery := encrypted.Query(t.Context(), keys.Partition(workspace, deployment, thread))
+	for _, err := range []error{ofGet, ofQuery, encrypted.Transact(t.Context(), put(key, `{}`, nil)), encrypted.InOrder(t.Context(), put(key, `{}`, nil))} {
+		if told, ok := errors.AsType[*fault.Error](err); !ok || told.Message != "It is away." || !errors.Is(err, table.ErrBusy) || !cipher.IsUnavailable(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if after, err := below.Get(t.Context(), key); err != nil || !cmp.Equal(after, before) {
+		t.Errorf("the item has become %v, %v", after, err)
+	}
+	if err := table.Erase(t.Context(), encrypted, keys.Partition(workspace, deployment, thread), nil); err != nil {
+		t.Errorf("erase: %v", err)
+	}
+}
+
+func TestContentsThatAreGone(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, below := open(t, &h)
+	all := writes()
+	if err := encrypted.Transact(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	h.err = cipher.ErrGone
+	for _, write := range all[:2] {
+		item, err := encrypted.Get(t.Context(), write.Target())
+		if err != nil || normal(item.Body) != "{}" || item.Text("failure") != "" {
+			t.Errorf("read %v, %v", item, err)
+		}
+		if err := encrypted.Transact(t.Context(), write); err != nil {
+			t.Errorf("write: %v", err)
+		}
+		if item, err := below.Get(t.Context(), write.Target()); err != nil || strings.Contains(string(record.Encode(item.Attrs))+string(item.Body), secret) {
+			t.Errorf("stored %v, %v", item, err)
+		}
+	}
+	if err := encrypted.Erase(t.Context(), workspace, deployment); err != nil {
+		t.Error(err)
+	}
+	if note, err := below.Get(t.Context(), keys.Encrypted(workspace, deployment)); err != nil || note.Expires.IsZero() {
+		t.Errorf("the note is %v, %v", note, err)
+	}
+}
+
+func TestTheItemOfAFailedCondition(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, _ := open(t, &h)
+	write := put(keys.Thread(workspace, deployment, thread), `{"metadata":{"a":"hunter2"}}`, nil)
+	write.If = table.Absent()
+	watcher := encrypted.Watch(write.Item.Key)
+	defer watcher.Stop()
+	if err := encrypted.Transact(t.Context(), write); err != nil {
+		t.Fatal(err)
+	}
+	failed, ok := errors.AsType[*table.ConditionFailed](encrypted.Transact(t.Context(), write))
+	if !ok || normal(failed.Item.Body) != normal(write.Item.Body) {
+		t.Errorf("got %v", failed)
+	}
+	<-watcher.C()
+	if item := watcher.Item(); item != nil {
+		t.Errorf("the watcher knows %v", item)
+	}
+}
+
+// TestAttackADamagedBody cuts an encrypted body off at each length.
+func TestAttackADamagedBody(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, below := open(t, &h)
+	key := keys.Thread(workspace, deployment, thread)
+	if err := encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)); err != nil {
+		t.Fatal(err)
+	}
+	item, err := below.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for length := range len(item.Body) {
+		if length < len("\x00slipway encrypted 1\x00") {
+			continue // it does not look encrypted, and the reader's decoder refuses it
+		}
+		if err := below.Transact(t.Context(), table.Update{Key: key, Body: item.Body[:length]}); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := encrypted.Get(t.Context(), key); err == nil {
+			t.Fatalf("%d of %d bytes are read as %s", length, len(item.Body), found.Body)
+		}
+	}
+}
+
+// TestConformance runs the suite of the table: nothing changes for items without contents.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
+		t.Helper()
+		below, err := sqlite.Open(dir+"/table.db", sqlite.WithClock(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h handlers
+		encrypted, err := cipher.Open(t.Context(), below, now, h.ask)
+		if err == nil {
+			err = encrypted.Transact(t.Context(), cipher.Mark(workspace, deployment, now()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encrypted, below.Close
+	})
+}

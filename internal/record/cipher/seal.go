@@ -1,0 +1,312 @@
+package cipher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// seal returns writes with their contents encrypted.
+func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, error) {
+	var sealed []table.Write // nil as long as no write has contents to encrypt
+	questions := map[keys.DeploymentParts]*sealings{}
+	var contexts *stored
+	for i, write := range writes {
+		body, attrs := contentsOf(write)
+		if body == nil && len(attrs) == 0 {
+			continue // also a write that is nil, which the table below refuses
+		}
+		of, l, marked := t.deploymentOf(write.Target(), body)
+		if attrs = withContent(attrs, l); !marked || (body == nil && len(attrs) == 0) {
+			continue
+		}
+		if sealed == nil {
+			sealed = slices.Clone(writes)
+			var err error
+			if contexts, err = t.stored(ctx, writes); err != nil {
+				return nil, err
+			}
+		}
+		if questions[of] == nil {
+			questions[of] = &sealings{deployment: of.Deployment}
+		}
+		if err := questions[of].add(&sealed[i], l, contexts.of(write.Target()), body, attrs); err != nil {
+			return nil, err
+		}
+	}
+	for of, s := range questions {
+		if err := t.sealAll(ctx, of, s); err != nil {
+			return nil, err
+		}
+	}
+	if sealed == nil {
+		return writes, nil
+	}
+	return sealed, nil
+}
+
+func contentsOf(write table.Write) (body []byte, attrs table.Attrs) {
+	switch w := write.(type) {
+	case table.Put:
+		return w.Item.Body, w.Item.Attrs
+	case table.Update:
+		return w.Body, w.Set
+	default:
+		return nil, nil
+	}
+}
+
+// withContent returns the attributes that are to be encrypted.
+func withContent(attrs table.Attrs, l layout) table.Attrs {
+	found := table.Attrs{}
+	for _, name := range l.attrs {
+		if text, _ := attrs[name].(string); text != "" {
+			found[name] = text
+		}
+	}
+	return found
+}
+
+// replace puts other contents into a write.
+func replace(write *table.Write, body []byte, attrs table.Attrs) {
+	switch w := (*write).(type) {
+	case table.Put:
+		w.Item.Body, w.Item.Attrs = body, withAttrs(w.Item.Attrs, attrs)
+		*write = w
+	case table.Update:
+		w.Body, w.Set = body, withAttrs(w.Set, attrs)
+		*write = w
+	}
+}
+
+// sealings are the writes of a deployment that one question seals.
+type sealings struct {
+	question
+
+	deployment string
+	// context is the context of all values, nil if each has its own.
+	context json.RawMessage
+	fill    []func()
+	blank   []func()
+}
+
+func (s *sealings) add(write *table.Write, l layout, own json.RawMessage, body []byte, attrs table.Attrs) error {
+	contextOf := func(own json.RawMessage) json.RawMessage {
+		if s.context != nil {
+			return s.context
+		}
+		return own
+	}
+	bodyOf := func() []byte { return nil }
+	if body != nil {
+		var err error
+		if bodyOf, err = s.question.seal(l, s.deployment, own, body, contextOf); err != nil {
+			return err
+		}
+	}
+	attrsOf := map[string]func() []byte{}
+	for name, text := range attrs {
+		text, _ := text.(string)
+		done, err := s.question.seal(layout{model: "run", rest: name}, s.deployment, own, []byte(text), contextOf)
+		if err != nil {
+			return err
+		}
+		attrsOf[name] = done
+	}
+	s.fill = append(s.fill, func() {
+		changed := table.Attrs{}
+		for name, done := range attrsOf {
+			changed[name] = encodeAttr(done())
+		}
+		replace(write, bodyOf(), changed)
+	})
+	s.blank = append(s.blank, func() {
+		changed := table.Attrs{}
+		for name := range attrsOf {
+			changed[name] = ""
+		}
+		if body != nil {
+			body = blank(len(body))
+		}
+		replace(write, body, changed)
+	})
+	return nil
+}
+
+func (t *Table) sealAll(ctx context.Context, of keys.DeploymentParts, s *sealings) error {
+	request := requestOf(ctx)
+	context, err := t.askInParts(ctx, of, graph.OperationEncrypt, graph.Encryption{Context: request.Context, User: request.User}, s.question)
+	if errors.Is(err, ErrGone) {
+		for _, blank := range s.blank {
+			blank()
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.context = context
+	for _, fill := range s.fill {
+		fill()
+	}
+	return nil
+}
+
+// partBytes is how many bytes one question may have, unless it has a single value.
+const partBytes = 8 << 20
+
+// askInParts asks a question, and gives the answers to its parts. It returns the context of all
+// values, nil if each has its own.
+func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q question) (context json.RawMessage, err error) {
+	for from := 0; from < len(q.values); {
+		to, size := from, 0
+		for to < len(q.values) && (to == from || size+len(q.values[to].Data) <= partBytes) {
+			size += len(q.values[to].Data)
+			to++
+		}
+		asked.Values = q.values[from:to]
+		ciphered, err := t.asked(ctx, of, operation, asked)
+		if err != nil {
+			return nil, err
+		}
+		for i, made := range ciphered.Values {
+			if err := q.take[from+i](made); err != nil {
+				return nil, err
+			}
+		}
+		if string(ciphered.Context) != "null" {
+			context = ciphered.Context
+		}
+		from = to
+	}
+	return context, nil
+}
+
+// unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
+// waits.
+type unavailableError struct{ told *fault.Error }
+
+func (e unavailableError) Error() string { return e.told.Message }
+
+func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy} }
+
+// IsUnavailable reports whether an error says that a repository's own encryption did not answer.
+func IsUnavailable(err error) bool {
+	_, ok := errors.AsType[unavailableError](err)
+	return ok
+}
+
+func failed(message string) error {
+	return unavailableError{fault.New(fault.Unavailable, "%s", message)}
+}
+
+// slow is after which time without an answer a deployment is not asked again by background work.
+const slow = 500 * time.Millisecond
+
+func (t *Table) asked(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+	if !OfRequest(ctx) && t.isAway(of) {
+		return graph.Ciphered{}, failed("The repository's own encryption did not answer a moment ago.")
+	}
+	begun := t.now()
+	ciphered, err := t.ask(ctx, of.Workspace, of.Deployment, operation, asked)
+	switch {
+	case err == nil && len(ciphered.Values) != len(asked.Values):
+		return ciphered, failed("The repository's own encryption has lost values.")
+	case err == nil || errors.Is(err, ErrGone):
+		return ciphered, err
+	case ctx.Err() != nil:
+		return ciphered, err
+	}
+	if t.now().Sub(begun) > slow {
+		t.setAway(of)
+	}
+	message := "The repository's own encryption cannot be reached."
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		message = known.Message
+	}
+	return ciphered, failed(message)
+}
+
+func (t *Table) isAway(of keys.DeploymentParts) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now().Before(t.away[of])
+}
+
+func (t *Table) setAway(of keys.DeploymentParts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.away[of] = t.now().Add(awayFor)
+}
+
+// stored are the contexts of items that are stored already.
+type stored struct {
+	byKey map[table.Key]json.RawMessage
+	first json.RawMessage
+}
+
+// of returns the context for an item, if the request has no context.
+func (s *stored) of(key table.Key) json.RawMessage {
+	if own, ok := s.byKey[key]; ok {
+		return own
+	}
+	return s.first
+}
+
+// stored reads the contexts of the items that writes concern: runs first, then all others, then the
+// threads, then the items that Like names.
+func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, error) {
+	var runs, others, threads []table.Key
+	for _, write := range writes {
+		if write == nil {
+			continue
+		}
+		key := write.Target()
+		if _, part, ok := keys.ParsePart(key); !ok {
+			continue
+		} else if thread, err := keys.ThreadOf(key); err == nil && part == keys.OfThread {
+			threads = append(threads, thread)
+		}
+		if keys.IsRun(key) {
+			runs = append(runs, key)
+		} else {
+			others = append(others, key)
+		}
+	}
+	looked := map[table.Key]bool{}
+	all := slices.DeleteFunc(slices.Concat(runs, others, threads, likeOf(ctx)), func(key table.Key) bool {
+		again := looked[key]
+		looked[key] = true
+		return again
+	})
+	found := &stored{byKey: map[table.Key]json.RawMessage{}}
+	for some := range slices.Chunk(all, table.MaxWrites) {
+		items, err := t.Table.GetBatch(ctx, some...)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the table's own
+		}
+		for i, item := range items {
+			if item == nil || !isSealed(item.Body) {
+				continue
+			}
+			h, _, err := split(item.Body)
+			if err != nil {
+				return nil, err
+			}
+			if h.Context != nil {
+				found.byKey[some[i]] = h.Context
+				if found.first == nil {
+					found.first = h.Context
+				}
+			}
+		}
+	}
+	return found, nil
+}

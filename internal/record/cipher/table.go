@@ -1,0 +1,236 @@
+package cipher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Ask asks the encryption of a deployment's repository. The error is ErrGone if the data of the
+// deployment are being erased, or are gone.
+type Ask func(ctx context.Context, workspace, deployment string, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error)
+
+// ErrGone says that no contents of a deployment are left.
+var ErrGone = errors.New("the deployment's contents are gone")
+
+// Table is a table that encrypts the contents of marked deployments.
+type Table struct {
+	table.Table
+
+	ask Ask
+	now clock.Clock
+	// any says that a deployment is marked. Without one, every call goes to the table below.
+	any atomic.Bool
+
+	mu     sync.Mutex
+	marked map[keys.DeploymentParts]bool
+	// away has the deployments that did not answer for some time, with the time until which
+	// background work does not ask them again: a timer that looks at many of their items does not
+	// wait for each.
+	away map[keys.DeploymentParts]time.Time
+}
+
+// awayFor is how long background work does not ask a deployment that did not answer.
+const awayFor = 3 * time.Second
+
+// Open reads the notes of a table, and returns the table that encrypts.
+func Open(ctx context.Context, below table.Table, now clock.Clock, ask Ask) (*Table, error) {
+	t := &Table{Table: below, ask: ask, now: now, marked: map[keys.DeploymentParts]bool{}, away: map[keys.DeploymentParts]time.Time{}}
+	notes, err := table.AllItems(ctx, below, keys.AllEncrypted())
+	if err != nil {
+		return nil, fmt.Errorf("read which deployments are encrypted: %w", err)
+	}
+	for _, note := range notes {
+		if of, ok := keys.ParseEncrypted(note.Key); ok {
+			t.mark(of)
+		}
+	}
+	return t, nil
+}
+
+const kind = "encrypted"
+
+// Mark is the write that marks a deployment. It belongs into the transaction from which on the
+// deployment's agent can encrypt.
+func Mark(workspace, deployment string, now time.Time) table.Write {
+	return table.Put{Item: table.Item{Key: keys.Encrypted(workspace, deployment), Attrs: record.Attrs(kind, now, nil)}}
+}
+
+// remembered is how long the note of an erased deployment is kept: messages to webhooks about its
+// runs are kept so long, and are read as empty meanwhile.
+const remembered = 31 * 24 * time.Hour
+
+// Erase lets the note of a deployment expire.
+func (t *Table) Erase(ctx context.Context, workspace, deployment string) error {
+	of := keys.DeploymentParts{Workspace: workspace, Deployment: deployment}
+	if !t.isMarked(of) {
+		return nil
+	}
+	now := t.now()
+	note := table.Item{Key: keys.Encrypted(workspace, deployment), Attrs: record.Attrs(kind, now, nil), Expires: now.Add(remembered)}
+	if err := t.Table.Transact(ctx, table.Put{Item: note}); err != nil {
+		return fmt.Errorf("forget that deployment %s is encrypted: %w", deployment, err)
+	}
+	return nil
+}
+
+func (t *Table) mark(of keys.DeploymentParts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marked[of] = true
+	t.any.Store(true)
+}
+
+func (t *Table) isMarked(of keys.DeploymentParts) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.marked[of]
+}
+
+// learn marks the deployments whose notes are about to be written. A note whose transaction fails
+// marks its deployment all the same: then the deployment's agent, which serves without it, has no
+// encryption, so nothing of the deployment is written until a repetition of the transaction
+// succeeds, or the server starts again.
+func (t *Table) learn(writes []table.Write) {
+	for _, write := range writes {
+		if put, isPut := write.(table.Put); isPut {
+			if of, ok := keys.ParseEncrypted(put.Item.Key); ok {
+				t.mark(of)
+			}
+		}
+	}
+}
+
+// Get implements table.Table.
+func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := t.Table.Get(ctx, key)
+	if err != nil || !t.any.Load() {
+		return item, err //nolint:wrapcheck // the table's own
+	}
+	opened, err := t.open(ctx, item)
+	if err != nil {
+		return nil, err
+	}
+	return opened[0], nil
+}
+
+// GetBatch implements table.Table.
+func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	items, err := t.Table.GetBatch(ctx, keys...)
+	if err != nil || !t.any.Load() {
+		return items, err //nolint:wrapcheck // the table's own
+	}
+	return t.open(ctx, items...)
+}
+
+// Query implements table.Table.
+func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := t.Table.Query(ctx, query)
+	if err != nil || !t.any.Load() {
+		return page, err //nolint:wrapcheck // the table's own
+	}
+	page.Items, err = t.open(ctx, page.Items...)
+	return page, err
+}
+
+// Transact implements table.Table.
+func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
+	return t.write(ctx, t.Table.Transact, writes)
+}
+
+// InOrder implements table.Table.
+func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
+	return t.write(ctx, t.Table.InOrder, writes)
+}
+
+func (t *Table) write(ctx context.Context, apply func(context.Context, ...table.Write) error, writes []table.Write) error {
+	if t.learn(writes); !t.any.Load() {
+		return apply(ctx, writes...)
+	}
+	sealed, err := t.seal(ctx, writes)
+	if err != nil {
+		return err
+	}
+	err = apply(ctx, sealed...)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Item != nil {
+		opened, err := t.open(ctx, failed.Item)
+		if err != nil {
+			return err
+		}
+		return &table.ConditionFailed{Write: failed.Write, Item: opened[0]}
+	}
+	return err
+}
+
+// Watch implements table.Table. A watcher's item that is encrypted is not known to its reader.
+func (t *Table) Watch(key table.Key) table.Watcher { return watcher{t.Table.Watch(key)} }
+
+type watcher struct{ table.Watcher }
+
+// Item implements table.Watcher.
+func (w watcher) Item() *table.Item {
+	item := w.Watcher.Item()
+	if item != nil && isSealedItem(item) {
+		return nil
+	}
+	return item
+}
+
+// deploymentOf returns the marked deployment whose contents a write of a body stores.
+func (t *Table) deploymentOf(key table.Key, body []byte) (of keys.DeploymentParts, l layout, marked bool) {
+	if of, part, ok := keys.ParsePart(key); ok {
+		l := layoutOf(part, key)
+		return of, l, !l.plain && t.isMarked(of)
+	}
+	parts, err := keys.ParseWebhookDelivery(key)
+	if err != nil {
+		return of, l, false
+	}
+	var about struct {
+		Deployment string `json:"deployment"`
+	}
+	if json.Unmarshal(body, &about) != nil || about.Deployment == "" {
+		return of, l, false
+	}
+	of = keys.DeploymentParts{Workspace: parts.Workspace, Deployment: about.Deployment}
+	return of, ofMessage, t.isMarked(of)
+}
+
+// layoutOfStored returns the workspace and the layout of a stored item.
+func layoutOfStored(key table.Key) (workspace string, l layout, err error) {
+	if of, part, ok := keys.ParsePart(key); ok {
+		return of.Workspace, layoutOf(part, key), nil
+	}
+	parts, err := keys.ParseWebhookDelivery(key)
+	return parts.Workspace, ofMessage, err
+}
+
+// isSealedItem reports whether a part of an item is encrypted.
+func isSealedItem(item *table.Item) bool {
+	if isSealed(item.Body) {
+		return true
+	}
+	_, l, err := layoutOfStored(item.Key)
+	return err == nil && len(sealedAttrs(item, l)) > 0
+}
+
+// withAttrs returns attributes with others in their place.
+func withAttrs(attrs table.Attrs, changed table.Attrs) table.Attrs {
+	if len(changed) == 0 {
+		return attrs
+	}
+	attrs = maps.Clone(attrs)
+	maps.Copy(attrs, changed)
+	return attrs
+}
