@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -39,6 +40,7 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	if err != nil || !isDue {
 		return err
 	}
+	ctx = cipher.Like(ctx, item.Key) // what the run stores is encrypted as the cron is
 	again := !c.serving.IsZero()
 	if !again {
 		c.serving = c.Next

@@ -175,7 +175,14 @@ func (s server) enter(mux *web.Mux, o web.Operation, w http.ResponseWriter, r *h
 	d := known.Deployment
 	ctx := context.WithValue(asking(r.Context(), known.principal, r.Header), deploymentKey{}, d)
 	web.ActsFor(ctx, d.Workspace)
-	return r.WithContext(context.WithValue(ctx, ownUserKey{}, known.user))
+	ctx = context.WithValue(ctx, ownUserKey{}, known.user)
+	if d.Encrypted {
+		if ctx, err = encrypting(ctx, known, r.Header); err != nil {
+			mux.Error(w, r, err)
+			return nil
+		}
+	}
+	return r.WithContext(ctx)
 }
 
 // deploymentID returns the id that the path has, as ids are stored: clients may write capitals.

@@ -77,7 +77,7 @@ func Instead(variable string) string {
 }
 
 // NoEncryption is the reason why keys and code with which the public server encrypts are refused.
-const NoEncryption = "the platform encrypts nothing with a key or with code of the repository: encrypt in the graph what the platform must not read, or have the operator keep the data on an encrypted disk or, on AWS, under a KMS key"
+const NoEncryption = "the platform encrypts nothing with a key, and with code of the repository only on one machine, for Python graphs (the key encryption): encrypt in the graph what the platform must not read, or have the operator keep the data on an encrypted disk or, on AWS, under a KMS key"
 
 // NoCheckpointer is the reason why other places of checkpoints than the platform's are refused.
 const NoCheckpointer = "the platform keeps all checkpoints itself, because interrupts, history and copies of threads need them: remove it. A graph reads them as from any checkpointer, and other programs read them with GET /threads/{thread_id}/state and /history"

@@ -25,3 +25,17 @@ func TestARevisionThatBeginsOrEndsItsOwnAuthenticationGetsNoCanary(t *testing.T)
 		}
 	}
 }
+
+// TestARevisionThatBeginsToEncryptGetsNoCanary: the agent server asks the active revision to
+// encrypt.
+func TestARevisionThatBeginsToEncryptGetsNoCanary(t *testing.T) {
+	t.Parallel()
+	percent := 10
+	for _, encrypted := range []bool{false, true} {
+		d := deployment.Deployment{Active: "active", Encrypted: encrypted}
+		d.CanaryPercent = &percent
+		if got := d.WantsCanary(revision.Revision{Artifact: build.Artifact{Encryption: "./own.py:e"}}); got != encrypted {
+			t.Errorf("from %t: %t", encrypted, got)
+		}
+	}
+}

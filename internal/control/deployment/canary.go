@@ -65,9 +65,10 @@ func (d Deployment) CanaryTime() time.Duration {
 // WantsCanary reports whether a revision must serve a share of the threads before it is
 // promoted. A revision that was deployed before needs no trial: a user who goes back is in a
 // hurry. A revision that begins or ends the repository's own authentication gets no trial: it
-// would serve under the rules of another revision.
+// would serve under the rules of another revision. For the same reason, a revision that begins the
+// repository's own encryption gets no trial.
 func (d Deployment) WantsCanary(r revision.Revision) bool {
-	if d.Auth != (r.Artifact.Auth != "") {
+	if d.Auth != (r.Artifact.Auth != "") || d.Encrypted != (r.Artifact.Encryption != "") {
 		return false
 	}
 	return d.CanaryPercent != nil && *d.CanaryPercent > 0 && d.Active != "" && !d.Remote() && !r.Again

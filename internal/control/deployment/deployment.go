@@ -133,6 +133,9 @@ type Deployment struct {
 	// Descriptions are the descriptions of the graphs in the active revision's configuration
 	// file.
 	Descriptions map[string]string
+	// Encrypted is set if a revision was promoted whose repository encrypts what the agent server
+	// stores. It stays set: what is stored can only be read by such a revision.
+	Encrypted bool
 	// Auth is set if the active revision has its repository's own authentication, which the
 	// agent server asks about every request.
 	Auth bool
@@ -188,6 +191,7 @@ const (
 	attrGraphs       = "graphs"
 	attrDescriptions = "descriptions"
 	attrAuth         = "auth"
+	attrEncrypted    = "encrypted"
 	attrSettings     = "settings"
 	attrCommit       = "commit"
 	attrEvent        = "event"
@@ -230,6 +234,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Previous:  item.Text(attrPrevious),
 		CommitSHA: item.Text(attrCommit),
 		Auth:      item.Bool(attrAuth),
+		Encrypted: item.Bool(attrEncrypted),
 		Forced:    item.Bool(attrForced),
 		Canary:    int(item.Int(attrCanary)),
 		Teardown:  int(item.Int(attrTeardown)),

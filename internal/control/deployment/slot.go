@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -123,6 +124,10 @@ func (s *Store) promotion(ctx context.Context, d Deployment, r revision.Revision
 	set := table.Attrs{
 		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrDescriptions: string(record.Encode(r.Artifact.Descriptions)),
 		attrAuth: r.Artifact.Auth != "", attrSettings: string(record.Encode(r.Artifact.Settings)), attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
+	}
+	if r.Artifact.Encryption != "" {
+		set[attrEncrypted] = true
+		besides = append(besides, cipher.Mark(d.Workspace, d.Deployment, s.now()))
 	}
 	d.Retiring, d.Crashed = d.Active, time.Time{}
 	promoted := r.Promoted(s.now())

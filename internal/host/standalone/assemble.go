@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agent/assistant"
@@ -28,6 +29,7 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
@@ -92,7 +94,10 @@ func (s *Server) openFiles() (err error) {
 	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(s.config.Log)); err != nil {
 		return err
 	}
-	s.records = table.Held(s.table)
+	if s.encrypted, err = cipher.Open(context.Background(), s.table, clock.System, s.cipher); err != nil {
+		return err
+	}
+	s.records = table.Held(s.encrypted)
 	if s.logs, err = files.Open(s.path("logs"), clock.System); err != nil {
 		return err
 	}
@@ -118,11 +123,13 @@ func (s *Server) rolloutTask(ctx context.Context, input json.RawMessage) (json.R
 }
 
 func (s *Server) runnerTask(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-	return s.runner.Task(ctx, input)
+	output, err := s.runner.Task(ctx, input)
+	return output, waiting(err)
 }
 
 func (s *Server) webhookTask(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-	return s.webhooks.Task(ctx, input)
+	output, err := s.webhooks.Task(ctx, input)
+	return output, waiting(err)
 }
 
 // alarm tells the deployments of the end of an agent.
@@ -176,7 +183,7 @@ func (s *Server) openStores() {
 func (s *Server) openJobs() {
 	log, now := s.config.Log, clock.System
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed, s.encrypted},
 		Images:       s.pushed,
 		Integrations: s.repositories.integrations,
 		Uploads:      s.uploads,
@@ -197,6 +204,9 @@ func (s *Server) openJobs() {
 		Deployments: s.deployments, Graph: agents, ServerURL: s.agentURL, Log: log,
 		Target: func(context.Context) (compute.Target, error) { return s.listeners.Target(s.target), nil },
 	}
+	hurried := *s.agents
+	hurried.Wait = time.Second
+	s.hurried = &hurried
 	s.reconciler = &reconcile.Reconciler{Threads: s.threads, Runs: s.runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: s.listeners, Now: now, Log: log}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
@@ -134,10 +135,12 @@ type Server struct {
 	table  *sqlite.Table
 	// records is the table in the form that all other parts use.
 	records table.Table
-	engine  *workflowlocal.Engine
-	logs    *files.Logs
-	images  *builddocker.Images
-	builder *buildlocal.Builder
+	// encrypted is the table below records, which encrypts what repositories want encrypted.
+	encrypted *cipher.Table
+	engine    *workflowlocal.Engine
+	logs      *files.Logs
+	images    *builddocker.Images
+	builder   *buildlocal.Builder
 	// users are the users of workspaces, nil if agents run as the server's user; noUsers is the
 	// reason.
 	noUsers error
@@ -163,9 +166,11 @@ type Server struct {
 	memory       *store.Store
 	crons        *cron.Store
 
-	rollout    *rollout.Rollout
-	runner     *runner.Runner
-	agents     *runner.Agents
+	rollout *rollout.Rollout
+	runner  *runner.Runner
+	agents  *runner.Agents
+	// hurried is agents for work that is repeated: it does not wait for an agent that starts.
+	hurried    *runner.Agents
 	reconciler *reconcile.Reconciler
 
 	mux      *web.Mux

@@ -66,11 +66,21 @@ const ReasonBuildOutdated = "BUILD_OUTDATED"
 // buildOutdated is the message for ReasonBuildOutdated.
 const buildOutdated = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
 
+// ReasonEncryptionMissing: the deployment's data are encrypted, and the revision cannot decrypt
+// them.
+const ReasonEncryptionMissing = "ENCRYPTION_MISSING"
+
+// encryptionMissing is the message for ReasonEncryptionMissing.
+const encryptionMissing = "encryption: the data of this deployment are encrypted by an earlier revision's own handlers, and this revision's configuration file lacks the key. Add it with handlers that decrypt these data, or create another deployment."
+
 // release opens the values that the revision's agent is given: its secrets, and the settings
 // of the platform.
 func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revision.Revision) (compute.Release, error) {
 	if !rev.Checked() {
 		return compute.Release{}, &deployment.StartError{Reason: ReasonBuildOutdated, Message: buildOutdated}
+	}
+	if d.Encrypted && rev.Artifact.Encryption == "" {
+		return compute.Release{}, &deployment.StartError{Reason: ReasonEncryptionMissing, Message: encryptionMissing}
 	}
 	secrets, err := r.Deployments.AgentSecrets(ctx, d, rev)
 	if err != nil {
@@ -149,6 +159,8 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		// The runtime does not serve a repository whose own authentication is not the
 		// authentication that the platform asks.
 		"SLIPWAY_AUTH": rev.Artifact.Auth,
+		// The same holds for the repository's own encryption.
+		"SLIPWAY_ENCRYPTION": rev.Artifact.Encryption,
 		// It also does not serve a repository with other keys that it does not know, unless
 		// the platform has read them.
 		"SLIPWAY_KEYS":                   strings.Join(rev.Artifact.Settings.Keys(), " "),

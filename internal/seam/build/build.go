@@ -58,6 +58,9 @@ type Artifact struct {
 	// Auth is the repository's own authentication, "path:variable", or "" if the repository
 	// has no authentication of its own. The agent server asks it about every request.
 	Auth string `json:"auth,omitempty"`
+	// Encryption is the repository's own encryption, "path:variable", or "" if the repository has
+	// no encryption of its own. It encrypts what the agent server stores of the deployment.
+	Encryption string `json:"encryption,omitempty"`
 	// Settings are the settings of the agent server that the configuration file asks for.
 	Settings Settings `json:"settings,omitzero"`
 }

@@ -58,6 +58,9 @@ type Config struct {
 	Env   map[string]string
 	// Lines are the instructions that the repository adds to the Dockerfile of its image.
 	Lines []string
+	// Encryption is the repository's own encryption, "path:variable", or "" if the repository has
+	// no encryption of its own.
+	Encryption string
 	// Auth is the repository's own authentication, "path:variable", or "" if the repository
 	// has no authentication of its own.
 	Auth string
@@ -137,6 +140,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	p.dockerfileLines()
 	p.baseImage()
 	p.auth()
+	p.encryption()
 	p.http()
 	p.ui()
 	p.ttls()

@@ -40,6 +40,8 @@ type Offer string
 const (
 	// OfferAuth is the repository's own authentication.
 	OfferAuth Offer = "auth"
+	// OfferEncryption is the repository's own encryption.
+	OfferEncryption Offer = "encryption"
 	// OfferHTTP are the repository's own routes and HTTP settings.
 	OfferHTTP Offer = "http"
 	// OfferTTL are times to live of threads and of the store's items, and the index of the store.
@@ -95,7 +97,7 @@ var keys = map[string]key{
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
 	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
-	"encryption":   {refused: publicname.NoEncryption},
+	"encryption":   {refused: publicname.NoEncryption, offer: OfferEncryption, language: Python},
 	"priority":     {refused: "runs have no priorities here, those that wait start in the order of their requests: remove the key, and have runs that must not wait for others in a deployment of their own"},
 	"http":         {refused: "the builds of this platform do not take the repository's own routes and HTTP settings", offer: OfferHTTP},
 	"store":        {refused: "this platform takes no settings of the store from a repository; TTLs can be given with each item", offer: OfferTTL},

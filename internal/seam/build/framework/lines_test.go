@@ -115,7 +115,7 @@ func TestBaseImages(t *testing.T) {
 func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 	t.Parallel()
 	for members, words := range map[string]string{
-		`"encryption": {"path": "./encryption.py:own"}`:     "- encryption: the platform encrypts nothing with a key or with code of the repository: encrypt in the graph",
+		`"encryption": {"path": "./encryption.py:own"}`:     "- encryption: the platform encrypts nothing with a key, and with code of the repository only on one machine, for Python graphs (the key encryption): encrypt in the graph",
 		`"checkpointer": {"path": "./own.py:checkpointer"}`: "- checkpointer.path: the platform keeps all checkpoints itself",
 		`"checkpointer": {"backend": "mongo"}`:              "- checkpointer.backend: the platform keeps all checkpoints itself",
 		`"checkpointer": {"backend": 1}`:                    "- checkpointer.backend: must be a string",

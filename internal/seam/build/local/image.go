@@ -55,7 +55,7 @@ func (j *job) makeImage(ctx context.Context, tree string, from commit, config fr
 	}
 	j.record = recipe.Record
 	j.record.Image = id
-	return build.Artifact{Image: id, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings}, child.RemoveFiles(tree)
+	return build.Artifact{Image: id, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Encryption: config.Encryption, Settings: config.Settings}, child.RemoveFiles(tree)
 }
 
 // imageFailure returns the failure of making an image, with the last output of the step that

@@ -199,7 +199,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	}
 	j.record = build.NewRecord(string(config.Language))
 	artifact := build.Artifact{
-		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings,
+		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Encryption: config.Encryption, Settings: config.Settings,
 		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),
 	}
 	var started launch
