@@ -73,9 +73,9 @@ func (q *question) add(value graph.EncryptedValue, take func(made []byte) error)
 	q.values, q.take = append(q.values, value), append(q.take, take)
 }
 
-// seal asks for the encryption of a body. done gets the encrypted body, when contextOf knows the
+// encrypt asks for the encryption of a body. done gets the encrypted body, when contextOf knows the
 // context under which the values were encrypted.
-func (q *question) seal(l layout, deployment string, own json.RawMessage, body []byte, contextOf func(own json.RawMessage) json.RawMessage) (done func() []byte, err error) {
+func (q *question) encrypt(l layout, deployment string, own json.RawMessage, body []byte, contextOf func(own json.RawMessage) json.RawMessage) (done func() []byte, err error) {
 	h := header{Deployment: deployment, Fields: map[string][]byte{}}
 	var rest []byte
 	add := func(name string, isJSON bool, data []byte, take func([]byte)) {
@@ -121,8 +121,8 @@ func (q *question) sealFields(l layout, body []byte, add func(string, bool, []by
 	return record.Encode(members), nil
 }
 
-// open asks for the decryption of a body. done gets the body when all values are known.
-func (q *question) open(l layout, h header, rest []byte) (done func() ([]byte, error)) {
+// decrypt asks for the decryption of a body. done gets the body when all values are known.
+func (q *question) decrypt(l layout, h header, rest []byte) (done func() ([]byte, error)) {
 	fields := map[string][]byte{}
 	for name, data := range h.Fields {
 		q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: h.Context, JSON: true, Data: data}, func(made []byte) error {

@@ -42,18 +42,13 @@ var (
 	ofMessage    = layout{model: "run", rest: "webhook"}
 )
 
+// inThread are the layouts of the kinds in a thread's partition that are not checkpoints.
+var inThread = map[string]layout{"THREAD": ofThread, "RUN": ofRun, "REQ": ofRun, "EV": ofEvents, "TTL": ofTTL}
+
 // layoutOf returns the layout of an item. An item of a kind that is not known here is opaque.
 func layoutOf(part keys.Part, key table.Key) layout {
 	kind, _, _ := strings.Cut(key.SK, "#")
 	switch {
-	case part == keys.OfThread && kind == "THREAD":
-		return ofThread
-	case part == keys.OfThread && (kind == "RUN" || kind == "REQ"):
-		return ofRun
-	case part == keys.OfThread && kind == "EV":
-		return ofEvents
-	case part == keys.OfThread && kind == "TTL":
-		return ofTTL
 	case part == keys.OfAssistants:
 		return ofAssistant
 	case part == keys.OfCrons:
@@ -62,9 +57,11 @@ func layoutOf(part keys.Part, key table.Key) layout {
 		return ofItem
 	case part == keys.OfStore:
 		return ofVectors
-	default:
-		return ofCheckpoint
 	}
+	if known, ok := inThread[kind]; ok {
+		return known
+	}
+	return ofCheckpoint
 }
 
 // take removes a field from the members of a body, and returns its value, nil if there is none.

@@ -95,7 +95,7 @@ func openInto(questions map[keys.DeploymentParts]*openings, item *table.Item) er
 }
 
 func (o *openings) openBody(item *table.Item, l layout, h header, rest []byte) {
-	done := o.question.open(l, h, rest)
+	done := o.decrypt(l, h, rest)
 	size := len(item.Body)
 	o.fill = append(o.fill, func() (err error) {
 		item.Body, err = done()
@@ -108,7 +108,7 @@ func (o *openings) openBody(item *table.Item, l layout, h header, rest []byte) {
 func blank(size int) []byte { return []byte("{" + strings.Repeat(" ", max(size-2, 0)) + "}") }
 
 func (o *openings) openAttr(item *table.Item, name string, h header, rest []byte) {
-	done := o.question.open(layout{model: "run", rest: name}, h, rest)
+	done := o.decrypt(layout{model: "run", rest: name}, h, rest)
 	set := func(text string) { item.Attrs = withAttrs(item.Attrs, table.Attrs{name: text}) }
 	o.fill = append(o.fill, func() error {
 		text, err := done()

@@ -107,14 +107,14 @@ func (s *sealings) add(write *table.Write, l layout, own json.RawMessage, body [
 	bodyOf := func() []byte { return nil }
 	if body != nil {
 		var err error
-		if bodyOf, err = s.question.seal(l, s.deployment, own, body, contextOf); err != nil {
+		if bodyOf, err = s.encrypt(l, s.deployment, own, body, contextOf); err != nil {
 			return err
 		}
 	}
 	attrsOf := map[string]func() []byte{}
 	for name, text := range attrs {
 		text, _ := text.(string)
-		done, err := s.question.seal(layout{model: "run", rest: name}, s.deployment, own, []byte(text), contextOf)
+		done, err := s.encrypt(layout{model: "run", rest: name}, s.deployment, own, []byte(text), contextOf)
 		if err != nil {
 			return err
 		}
