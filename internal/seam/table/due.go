@@ -24,8 +24,10 @@ type Pass struct {
 // that serve has moved to a later time, which is due too, is left to the next pass. An error
 // with one item, or a panic of serve, does not stop the others from being served. The first
 // errors of each shard are returned; equal errors of neighbouring shards are returned once.
-// When ctx ends, the rest is left to the next pass, which is no error.
+// When ctx ends, the rest is left to the next pass, which is no error. IsOfTimer is true of the
+// context that serve gets.
 func (p Pass) Serve(ctx context.Context, t Table, serve func(context.Context, *Item) error) error {
+	ctx = ofTimer(ctx)
 	troubles := make([]error, len(p.Shards))
 	var shards sync.WaitGroup
 	for i, query := range p.Shards {

@@ -169,3 +169,22 @@ func TestAttackAnItemWhoseServingPanics(t *testing.T) {
 		t.Errorf("got %v after %v, want the panic as an error after all items", err, got.items)
 	}
 }
+
+// TestTheWorkOfAPassIsMarked checks that the table and the caller of a pass see whose work it is.
+func TestTheWorkOfAPassIsMarked(t *testing.T) {
+	t.Parallel()
+	stored, shards := plant(t, 1)
+	marked := 0
+	var mu sync.Mutex
+	err := table.Pass{Shards: shards, Page: 1}.Serve(t.Context(), stored, func(ctx context.Context, _ *table.Item) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if table.IsOfTimer(context.WithoutCancel(ctx)) {
+			marked++
+		}
+		return nil
+	})
+	if err != nil || marked != len(shards) || table.IsOfTimer(t.Context()) {
+		t.Errorf("%d of %d items were served by a timer: %v", marked, len(shards), err)
+	}
+}
