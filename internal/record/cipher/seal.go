@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -187,63 +185,6 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 		from = to
 	}
 	return context, nil
-}
-
-// unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
-// waits.
-type unavailableError struct{ told *fault.Error }
-
-func (e unavailableError) Error() string { return e.told.Message }
-
-func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy} }
-
-// IsUnavailable reports whether an error says that a repository's own encryption did not answer.
-func IsUnavailable(err error) bool {
-	_, ok := errors.AsType[unavailableError](err)
-	return ok
-}
-
-func failed(message string) error {
-	return unavailableError{fault.New(fault.Unavailable, "%s", message)}
-}
-
-// slow is after which time without an answer a deployment is not asked again by background work.
-const slow = 500 * time.Millisecond
-
-func (t *Table) asked(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
-	if !OfRequest(ctx) && t.isAway(of) {
-		return graph.Ciphered{}, failed("The repository's own encryption did not answer a moment ago.")
-	}
-	begun := t.now()
-	ciphered, err := t.ask(ctx, of.Workspace, of.Deployment, operation, asked)
-	switch {
-	case err == nil && len(ciphered.Values) != len(asked.Values):
-		return ciphered, failed("The repository's own encryption has lost values.")
-	case err == nil || errors.Is(err, ErrGone):
-		return ciphered, err
-	case ctx.Err() != nil:
-		return ciphered, err
-	}
-	if t.now().Sub(begun) > slow {
-		t.setAway(of)
-	}
-	message := "The repository's own encryption cannot be reached."
-	if known, ok := errors.AsType[*fault.Error](err); ok {
-		message = known.Message
-	}
-	return ciphered, failed(message)
-}
-
-func (t *Table) isAway(of keys.DeploymentParts) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.now().Before(t.away[of])
-}
-
-func (t *Table) setAway(of keys.DeploymentParts) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.away[of] = t.now().Add(awayFor)
 }
 
 // stored are the contexts of items that are stored already.

@@ -33,20 +33,16 @@ type Table struct {
 	// any says that a deployment is marked. Without one, every call goes to the table below.
 	any atomic.Bool
 
+	// timers bound how long timers wait for deployments.
+	timers *patience
+
 	mu     sync.Mutex
 	marked map[keys.DeploymentParts]bool
-	// away has the deployments that did not answer for some time, with the time until which
-	// background work does not ask them again: a timer that looks at many of their items does not
-	// wait for each.
-	away map[keys.DeploymentParts]time.Time
 }
-
-// awayFor is how long background work does not ask a deployment that did not answer.
-const awayFor = 3 * time.Second
 
 // Open reads the notes of a table, and returns the table that encrypts.
 func Open(ctx context.Context, below table.Table, now clock.Clock, ask Ask) (*Table, error) {
-	t := &Table{Table: below, ask: ask, now: now, marked: map[keys.DeploymentParts]bool{}, away: map[keys.DeploymentParts]time.Time{}}
+	t := &Table{Table: below, ask: ask, now: now, timers: newPatience(now), marked: map[keys.DeploymentParts]bool{}}
 	notes, err := table.AllItems(ctx, below, keys.AllEncrypted())
 	if err != nil {
 		return nil, fmt.Errorf("read which deployments are encrypted: %w", err)

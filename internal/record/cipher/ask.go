@@ -1,0 +1,87 @@
+package cipher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
+// waits.
+type unavailableError struct{ told *fault.Error }
+
+func (e unavailableError) Error() string { return e.told.Message }
+
+func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy} }
+
+// IsUnavailable reports whether an error says that a repository's own encryption did not answer.
+func IsUnavailable(err error) bool {
+	_, ok := errors.AsType[unavailableError](err)
+	return ok
+}
+
+func failed(message string) error {
+	return unavailableError{fault.New(fault.Unavailable, "%s", message)}
+}
+
+// answerLimit is how long the work of a timer waits for the answer to one question.
+const answerLimit = 2 * time.Second
+
+func (t *Table) asked(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+	if table.IsOfTimer(ctx) {
+		return t.askedByTimer(ctx, of, operation, asked)
+	}
+	ciphered, err := t.ask(ctx, of.Workspace, of.Deployment, operation, asked)
+	if err != nil && ctx.Err() != nil {
+		return ciphered, err
+	}
+	if err == nil {
+		t.timers.answered(of)
+	}
+	return ciphered, told(err, len(asked.Values), len(ciphered.Values))
+}
+
+// askedByTimer is asked for work on which items of other deployments wait.
+func (t *Table) askedByTimer(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+	end, err := t.timers.begin(of)
+	if err != nil {
+		return graph.Ciphered{}, err
+	}
+	defer end()
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	begun := t.now()
+	ciphered, err := t.ask(limited, of.Workspace, of.Deployment, operation, asked)
+	switch {
+	case err == nil:
+		t.timers.answered(of)
+	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ErrGone):
+		return ciphered, err
+	case limited.Err() != nil && !fault.Is(err, fault.Unavailable):
+		t.timers.pause(of, silentPause)
+		return ciphered, failed(fmt.Sprintf("The repository's own encryption did not answer within %s. Timers ask it again after %s.", answerLimit, silentPause))
+	case t.now().Sub(begun) > slow:
+		t.timers.pause(of, slowPause)
+	}
+	return ciphered, told(err, len(asked.Values), len(ciphered.Values))
+}
+
+// told returns the error that callers get if a question has no answer, or a wrong answer.
+func told(err error, asked, answered int) error {
+	if err == nil && asked != answered {
+		return failed("The repository's own encryption has lost values.")
+	}
+	if err == nil || errors.Is(err, ErrGone) {
+		return err
+	}
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		return failed(known.Message)
+	}
+	return failed("The repository's own encryption cannot be reached.")
+}
