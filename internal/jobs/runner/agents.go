@@ -138,30 +138,6 @@ func (a *Agents) Embed(ctx context.Context, workspace, deployment string, texts 
 	return embeddings, nil
 }
 
-// cipherLimit is how long the repository's own encryption may take. Its own limit is 2 s shorter.
-const cipherLimit = 10 * time.Second
-
-// Cipher asks the encryption of a deployment's repository, in the active release. If there is no
-// answer, the error is a fault.Unavailable.
-func (a *Agents) Cipher(ctx context.Context, workspace, deployment string, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
-	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
-	if err != nil {
-		return graph.Ciphered{}, err
-	}
-	defer done()
-	limited, cancel := context.WithTimeout(ctx, cipherLimit)
-	defer cancel()
-	ciphered, err := a.Graph.Cipher(limited, endpoint, operation, asked)
-	switch {
-	case err == nil:
-		return ciphered, nil
-	case ctx.Err() != nil:
-		return graph.Ciphered{}, context.Cause(ctx)
-	}
-	a.log().WarnContext(ctx, "the repository's own encryption gave no answer", "deployment", deployment, "operation", operation, "error", err)
-	return graph.Ciphered{}, fault.New(fault.Unavailable, "The repository's own encryption has failed, or does not answer.")
-}
-
 // Visit lets the HTTP application of a deployment's repository answer a request, in the active
 // release. send sends the request. If the agent is not available, the error is a
 // fault.Unavailable.

@@ -33,7 +33,7 @@ func TestCipher(t *testing.T) {
 	ask := func() (graph.Ciphered, error) {
 		return graph.NewClient(nil).Cipher(t.Context(), compute.Endpoint{URL: agent.URL}, graph.OperationEncrypt, graph.Encryption{
 			User: json.RawMessage(`{"identity":"ada"}`), Values: []graph.EncryptedValue{{Model: "run", Field: "kwargs", JSON: true, Data: []byte("{}")}, {Data: []byte{0}}},
-		})
+		}, nil)
 	}
 	got, err := ask()
 	if err != nil || string(got.Values[0]) != "\x00\x01\xff" || len(got.Values[1]) != 0 || string(got.Context) != `{"tenant": "a"}` {

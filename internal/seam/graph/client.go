@@ -184,13 +184,14 @@ func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Tex
 	return embeddings, nil
 }
 
-// Cipher asks the repository's own encryption, by OperationEncrypt or OperationDecrypt. The
-// errors are the same as for Invoke.
-func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, asked Encryption) (Ciphered, error) {
+// Cipher asks the repository's own encryption, by OperationEncrypt or OperationDecrypt. reserve is
+// asked before more of the answer is held in memory; nil sets no bound. The errors are the same as
+// for Invoke.
+func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, asked Encryption, reserve func(bytes int) error) (Ciphered, error) {
 	var ciphered Ciphered
 	response, err := c.post(ctx, endpoint, Invocation{Operation: operation, Encryption: &asked})
 	if err == nil {
-		_, err = decode(ctx, response, nil, maxCiphered, &ciphered)
+		_, err = decode(ctx, response, reserve, maxCiphered, &ciphered)
 	}
 	if err == nil && len(ciphered.Values) != len(asked.Values) {
 		err = &ProtocolError{Message: fmt.Sprintf("%d values became %d", len(asked.Values), len(ciphered.Values))}
