@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
@@ -86,8 +87,34 @@ func (s *Store) noted(ctx context.Context, item *table.Item, now time.Time) (c C
 	if fault.Is(err, fault.NotFound) {
 		return c, false, nil
 	}
+	if err != nil && ctx.Err() == nil {
+		return c, false, errors.Join(err, s.postpone(ctx, Ref(parts), now))
+	}
 	// The index may not be up to date: another timer serves the cron, or has served it.
 	return c, err == nil && !c.due.IsZero() && !c.due.After(now), err
+}
+
+// postponed is how much later a timer looks again at a cron that it could not read.
+const postponed = 15 * time.Second
+
+// postpone has a timer look at a cron later. A cron that cannot be read, for example because the
+// repository's own encryption does not answer, must not take the place of other crons in each pass.
+func (s *Store) postpone(ctx context.Context, ref Ref, now time.Time) error {
+	item, err := s.Table.Get(table.WithoutContents(ctx), ref.key())
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get cron: %w", err)
+	}
+	due, err := keys.DueCronTime(item.Index[table.ByDue])
+	if err != nil || due.After(now) {
+		return nil //nolint:nilerr // it is not due any more
+	}
+	_, err = record.Try(ctx, s.Table, table.Update{
+		Key: ref.key(), Index: map[table.Index]table.Key{table.ByDue: keys.DueCron(ref.Cron, now.Add(postponed))}, If: table.Equals(record.Version, item.Int(record.Version)),
+	})
+	return err
 }
 
 // tryBegin begins the run of a due time, unless two servers have died while they began it.

@@ -77,8 +77,8 @@ const (
 	sweepPage = 20
 	// sweepLimit is how many threads of a shard a pass checks.
 	sweepLimit = 500
-	// sweepAgain is after which time a thread that was busy when its time was over is checked
-	// again.
+	// sweepAgain is after which time a thread is checked again that was busy when its time was
+	// over, or that could not be deleted or pruned.
 	sweepAgain = time.Minute
 )
 
@@ -89,13 +89,29 @@ func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
 }
 
-// sweep carries out a thread's time to live.
-func (s *Store) sweep(ctx context.Context, item *table.Item) error {
-	parts, err := keys.ParseThread(item.Key)
+// sweep carries out a thread's time to live. If it cannot, for example because the repository's own
+// encryption does not answer, a timer tries again later: the thread must not take the place of
+// others in each pass.
+func (s *Store) sweep(ctx context.Context, noted *table.Item) error {
+	parts, err := keys.ParseThread(noted.Key)
 	if err != nil {
 		return err
 	}
-	ref := Ref(parts)
+	err = s.carryOut(ctx, Ref(parts), noted)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	item, getErr := s.table.Get(table.WithoutContents(ctx), noted.Key)
+	if errors.Is(getErr, table.ErrNotFound) {
+		return err
+	}
+	if getErr == nil {
+		getErr = s.moveTTL(ctx, item, Ref(parts), s.now().Add(sweepAgain))
+	}
+	return errors.Join(err, getErr)
+}
+
+func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item) error {
 	found, err := s.table.GetBatch(ctx, ref.Key(), item.Key)
 	if err != nil {
 		return fmt.Errorf("get thread: %w", err)
