@@ -34,10 +34,14 @@ const (
 type handlers struct {
 	questions []graph.Encryption
 	err       error
+	// forgets says that no question is kept.
+	forgets bool
 }
 
 func (h *handlers) ask(_ context.Context, _, _ string, operation graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
-	h.questions = append(h.questions, asked)
+	if !h.forgets {
+		h.questions = append(h.questions, asked)
+	}
 	answer.Context = asked.Context
 	for _, value := range asked.Values {
 		own := value.Context

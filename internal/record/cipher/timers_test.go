@@ -204,7 +204,9 @@ func TestAttackATimerThatEndsFirst(t *testing.T) {
 		bound     func(context.Context) (context.Context, context.CancelFunc)
 		questions int
 	}{
-		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) }, 1},
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, 1},
 		{"stop", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)

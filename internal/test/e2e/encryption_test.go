@@ -131,10 +131,16 @@ func (d sealed) refuses(t *testing.T, known string) {
 	for _, header := range []string{"no base64", base64.StdEncoding.EncodeToString([]byte("[1]")), strings.Repeat("e30=", 2000)} {
 		d.server.call(t, http.StatusUnprocessableEntity, "GET", d.url+"/threads/"+known, nil, nil, "X-Encryption-Context", header)
 	}
-	// A value whose key is lost keeps its item from being read, and no other item.
-	lost := map[string]any{"namespace": []string{"lost"}, "key": "k", "value": map[string]any{"text": d.marker}}
-	d.server.call(t, http.StatusNoContent, "PUT", d.url+"/store/items", lost, nil, under("tenant-is-lost")...)
-	d.server.call(t, http.StatusServiceUnavailable, "GET", d.url+"/store/items?namespace=lost&key=k", nil, nil)
+	// A value whose key is lost, or whose handler hangs, keeps its item from being read, and no
+	// other item.
+	for _, tenant := range []string{"tenant-is-lost", "tenant-stalls"} {
+		lost := map[string]any{"namespace": []string{tenant}, "key": "k", "value": map[string]any{"text": d.marker}}
+		d.server.call(t, http.StatusNoContent, "PUT", d.url+"/store/items", lost, nil, under(tenant)...)
+		got := d.server.call(t, http.StatusServiceUnavailable, "GET", d.url+"/store/items?namespace="+tenant+"&key=k", nil, nil)
+		if !strings.Contains(string(got.body), "own encryption has failed, or does not answer") || strings.Contains(string(got.body), "hunter2") {
+			t.Errorf("%s: %s", tenant, got.body)
+		}
+	}
 	d.server.call(t, http.StatusOK, "GET", d.url+"/store/items?namespace=notes&key=last", nil, nil)
 }
 

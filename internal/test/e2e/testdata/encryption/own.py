@@ -45,7 +45,7 @@ async def trouble(ctx: EncryptionContext, encrypts: bool) -> object:
     match ctx.metadata.get("tenant"), encrypts:
         case ("tenant-throws", True) | ("tenant-is-lost", False):
             raise RuntimeError("hunter2")
-        case "tenant-hangs", True:
+        case ("tenant-hangs", True) | ("tenant-stalls", False):
             await asyncio.sleep(60)
         case "tenant-nonsense", True:
             return "nonsense"
