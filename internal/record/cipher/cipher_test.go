@@ -34,8 +34,9 @@ const (
 type handlers struct {
 	questions []graph.Encryption
 	err       error
-	// forgets says that no question is kept.
+	// forgets says that no question is kept. spoil, if not nil, changes an answer.
 	forgets bool
+	spoil   func(*graph.Ciphered)
 }
 
 func (h *handlers) ask(_ context.Context, _, _ string, operation graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
@@ -57,6 +58,9 @@ func (h *handlers) ask(_ context.Context, _, _ string, operation graph.Operation
 			made = reversed(value.Data[len(begin):])
 		}
 		answer.Values = append(answer.Values, made)
+	}
+	if h.spoil != nil {
+		h.spoil(&answer)
 	}
 	return answer, h.err
 }
@@ -341,6 +345,50 @@ func TestAttackADamagedBody(t *testing.T) {
 		if found, err := encrypted.Get(t.Context(), key); err == nil {
 			t.Fatalf("%d of %d bytes are read as %s", length, len(item.Body), found.Body)
 		}
+	}
+}
+
+// TestAttackNonsense has handlers that answer with something else than what was asked. Each answer
+// is a named failure, and writes nothing.
+func TestAttackNonsense(t *testing.T) {
+	t.Parallel()
+	each := func(made string) func(*graph.Ciphered) {
+		return func(answer *graph.Ciphered) {
+			for i := range answer.Values {
+				answer.Values[i] = []byte(made)
+			}
+		}
+	}
+	for name, spoil := range map[string]func(*graph.Ciphered){
+		"null": each("null"), "a list": each("[]"), "no JSON": each("\xff{"), "nothing": each(""),
+		"fewer values": func(answer *graph.Ciphered) { answer.Values = answer.Values[1:] },
+	} {
+		var h handlers
+		encrypted, _ := open(t, &h)
+		all := []table.Write{
+			put(keys.Thread(workspace, deployment, thread), `{"metadata":{"a":"b"},"c":1}`, nil),
+			put(keys.Run(workspace, deployment, thread, run), `{"input":["b"],"metadata":{}}`, nil),
+			put(keys.Cron(workspace, deployment, "c"), `{"metadata":{},"request":{},"schedule":"b"}`, nil),
+		}
+		must(t, encrypted.Transact(t.Context(), all...))
+		h.spoil = spoil
+		for _, write := range all {
+			if item, err := encrypted.Get(t.Context(), write.Target()); !cipher.IsUnavailable(err) || !strings.HasPrefix(err.Error(), "The repository's own encryption has ") {
+				t.Errorf("%s: %v is read as %v, %v", name, write.Target(), item, err)
+			}
+		}
+	}
+	var h handlers
+	encrypted, below := open(t, &h)
+	h.spoil = func(answer *graph.Ciphered) {
+		answer.Context = json.RawMessage(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)
+	}
+	key := keys.Thread(workspace, deployment, thread)
+	if err := encrypted.Transact(t.Context(), put(key, `{}`, nil)); !cipher.IsUnavailable(err) {
+		t.Errorf("a large context is taken: %v", err)
+	}
+	if _, err := below.Get(t.Context(), key); !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("it is written: %v", err)
 	}
 }
 

@@ -21,9 +21,9 @@
 // request is answered with 503, and work in the background waits. Nothing is written then. The
 // contents of a deployment whose data are being erased are gone (ErrGone): they are read as empty.
 //
-// The work of a timer (table.IsOfTimer) keeps the items of other tenants waiting. It waits 2 s for an
-// answer; a deployment that gives none is not asked by timers for 30 s, or until it has answered a
-// request; and timers wait for all deployments of a workspace 5 s in 30 s (patience).
+// The work of a timer (table.IsOfTimer) keeps the items of other tenants waiting. It waits 2 s for
+// an answer; a deployment that gives none is not asked by timers for 30 s, or until it has answered
+// a request; and timers wait for all deployments of a workspace 5 s in 30 s (patience).
 //
 // A process learns of a note when it opens the table, and when it writes a note itself. So the
 // package is for servers of one process.

@@ -126,6 +126,9 @@ func (q *question) decrypt(l layout, h header, rest []byte) (done func() ([]byte
 	fields := map[string][]byte{}
 	for name, data := range h.Fields {
 		q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: h.Context, JSON: true, Data: data}, func(made []byte) error {
+			if !json.Valid(made) {
+				return failed(fmt.Sprintf("The repository's own encryption has failed: the decrypted field %s of the model %s is no JSON.", name, l.model))
+			}
 			fields[name] = made
 			return nil
 		})
@@ -142,7 +145,7 @@ func (q *question) decrypt(l layout, h header, rest []byte) (done func() ([]byte
 			return rest, nil
 		}
 		members := map[string]json.RawMessage{}
-		if err := json.Unmarshal(rest, &members); err != nil {
+		if err := json.Unmarshal(rest, &members); err != nil || members == nil {
 			return nil, fmt.Errorf("a decrypted body of the model %s is no JSON object", l.model)
 		}
 		for _, f := range l.fields {

@@ -157,6 +157,9 @@ func (t *Table) sealAll(ctx context.Context, of keys.DeploymentParts, s *sealing
 	return nil
 }
 
+// maxContext is how many bytes a context may have, because it is stored beside each value.
+const maxContext = 16 << 10
+
 // partBytes is how many bytes one question may have, unless it has a single value.
 const partBytes = 8 << 20
 
@@ -178,6 +181,9 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 			if err := q.take[from+i](made); err != nil {
 				return nil, err
 			}
+		}
+		if len(ciphered.Context) > maxContext {
+			return nil, failed("The repository's own encryption has made a context that is larger than 16 KiB.")
 		}
 		if string(ciphered.Context) != "null" {
 			context = ciphered.Context
