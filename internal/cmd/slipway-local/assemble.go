@@ -22,7 +22,6 @@ import (
 	"github.com/slipway-run/slipway/internal/host/agenthost"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/build"
-	"github.com/slipway-run/slipway/internal/seam/build/framework"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
@@ -222,7 +221,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 		return err
 	}
 	if s.builder, err = buildlocal.New(buildlocal.Config{
-		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log, Offers: framework.Stack,
+		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log,
 		// The stack runs on the machine of its only user.
 		Networks: s.config.PrivateAddresses, LocalRepositories: true, OperatorSSH: true, Connect: []string{program, standalone.ConnectCommand},
 	}); err != nil {

@@ -100,7 +100,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	config, err := framework.Read(tree, path, append([]framework.Offer{framework.OfferLines}, framework.Stack...)...)
+	config, err := framework.Read(tree, path, framework.OfferLines)
 	if err != nil {
 		return answer{}, err
 	}

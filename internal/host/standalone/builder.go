@@ -26,7 +26,7 @@ func (s *Server) openBuilder() error {
 	config := buildlocal.Config{
 		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Uploads: s.uploads, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Space: s.space, Room: s.files().Room, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
 		Networks: s.config.PrivateAddresses, LocalRepositories: s.permits(s.config.LocalRepositories), OperatorSSH: s.permits(s.config.OperatorSSH),
-		Connect: []string{program, ConnectCommand}, Offers: []framework.Offer{framework.OfferAuth, framework.OfferEncryption, framework.OfferHTTP, framework.OfferTTL, framework.OfferWebhooks},
+		Connect: []string{program, ConnectCommand}, Offers: []framework.Offer{framework.OfferEncryption},
 	}
 	if s.config.BuildImages {
 		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
-	config "github.com/slipway-run/slipway/internal/seam/build/framework"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -153,41 +151,41 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	}
 }
 
-// TestWhatAStackOffersIsReturned builds repositories with the keys that not every platform serves.
-// A key that a stack does not offer is refused by its name.
-func TestWhatAStackOffersIsReturned(t *testing.T) {
+// TestSettingsAreReturned builds repositories with the keys that the agent server serves. A stack
+// refuses encryption by its name.
+func TestSettingsAreReturned(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	for offer, c := range map[config.Offer]struct {
-		key, value string
-		want       build.Artifact
+	built := func(key, value string) build.Result {
+		repo := buildtest.NewRepo(t, map[string]string{
+			"framework.json": `{"graphs": {"a": "./a.py:a"}, "dependencies": ["."], "` + key + `": ` + value + `}`,
+			"pyproject.toml": "", "a.py": "", "app.py": "", "auth.py": "", "embed.py": "",
+		})
+		return end(t, a.builder(), newSpec(serveGit(t, repo, "")))
+	}
+	for key, c := range map[string]struct {
+		value string
+		want  build.Artifact
 	}{
-		config.OfferAuth: {"auth", `{"path": "./auth.py:auth"}`, build.Artifact{Auth: "./auth.py:auth"}},
-		config.OfferHTTP: {"http", `{"app": "./app.py:app", "enable_custom_route_auth": true, "cors": {"allow_origin_regex": "https://(a|b)\\.\"x$"}}`, build.Artifact{
+		"auth": {`{"path": "./auth.py:auth"}`, build.Artifact{Auth: "./auth.py:auth"}},
+		"http": {`{"app": "./app.py:app", "enable_custom_route_auth": true, "cors": {"allow_origin_regex": "https://(a|b)\\.\"x$"}}`, build.Artifact{
 			Settings: build.Settings{HTTP: &build.HTTP{App: "./app.py:app", RouteAuth: true, CORS: &build.CORS{OriginPattern: `https://(a|b)\."x$`}}},
 		}},
-		config.OfferTTL: {"store", `{"index": {"embed": "./embed.py:embed", "dims": 256}}`, build.Artifact{
+		"store": {`{"index": {"embed": "./embed.py:embed", "dims": 256}}`, build.Artifact{
 			Settings: build.Settings{Items: &build.ItemTTL{}, Index: &build.Index{Embed: "./embed.py:embed", Dims: 256}},
 		}},
-		config.OfferWebhooks: {"webhooks", `{"allowed_fields": ["run_id"]}`, build.Artifact{
+		"webhooks": {`{"allowed_fields": ["run_id"]}`, build.Artifact{
 			Settings: build.Settings{Webhooks: &build.Webhooks{NoLoopback: true, MaxLength: 4096, Fields: []string{"run_id"}}},
 		}},
 	} {
-		repo := buildtest.NewRepo(t, map[string]string{
-			"framework.json": `{"graphs": {"a": "./a.py:a"}, "dependencies": ["."], "` + c.key + `": ` + c.value + `}`,
-			"pyproject.toml": "", "a.py": "", "app.py": "", "auth.py": "", "embed.py": "",
-		})
-		got := end(t, a.builder(), newSpec(serveGit(t, repo, "")))
-		if !slices.Contains(config.Stack, offer) {
-			if got.Reason != build.ReasonConfigInvalid || !strings.Contains(got.Message, "- "+c.key+": ") {
-				t.Errorf("%s is not offered: got %+v", offer, got)
-			}
-			continue
-		}
+		got := built(key, c.value)
 		c.want.Image, c.want.Graphs = got.Artifact.Image, []string{"a"}
 		if diff := cmp.Diff(c.want, got.Artifact); got.State != build.Succeeded || diff != "" {
-			t.Errorf("%s: %s, artifact (-want +got):\n%s", offer, got.Message, diff)
+			t.Errorf("%s: %s, artifact (-want +got):\n%s", key, got.Message, diff)
 		}
+	}
+	if got := built("encryption", `{"path": "./auth.py:encryption"}`); got.Reason != build.ReasonConfigInvalid || !strings.Contains(got.Message, "- encryption: ") {
+		t.Errorf("encryption: got %+v", got)
 	}
 }
 

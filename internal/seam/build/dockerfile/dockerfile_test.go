@@ -100,7 +100,7 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 			config = name
 		}
 	}
-	read, err := framework.Read(tree, config, framework.OfferHTTP, framework.OfferLines)
+	read, err := framework.Read(tree, config, framework.OfferLines)
 	check.Must(t, err)
 	root, err := os.OpenRoot(tree)
 	check.Must(t, err)

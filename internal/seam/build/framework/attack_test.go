@@ -41,10 +41,9 @@ func wantRefused(t *testing.T, files map[string]string, words ...string) {
 	}
 }
 
-// TestAttackARepositoryWithAuthIsNotBuilt reads repositories that ask for their own
-// authentication in every way that the public server understands. No repository is built
-// without its authentication.
-func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
+// TestAttackAuthIsNeverOverlooked reads repositories that ask for their own authentication in every
+// way that the public server understands. A repository is read with its authentication, or refused.
+func TestAttackAuthIsNeverOverlooked(t *testing.T) {
 	t.Parallel()
 	public, variable := publicname.ConfigurationFile(), strings.ToUpper(publicname.Public("framework_auth"))
 	for graph, name := range map[string]string{"a.py:a": "Python", "a.ts:a": "JavaScript", "a.rb:a": "own start"} {
@@ -55,16 +54,27 @@ func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 			return `{"graphs": {"a": "` + graph + `"}` + more + `}`
 		}
 		auth := `, "auth": {"path": "./auth.py:auth"}`
+		for how, files := range map[string]map[string]string{
+			"the key":           {"framework.json": file(auth)},
+			"an escaped key":    {"framework.json": file(`, "\u0061uth": {"path": "./auth.py:auth"}`)},
+			"a key given twice": {"framework.json": file(`, "auth": null` + auth)},
+			"the public file":   {public: file(auth)},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				if name != "Python" {
+					wantRefused(t, files, "- auth.path: ")
+				} else if config, err := framework.Read(tree(t, files), ""); err != nil || config.Auth != "./auth.py:auth" {
+					t.Errorf("got %+v, %v", config, err)
+				}
+			})
+		}
 		for how, c := range map[string]struct {
 			files map[string]string
 			words string
 		}{
-			"the key":                 {map[string]string{"framework.json": file(auth)}, "- auth: the repository's own authentication"},
-			"an escaped key":          {map[string]string{"framework.json": file(`, "\u0061uth": {"path": "./auth.py:auth"}`)}, "- auth: "},
-			"a key given twice":       {map[string]string{"framework.json": file(`, "auth": null` + auth)}, "- auth: "},
 			"another case":            {map[string]string{"framework.json": file(`, "AUTH": {"path": "./auth.py:auth"}`)}, "- AUTH: is not a key"},
 			"a value of another kind": {map[string]string{"framework.json": file(`, "auth": 1`)}, "- auth: "},
-			"the public file":         {map[string]string{public: file(auth)}, "- auth: "},
 			"both files":              {map[string]string{"framework.json": file(""), public: file(auth)}, `both "framework.json" and "` + public + `"`},
 			"a variable":              {map[string]string{"framework.json": file(`, "env": {"` + variable + `": "{}"}`)}, "- env." + variable + ": is not read here"},
 			"a variable of a file":    {map[string]string{"framework.json": file(`, "env": ".env"`), ".env": "export " + variable + "='{}'\n"}, "- env." + variable + ": "},
@@ -77,9 +87,9 @@ func TestAttackARepositoryWithAuthIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAttackAuthWhereItIsOffered checks that only authentication that the runtime of the graphs
+// TestAttackAuthOfAnotherRuntime checks that only authentication that the runtime of the graphs
 // runs is accepted, and only if every member of it is supported.
-func TestAttackAuthWhereItIsOffered(t *testing.T) {
+func TestAttackAuthOfAnotherRuntime(t *testing.T) {
 	t.Parallel()
 	for graph, suffix := range map[string]string{"a.py:a": "py", "a.ts:a": "ts"} {
 		other := map[string]string{"py": "ts", "ts": "py"}[suffix]
@@ -119,7 +129,7 @@ func TestAttackAuthWhereItIsOffered(t *testing.T) {
 func readAuth(t *testing.T, graph, auth string) (framework.Config, error) {
 	t.Helper()
 	head := `{"graphs": {"a": "` + graph + `"}, "dependencies": ["."], "auth": `
-	return framework.Read(tree(t, map[string]string{"framework.json": head + auth + `}`, "pyproject.toml": "", "package.json": "{}"}), "", framework.OfferAuth)
+	return framework.Read(tree(t, map[string]string{"framework.json": head + auth + `}`, "pyproject.toml": "", "package.json": "{}"}), "")
 }
 
 // TestAttackADirectoryForTheFile checks that the refusal does not tell where the tree is on the

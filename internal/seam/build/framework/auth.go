@@ -2,7 +2,6 @@ package framework
 
 import (
 	"encoding/json"
-	"slices"
 )
 
 // authKeys are the members of auth. A member with a text is refused, and the text is the
@@ -14,11 +13,8 @@ var authKeys = map[string]string{
 	"cache":               "answers of the repository's own authentication are never kept",
 }
 
-// auth reads the path of the repository's own authentication, if the platform runs it.
+// auth reads the path of the repository's own authentication.
 func (p *parser) auth() {
-	if !slices.Contains(p.offers, OfferAuth) {
-		return
-	}
 	fields := p.object("auth", `{"path": "./auth.py:auth"}`, authKeys)
 	if fields == nil {
 		return

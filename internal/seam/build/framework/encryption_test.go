@@ -25,7 +25,6 @@ func TestEncryption(t *testing.T) {
 		offers             []framework.Offer
 	}{
 		{python, `{"path": "./own.py:e"}`, "- encryption: the platform encrypts nothing with a key, and with code of the repository only on one machine", nil},
-		{python, `{"path": "./own.py:e"}`, "- encryption: the platform encrypts nothing with a key, and with code of the repository only on one machine", framework.Stack},
 		{python, `{"path": "./own.py"}`, "- encryption.path: must be", []framework.Offer{framework.OfferEncryption}},
 		{python, `{"path": "./own.py:e", "key": "k"}`, "- encryption.key: is not a key of encryption", []framework.Offer{framework.OfferEncryption}},
 		{python, `"./own.py:e"`, "- encryption: must be an object", []framework.Offer{framework.OfferEncryption}},

@@ -6,7 +6,7 @@ import "slices"
 func RuntimeKeys() []string {
 	var served []string
 	for name, key := range keys {
-		if key.refused == "" || key.built {
+		if key.built || key.refused == "" && !key.read {
 			served = append(served, name)
 		}
 	}

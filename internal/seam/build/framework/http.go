@@ -35,11 +35,8 @@ var (
 // mountPrefix matches the prefixes that all paths may have.
 var mountPrefix = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
-// http reads the settings of the server's HTTP interface, if the platform serves them.
+// http reads the settings of the server's HTTP interface.
 func (p *parser) http() {
-	if !slices.Contains(p.offers, OfferHTTP) {
-		return
-	}
 	fields := p.object("http", `{"app": "./app.py:app"}`, httpKeys)
 	if fields == nil {
 		return

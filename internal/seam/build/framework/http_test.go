@@ -11,9 +11,9 @@ import (
 )
 
 // readHTTP reads a configuration file with the key http.
-func readHTTP(t *testing.T, head, asked string, offers ...framework.Offer) (framework.Config, error) {
+func readHTTP(t *testing.T, head, asked string) (framework.Config, error) {
 	t.Helper()
-	return framework.Read(tree(t, map[string]string{"framework.json": head + `, "http": ` + asked + `}`, "pyproject.toml": "", "package.json": "{}"}), "", offers...)
+	return framework.Read(tree(t, map[string]string{"framework.json": head + `, "http": ` + asked + `}`, "pyproject.toml": "", "package.json": "{}"}), "")
 }
 
 const pythonHead = `{"graphs": {"a": "a.py:a"}, "dependencies": ["."]`
@@ -25,7 +25,7 @@ func TestTheKeyHTTP(t *testing.T) {
 		"app": "./src/app.py:app", "disable_runs": true, "disable_store": false, "disable_meta": true, "enable_custom_route_auth": true, "mount_prefix": "/api/v1/", "middleware_order": "auth_first",
 		"configurable_headers": {"include": ["x-user-*"], "excludes": ["x-*"]}, "logging_headers": {"excludes": ["x"]},
 		"cors": {"allow_origins": ["https://a.test"], "allow_origin_regex": "https://.*", "allow_methods": ["GET"], "allow_headers": ["x-one"], "allow_credentials": true, "expose_headers": ["x-two"], "max_age": 60}
-	}`, framework.OfferHTTP)
+	}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,18 +73,15 @@ func TestWhatIsRefusedOfTheKeyHTTP(t *testing.T) {
 		`{"configurable_headers": {"include": 1}}`:                     "- http.configurable_headers.include: must be a list of strings",
 		`{"configurable_headers": {"only": [1]}}`:                      "- http.configurable_headers.only: is not a key",
 	} {
-		if _, err := readHTTP(t, pythonHead, asked, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := readHTTP(t, pythonHead, asked); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", asked, err, words)
 		}
 	}
-	if _, err := readHTTP(t, pythonHead, `{"disable_runs": true}`); err == nil || !strings.Contains(err.Error(), "- http: the builds of this platform do not take the repository's own routes and HTTP settings") {
-		t.Errorf("where it is not offered: %v", err)
-	}
-	if _, err := readHTTP(t, `{"graphs": {"a": "a.rb:a"}, "start": "./agent"`, `{"app": "./app.py:app"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "only the platform's runtimes import it") {
+	if _, err := readHTTP(t, `{"graphs": {"a": "a.rb:a"}, "start": "./agent"`, `{"app": "./app.py:app"}`); err == nil || !strings.Contains(err.Error(), "only the platform's runtimes import it") {
 		t.Errorf("with a start command: %v", err)
 	}
 	for _, asked := range []string{`{"app": "my.app:app"}`, `{}`, `null`, `{"disable_ui": true, "disable_mcp": true, "disable_a2a": true}`} {
-		if _, err := readHTTP(t, pythonHead, asked, framework.OfferHTTP); err != nil {
+		if _, err := readHTTP(t, pythonHead, asked); err != nil {
 			t.Errorf("%s: %v", asked, err)
 		}
 	}
@@ -108,7 +105,7 @@ func TestTheKeyHTTPOfJavaScript(t *testing.T) {
 		{guarded, `{"disable_store": true}`, false, 1},
 	} {
 		c.head = strings.Replace(c.head, `:auth"}`, `:auth", "disable_studio_auth": false}`, 1)
-		config, err := readHTTP(t, c.head, c.asked, framework.OfferHTTP, framework.OfferAuth)
+		config, err := readHTTP(t, c.head, c.asked)
 		if err != nil || config.Settings.HTTP.RouteAuth != c.routeAuth || len(config.Remarks) != c.remarks {
 			t.Errorf("%s with %s: %+v, %q, %v", c.asked, c.head, config.Settings.HTTP, config.Remarks, err)
 		}
@@ -117,7 +114,7 @@ func TestTheKeyHTTPOfJavaScript(t *testing.T) {
 		`{"app": "./app.py:app"}`: `- http.app: the runtime of the graphs cannot import "./app.py": the node runtime hosts them`,
 		`{"app": "my.app:app"}`:   "- http.app: the runtime of the graphs cannot import",
 	} {
-		if _, err := readHTTP(t, plain, asked, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := readHTTP(t, plain, asked); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", asked, err, words)
 		}
 	}

@@ -13,15 +13,15 @@ import (
 
 func TestAnIndexOfTheStore(t *testing.T) {
 	t.Parallel()
-	read := func(store string, offers ...framework.Offer) (framework.Config, error) {
+	read := func(store string) (framework.Config, error) {
 		file := fmt.Sprintf(`{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "store": %s}`, store)
-		return framework.Read(tree(t, map[string]string{"framework.json": file, "a.py": "", "requirements.txt": ""}), "", offers...)
+		return framework.Read(tree(t, map[string]string{"framework.json": file, "a.py": "", "requirements.txt": ""}), "")
 	}
 	for store, want := range map[string]build.Index{
 		`{"index": {"dims": 3, "embed": "./embed.py:embed", "fields": ["text", "of[*].name"]}}`: {Dims: 3, Embed: "./embed.py:embed"},
 		`{"index": {"dims": 1536, "embed": "openai:text-embedding-3-small"}}`:                   {Dims: 1536, Embed: "openai:text-embedding-3-small"},
 	} {
-		config, err := read(store, framework.OfferTTL)
+		config, err := read(store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +43,9 @@ func TestAnIndexOfTheStore(t *testing.T) {
 		`{"dims": 3, "embed": "x:y", "fields": [""]}`:  "- store.index.fields: a field must not be empty",
 		`{"dims": 3, "embed": "x:y", "type": "exact"}`: "- store.index.type: is not a key of store.index",
 	} {
-		if _, err := read(`{"index": `+index+`}`, framework.OfferTTL); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := read(`{"index": ` + index + `}`); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", index, err, words)
 		}
-	}
-	if _, err := read(`{"index": {"dims": 3, "embed": "x:y"}}`); err == nil || !strings.Contains(err.Error(), "this platform takes no settings of ") {
-		t.Errorf("where it is not offered: %v", err)
 	}
 }
 
@@ -58,7 +55,7 @@ func TestAnIndexOfJavaScriptGraphs(t *testing.T) {
 	t.Parallel()
 	read := func(embed string) (framework.Config, error) {
 		file := fmt.Sprintf(`{"graphs": {"a": "a.ts:a"}, "store": {"index": {"dims": 3, "embed": %q}}}`, embed)
-		return framework.Read(tree(t, map[string]string{"framework.json": file, "a.ts": "", "package.json": "{}"}), "", framework.OfferTTL)
+		return framework.Read(tree(t, map[string]string{"framework.json": file, "a.ts": "", "package.json": "{}"}), "")
 	}
 	for _, embed := range []string{"./embed.ts:embed", "./embed.mjs:embed", "openai:text-embedding-3-small"} {
 		config, err := read(embed)

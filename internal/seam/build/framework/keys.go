@@ -26,6 +26,10 @@ type key struct {
 	remark string
 	// language is the only language whose graphs the key is for, "" for all agents.
 	language Language
+	// read keys count because the builder has read them: a runtime in an image that was built
+	// elsewhere refuses them, and so does an agent with a start command of its own if they are for
+	// one language.
+	read bool
 	// offer is the Offer that the platform must have for the key to work. Elsewhere the key is
 	// refused.
 	offer Offer
@@ -38,28 +42,12 @@ type key struct {
 type Offer string
 
 const (
-	// OfferAuth is the repository's own authentication.
-	OfferAuth Offer = "auth"
-	// OfferEncryption is the repository's own encryption.
+	// OfferEncryption is the repository's own encryption. A stack on AWS does not offer it.
 	OfferEncryption Offer = "encryption"
-	// OfferHTTP are the repository's own routes and HTTP settings.
-	OfferHTTP Offer = "http"
-	// OfferTTL are times to live of threads and of the store's items, and the index of the store.
-	OfferTTL Offer = "ttl"
-	// OfferLines are instructions for the Dockerfile of the agent's image.
+	// OfferLines are instructions for the Dockerfile of the agent's image. Builders that make
+	// images offer it.
 	OfferLines Offer = "dockerfile_lines"
-	// OfferWebhooks are rules and headers for the messages about the ends of runs.
-	OfferWebhooks Offer = "webhooks"
 )
-
-// Stack are the keys that a stack on AWS offers, whoever builds for it. A builder that makes images
-// also offers OfferLines.
-var Stack = []Offer{
-	OfferAuth,
-	OfferHTTP,
-	OfferTTL,
-	OfferWebhooks,
-}
 
 // ownDistribution is the remark about a distribution that images are not made from.
 const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
@@ -69,9 +57,6 @@ const noReleases = "the release is not used: agents are served by this platform,
 
 // noImage is the reason why instructions of a Dockerfile are refused.
 const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install what they need on its machine, or deploy an image (source external_docker)"
-
-// noComponents is the reason why components of a user interface are refused.
-const noComponents = "the builds of this platform do not take components of a user interface. Remove the key, and have the page show components of its own: LoadExternalComponent of the client package takes them as the property components"
 
 // keys are the keys of the public format and of the platform's own format. When a key begins
 // to work, its refusal is removed here, and the key is added to the runtimes' own lists.
@@ -96,15 +81,15 @@ var keys = map[string]key{
 	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
-	"auth":         {refused: "the repository's own authentication is not run here, and its agent is not served without it", offer: OfferAuth},
-	"encryption":   {refused: publicname.NoEncryption, offer: OfferEncryption, language: Python},
+	"auth":         {read: true},
+	"encryption":   {refused: publicname.NoEncryption, offer: OfferEncryption, language: Python, read: true},
 	"priority":     {refused: "runs have no priorities here, those that wait start in the order of their requests: remove the key, and have runs that must not wait for others in a deployment of their own"},
-	"http":         {refused: "the builds of this platform do not take the repository's own routes and HTTP settings", offer: OfferHTTP},
-	"store":        {refused: "this platform takes no settings of the store from a repository; TTLs can be given with each item", offer: OfferTTL},
-	"checkpointer": {refused: "this platform takes no settings of checkpoints from a repository; a TTL can be given with each thread", offer: OfferTTL},
-	"webhooks":     {refused: "this platform takes no settings of webhooks from a repository", offer: OfferWebhooks},
-	"ui":           {refused: noComponents, offer: OfferHTTP, language: Node},
-	"ui_config":    {refused: noComponents, offer: OfferHTTP, language: Node},
+	"http":         {read: true},
+	"store":        {read: true},
+	"checkpointer": {read: true},
+	"webhooks":     {read: true},
+	"ui":           {language: Node, read: true},
+	"ui_config":    {language: Node, read: true},
 }
 
 // graphKeys are the keys of a graph that is an object.
@@ -144,7 +129,7 @@ func (p *parser) keys() {
 			p.remark(name, remark)
 		case known.refused != "" && !p.offered(known):
 			p.problem("%s: %s", name, known.refused)
-		case known.language != "" && known.language != p.config.Language && (len(p.config.files) > 0 || known.offer != ""):
+		case known.language != "" && known.language != p.config.Language && (known.read || len(p.config.files) > 0):
 			p.problem("%s: is only for graphs that the %s runtime hosts", name, known.language)
 		default:
 			p.remark(name, known.remark)

@@ -126,7 +126,7 @@ func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 		`"env": {"FRAMEWORK_AES_KEY": "0123456789abcdef"}`:  "- env.FRAMEWORK_AES_KEY: is not read here: the platform encrypts nothing",
 		`"env": {"FRAMEWORK_HTTP": "{}"}`:                   "- env.FRAMEWORK_HTTP: is not read here: what it asks for belongs into the configuration file",
 	} {
-		_, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, ` + members + `}`, "package.json": "{}"}), "", framework.OfferTTL)
+		_, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, ` + members + `}`, "package.json": "{}"}), "")
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want %q", members, err, words)
 		}

@@ -14,7 +14,7 @@ func TestSettingsHaveALimit(t *testing.T) {
 	read := func(header, path int) error {
 		_, err := framework.Read(tree(t, map[string]string{"pyproject.toml": "", "framework.json": fmt.Sprintf(
 			`{"graphs": {"a": "a.py:a"}, "dependencies": ["."], "webhooks": {"headers": {"X": %q}}, "auth": {"path": %q}}`,
-			strings.Repeat("x", header), "./"+strings.Repeat("a", path)+".py:auth")}), "", framework.OfferAuth, framework.OfferWebhooks)
+			strings.Repeat("x", header), "./"+strings.Repeat("a", path)+".py:auth")}), "")
 		return err
 	}
 	if err := read(15<<10, 10); err != nil {

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -31,11 +30,8 @@ var (
 // items.
 const ownSweeps = "the platform looks for what has expired by itself, each minute, however often that is"
 
-// ttls reads how long threads and items live, if the platform serves these settings.
+// ttls reads how long threads and items live.
 func (p *parser) ttls() {
-	if !slices.Contains(p.offers, OfferTTL) {
-		return
-	}
 	if fields := p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, checkpointerKeys); fields != nil {
 		p.backend(fields)
 		p.config.Settings.Threads = p.threadTTL(fields)

@@ -12,10 +12,10 @@ import (
 
 func TestTimesToLive(t *testing.T) {
 	t.Parallel()
-	read := func(more string, offers ...framework.Offer) (framework.Config, error) {
-		return framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, ` + more + `}`}), "", offers...)
+	read := func(more string) (framework.Config, error) {
+		return framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, ` + more + `}`}), "")
 	}
-	config, err := read(`"checkpointer": {"backend": "default", "ttl": {"strategy": "keep_latest", "default_ttl": 60, "sweep_interval_minutes": 10}}, "store": {"ttl": {"refresh_on_read": false, "default_ttl": 1.5}}`, framework.OfferTTL)
+	config, err := read(`"checkpointer": {"backend": "default", "ttl": {"strategy": "keep_latest", "default_ttl": 60, "sweep_interval_minutes": 10}}, "store": {"ttl": {"refresh_on_read": false, "default_ttl": 1.5}}`)
 	minutes := 1.5
 	want := build.Settings{Threads: &build.ThreadTTL{Strategy: "keep_latest", Minutes: 60}, Items: &build.ItemTTL{Minutes: &minutes, Still: true}}
 	if diff := cmp.Diff(want, config.Settings); err != nil || diff != "" || len(config.Remarks) != 1 {
@@ -30,13 +30,8 @@ func TestTimesToLive(t *testing.T) {
 		`"store": {"ttl": {"default_ttl": 1, "other": 1}}`:   "- store.ttl.other: is not a key of store.ttl",
 		`"store": {"ttl": {"refresh_on_read": "sometimes"}}`: "- store.ttl.refresh_on_read: must be true or false",
 	} {
-		if _, err := read(more, framework.OfferTTL); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := read(more); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", more, err, words)
-		}
-	}
-	for _, more := range []string{`"checkpointer": {"ttl": {"default_ttl": 60}}`, `"store": {"ttl": {"default_ttl": 60}}`} {
-		if _, err := read(more); err == nil || !strings.Contains(err.Error(), "this platform takes no settings of ") {
-			t.Errorf("where it is not offered: %v", err)
 		}
 	}
 }

@@ -10,16 +10,16 @@ import (
 )
 
 // readUI reads a configuration file with the members that follow the graphs.
-func readUI(t *testing.T, graphs, members string, offers ...framework.Offer) (framework.Config, error) {
+func readUI(t *testing.T, graphs, members string) (framework.Config, error) {
 	t.Helper()
-	return framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": ` + graphs + `, ` + members + `}`, "package.json": "{}"}), "", offers...)
+	return framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": ` + graphs + `, ` + members + `}`, "package.json": "{}"}), "")
 }
 
 const nodeGraphs = `{"agent": "a.ts:a"}`
 
 func TestTheKeyUI(t *testing.T) {
 	t.Parallel()
-	config, err := readUI(t, nodeGraphs, `"ui": {"agent": "./src/ui.tsx"}, "ui_config": {"shared": ["some-package"]}`, framework.OfferHTTP)
+	config, err := readUI(t, nodeGraphs, `"ui": {"agent": "./src/ui.tsx"}, "ui_config": {"shared": ["some-package"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestTheKeyUI(t *testing.T) {
 		`"ui": {}, "http": {"app": "./app.ts:app"}`:                         false,
 		`"ui_config": {"shared": ["some-package"]}, "http": {"cors": null}`: false,
 	} {
-		config, err := readUI(t, nodeGraphs, members, framework.OfferHTTP)
+		config, err := readUI(t, nodeGraphs, members)
 		if asked := config.Settings.HTTP; err != nil || (asked != nil && asked.IsUI("/ui/agent")) != served {
 			t.Errorf("%s: %v, %+v", members, err, asked)
 		}
@@ -53,14 +53,11 @@ func TestWhatIsRefusedOfTheKeyUI(t *testing.T) {
 		`"ui": {"agent": "./ui.tsx"}, "ui_config": {"other": 1}`:      "- ui_config.other: is not a key of ui_config",
 		`"ui": {"agent": "./ui.tsx"}, "ui_config": {"shared": "one"}`: "- ui_config.shared: must be a list of strings",
 	} {
-		if _, err := readUI(t, nodeGraphs, members, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := readUI(t, nodeGraphs, members); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", members, err, words)
 		}
 	}
-	if _, err := readUI(t, nodeGraphs, `"ui": {"agent": "./ui.tsx"}`); err == nil || !strings.Contains(err.Error(), "- ui: the builds of this platform do not take components of a user interface") || !strings.Contains(err.Error(), "LoadExternalComponent") {
-		t.Errorf("where it is not offered: %v", err)
-	}
-	if _, err := readUI(t, `{"agent": "a.py:a"}`, `"ui": {"agent": "./ui.tsx"}`, framework.OfferHTTP); err == nil || !strings.Contains(err.Error(), "- ui: is only for graphs that the node runtime hosts") {
+	if _, err := readUI(t, `{"agent": "a.py:a"}`, `"ui": {"agent": "./ui.tsx"}`); err == nil || !strings.Contains(err.Error(), "- ui: is only for graphs that the node runtime hosts") {
 		t.Errorf("of a Python agent: %v", err)
 	}
 }

@@ -43,9 +43,6 @@ var (
 // webhooks reads the rules for the addresses to which runs report their end.
 func (p *parser) webhooks() {
 	const key = "webhooks"
-	if !slices.Contains(p.offers, OfferWebhooks) {
-		return
-	}
 	fields := p.object(key, `{"url": {"allowed_domains": ["hooks.example.com"]}}`, webhookKeys)
 	if fields == nil {
 		return

@@ -14,7 +14,7 @@ import (
 // readWebhooks reads a configuration file with the key webhooks.
 func readWebhooks(t *testing.T, asked string) (framework.Config, error) {
 	t.Helper()
-	return framework.Read(tree(t, map[string]string{"framework.json": pythonHead + `, "env": {"LG_WEBHOOK_KEY": "file", "OTHER": "x"}, "webhooks": ` + asked + `}`, "pyproject.toml": ""}), "", framework.OfferWebhooks)
+	return framework.Read(tree(t, map[string]string{"framework.json": pythonHead + `, "env": {"LG_WEBHOOK_KEY": "file", "OTHER": "x"}, "webhooks": ` + asked + `}`, "pyproject.toml": ""}), "")
 }
 
 func TestTheKeyWebhooks(t *testing.T) {

@@ -41,17 +41,17 @@ func TestAttackARepositoryThatDoesNotInstallWithEnv(t *testing.T) {
 	}
 }
 
-// TestAttackARepositoryWithAuthBecomesNoAgent builds repositories that ask for their own
-// authentication, for processes and as images. Their commands do not run.
-func TestAttackARepositoryWithAuthBecomesNoAgent(t *testing.T) {
+// TestAttackARepositoryWhoseAuthCannotRun builds repositories whose own authentication their
+// runtime cannot import, for processes and as images. Their commands do not run.
+func TestAttackARepositoryWhoseAuthCannotRun(t *testing.T) {
 	t.Parallel()
 	made := images{map[string]string{}}
 	for name, m := range map[string]machine{"process": newMachine(t), "image": newMachine(t, func(c *local.Config) { c.Images = made })} {
-		for graph, more := range map[string]string{"./a.py:a": "", "./a.ts:a": "", "./a.rb:a": `, "start": "true"`} {
+		for graph, more := range map[string]string{"./a.ts:a": "", "./a.rb:a": `, "start": "true"`} {
 			files := map[string]string{"framework.json": `{"graphs": {"a": "` + graph + `"}, "build": "exit 1", "auth": {"path": "./auth.py:auth"}` + more + `}`}
 			t.Run(name+"/"+graph, func(t *testing.T) {
 				t.Parallel()
-				m.wantFailure(t, buildtest.NewSpec(buildtest.NewRepo(t, files).URL()), build.ReasonConfigInvalid, "- auth: ")
+				m.wantFailure(t, buildtest.NewSpec(buildtest.NewRepo(t, files).URL()), build.ReasonConfigInvalid, "- auth.path: ")
 			})
 		}
 	}
