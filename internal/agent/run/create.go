@@ -243,7 +243,7 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
 	config := run.Config
-	if !p.active {
+	if t.Lock.Busy {
 		config = nil
 	}
 	t.Begin(&p.change, run.AssistantID, run.Graph, config)

@@ -286,10 +286,10 @@ func (t Thread) Leave(change *table.Update, status Status) {
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// Begin notes what the thread shows of a new run: its configuration, nil for a run that waits, and,
-// unless the client has set them, the assistant and the graph of the first run in the metadata.
-// It writes the body only if it changes. Call it after Ask: a new run asks no questions, so Begin
-// supposes that Ask, if it has set the body, has removed them.
+// Begin notes what the thread shows of a new run: its configuration, nil if the thread was
+// busy, and, unless the client has set them, the assistant and the graph of the first run in the
+// metadata. It writes the body only if it changes. Call it after Ask: a new run asks no questions,
+// so Begin supposes that Ask, if it has set the body, has removed them.
 func (t Thread) Begin(change *table.Update, assistant, graph string, config json.RawMessage) {
 	next := t
 	next.Config = t.withConfig(config)

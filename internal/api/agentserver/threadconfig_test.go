@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
 // TestAThreadShowsTheConfigurationOfItsRuns checks what a thread keeps of the configuration of its
@@ -51,5 +53,41 @@ func TestAThreadShowsTheConfigurationOfItsRuns(t *testing.T) {
 	wantStatus(t, copied, http.StatusOK)
 	if diff := cmp.Diff(any(object{}), copied.member("config")); diff != "" {
 		t.Errorf("config of a copy (-want +got):\n%s", diff)
+	}
+}
+
+// TestARunInABusyThreadLeavesItsConfiguration checks that a thread shows the configuration of the
+// runs that it was free for: neither a run that waits nor a run that takes over changes it.
+func TestARunInABusyThreadLeavesItsConfiguration(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	for _, strategy := range []string{"enqueue", "interrupt", "rollback"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			thread := f.newThread(t)
+			tagged := func(text string, node graphtest.Node) object {
+				body := plan(text, node)
+				body["config"].(object)["tags"] = []any{text}
+				return body
+			}
+			wantTag := func(text string) {
+				t.Helper()
+				config, _ := f.call(t, "GET", thread, nil).member("config").(map[string]any)
+				if diff := cmp.Diff(any([]any{text}), config["tags"]); diff != "" {
+					t.Errorf("the tags of the configuration (-want +got):\n%s", diff)
+				}
+			}
+			first := f.start(t, thread, tagged("first", graphtest.Node{Name: "model", Say: "A", HoldAfter: "update"}))
+			f.await(t, first, "updates")
+			second := f.start(t, thread, with(tagged("second", says("model", "B")), "multitask_strategy", strategy))
+			wantTag("first")
+			if strategy == "enqueue" {
+				f.call(t, "POST", first+"/cancel?wait=true", nil)
+			}
+			wantStatus(t, f.call(t, "GET", second+"/join", nil), http.StatusOK)
+			wantTag("first")
+			f.finish(t, thread, tagged("third", says("model", "C")))
+			wantTag("third")
+		})
 	}
 }
