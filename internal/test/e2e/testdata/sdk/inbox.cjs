@@ -20,6 +20,12 @@ function questionOf({ interrupts }) {
 }
 
 /**
+ * accepting is what utils.ts, createDefaultHumanResponse, and hooks/use-interrupted-actions.tsx,
+ * handleSubmit, make of a question whose text may be edited, but is not.
+ */
+const accepting = (question) => ({ type: "accept", args: question.action_request });
+
+/**
  * answer is contexts/ThreadContext.tsx, sendHumanResponse. It returns the nodes that
  * hooks/use-interrupted-actions.tsx, handleSubmit, finds in the events.
  */
@@ -28,6 +34,12 @@ async function answer(thread, inbox, response) {
   assert.deepEqual(chunks.filter(({ event }) => event === "error"), []);
   const begun = chunks.filter(({ data }) => data?.event === "on_chain_start" && data.metadata?.langgraph_node);
   return [...new Set(begun.map(({ data }) => data.metadata.langgraph_node))];
+}
+
+/** wantsGone has a thread not in the view of those that wait. */
+async function wantsGone(id) {
+  const waiting = await page({ graph_id: "agent" }, "interrupted", 0, 100);
+  assert.ok(!waiting.some(({ thread_id: other }) => other === id), "the inbox does not have it any more");
 }
 
 /** asked is a thread whose mail waits for a person. */
@@ -54,7 +66,7 @@ const stories = {
     const waiting = [];
     for (const to of ["Ada", "Bob", "Cem"]) waiting.push(await asked(to, inbox));
     const done = await asked("Dan", inbox);
-    await answer(done, inbox, { type: "accept", args: null });
+    await answer(done, inbox, accepting(questionOf(await client.threads.get(done))));
     const ids = (threads) => threads.map(({ thread_id: id }) => id);
     assert.deepEqual(new Set(ids(await page({ assistant_id: inbox }))), new Set([...waiting, done]));
     const first = await page({ assistant_id: inbox }, "interrupted", 0, 2);
@@ -86,14 +98,19 @@ const stories = {
   /** accepted has a person send the text as it is. */
   async accepted() {
     const id = await asked("Fay");
-    assert.deepEqual(await answer(id, "agent", { type: "accept", args: null }), ["review", "send"]);
+    const question = questionOf(await client.threads.get(id));
+    assert.deepEqual(await answer(id, "agent", accepting(question)), ["review", "send"]);
     await opened(id, "idle", { to: "Fay", text: "Dear Fay", sent: "Fay: Dear Fay" });
   },
 
-  /** ignored is hooks/use-interrupted-actions.tsx, handleIgnore, which does not follow the run. */
+  /**
+   * ignored is hooks/use-interrupted-actions.tsx, handleIgnore, which does not follow the run, but
+   * lists the threads that wait at once.
+   */
   async ignored() {
     const id = await asked("Gus");
     const { run_id: run } = await client.runs.create(id, "agent", { command: { resume: [{ type: "ignore", args: null }] } });
+    await wantsGone(id);
     await client.runs.join(id, run);
     await opened(id, "idle", { to: "Gus", text: "Dear Gus", ignored: true });
   },
@@ -107,7 +124,21 @@ const stories = {
     await client.threads.updateState(id, { values: null, asNode: END });
     const thread = await opened(id, "idle", { to: "Hal", text: "Dear Hal" });
     assert.deepEqual([thread.interrupts, (await client.threads.getState(id)).next], [{}, []]);
-    assert.ok(!(await page({ graph_id: "agent" }, "interrupted", 0, 100)).some(({ thread_id: other }) => other === id), "the inbox does not have it any more");
+    await wantsGone(id);
+  },
+
+  /**
+   * stopped waits for a person without a question: contexts/ThreadContext.tsx, fetchSingleThread, and
+   * contexts/utils.ts, processThreadWithoutInterrupts, look for the question in the state's last task.
+   */
+  async stopped() {
+    const { thread_id: id } = await client.threads.create();
+    await client.runs.wait(id, "agent", { input: { to: "Ivo" }, interruptBefore: ["review"] });
+    assert.deepEqual((await opened(id, "interrupted", { to: "Ivo", text: "Dear Ivo" })).interrupts, {});
+    const { tasks } = await client.threads.getState(id);
+    assert.deepEqual([tasks.at(-1).name, tasks.at(-1).interrupts], ["review", []]);
+    await client.threads.updateState(id, { values: null, asNode: END });
+    await wantsGone(id);
   },
 };
 
