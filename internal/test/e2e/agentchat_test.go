@@ -27,10 +27,11 @@ func TestBrowserAgentChat(t *testing.T) {
 	repo.commit(t)
 	agent := newServer(t).deploy(t, repo, "main")
 	var saw struct {
-		Complaints, Runs                         []string
-		Shown                                    string
-		Stopped, Talked, Edited, Again, Approved [][3]string
-		Commands                                 []*struct{ Goto any }
+		Complaints, Runs               []string
+		Shown                          string
+		Stopped, Talked, Edited, Again [][3]string
+		Answers                        [][][3]string
+		Commands                       []*struct{ Goto any }
 	}
 	browse(t, &saw, "agent-chat.cjs", pages.URL, agent.url, agent.server.APIKey)
 	if len(saw.Complaints) > 0 {
@@ -50,12 +51,20 @@ func TestBrowserAgentChat(t *testing.T) {
 	if len(saw.Again) != 4 || !slices.Equal(saw.Again[:3], saw.Edited[:3]) || saw.Again[3][1] != saw.Edited[3][1] {
 		t.Errorf("the thread with the answer that was written anew has %q, want %q", saw.Again, saw.Edited)
 	}
-	var approved []string
-	for _, message := range saw.Approved {
-		approved = append(approved, message[1])
+	var answers [][]string
+	for _, thread := range saw.Answers {
+		var texts []string
+		for _, message := range thread {
+			texts = append(texts, message[1])
+		}
+		answers = append(answers, texts)
 	}
-	if want := []string{"Ada", "A mail to Ada", "The answer was accept"}; !slices.Equal(approved, want) {
-		t.Errorf("the thread with an answer has %q, want %q", approved, want)
+	want := [][]string{
+		{"Ada", "A mail to Ada", "The answer was accept"}, {"Bob", "A mail to Bob", "The answer was ignore"},
+		{"Cem", "A mail to Cem", "The answer was response Not now"}, {"Dan", "A mail to Dan", "The answer was edit A mail to all"},
+	}
+	if diff := cmp.Diff(want, answers); diff != "" {
+		t.Errorf("the threads with answers (-want +got):\n%s", diff)
 	}
 	if len(saw.Commands) != 2 || saw.Commands[0] == nil || saw.Commands[1] != nil {
 		t.Errorf("the runs before the answer have the commands %v", saw.Commands)

@@ -1,6 +1,6 @@
 // Is a person in the application Agent Chat: talks to a graph, stops an answer, opens the thread
-// again from the history, edits what they have said, has an answer written anew, and answers a
-// graph that asks first. Arguments: the page's address, the agent's URL, and an API key.
+// again from the history, edits what they have said, has an answer written anew, and gives each
+// answer to a graph that asks first: Agent Chat has the components of Agent Inbox for this. Arguments: the page's address, the agent's URL, and an API key.
 const { client, tell } = require("./story.cjs");
 
 const [pageURL, agent, key] = process.argv.slice(2);
@@ -85,6 +85,22 @@ tell(async (browser) => {
   await ended(asked);
   seen.commands = (await runs()).map(({ kwargs }) => kwargs.command);
   await asked.getByRole("button", { name: "Accept" }).click();
-  seen.approved = await settled(asked, "The answer was");
+  seen.answers = [await settled(asked, "The answer was")];
+  for (const [name, answer] of Object.entries({
+    Bob: (view) => view.getByRole("button", { name: "Ignore", exact: true }).click(),
+    Cem: async (view) => {
+      await view.getByPlaceholder("Your response here...").fill("Not now");
+      await view.getByRole("button", { name: "Send Response" }).click();
+    },
+    Dan: async (view) => {
+      await view.locator("textarea", { hasText: "A mail to Dan" }).fill("A mail to all");
+      await view.getByRole("button", { name: "Submit", exact: true }).click();
+    },
+  })) {
+    const view = await opened("mail");
+    await say(view, name);
+    await answer(view);
+    seen.answers.push(await settled(view, "The answer was"));
+  }
   return seen;
 });

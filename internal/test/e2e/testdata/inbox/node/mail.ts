@@ -2,6 +2,7 @@ import { AIMessage } from "@langchain/core/messages";
 import { END, interrupt, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 
 type Values = typeof MessagesAnnotation.State;
+type Answer = { type: "accept" | "ignore" } | { type: "response"; args: string } | { type: "edit"; args: { args: { mail: string } } };
 
 /** Writes a mail to the person that the last message names. */
 function draft({ messages }: Values) {
@@ -10,12 +11,13 @@ function draft({ messages }: Values) {
 
 /** Asks a person before the mail is sent, in the form that Agent Chat shows. */
 function review({ messages }: Values) {
-  const [answer] = interrupt<unknown, { type: string }[]>([{
+  const [answer] = interrupt<unknown, Answer[]>([{
     action_request: { action: "send_mail", args: { mail: messages.at(-1)!.content } },
-    config: { allow_accept: true, allow_edit: false, allow_respond: false, allow_ignore: false },
+    config: { allow_accept: true, allow_edit: true, allow_respond: true, allow_ignore: true },
     description: "Send it?",
   }]);
-  return { messages: [new AIMessage(`The answer was ${answer.type}`)] };
+  const said = answer.type === "edit" ? answer.args.args.mail : answer.type === "response" ? answer.args : "";
+  return { messages: [new AIMessage(`The answer was ${answer.type} ${said}`.trim())] };
 }
 
 export const graph = new StateGraph(MessagesAnnotation)
