@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackTasksOfAnotherUser has a repository with its own authentication, whose users share
@@ -53,6 +55,7 @@ func TestAttackTasksOfAnotherUser(t *testing.T) {
 // too many bytes, too many values, or too deep a nesting.
 func TestAttackLargeMessagesToAgents(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, echoing)
 	data := func(member string) string {
 		return `{"jsonrpc":"2.0","id":"1","method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"data","data":{"a":` + member + `}}]}}}`

@@ -199,6 +199,7 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 // memory, and says where the next page begins.
 func TestASearchForLargeThreads(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, nil)
 	const all = 3
 	for range all {
@@ -270,6 +271,7 @@ func TestRunsAreListedInPages(t *testing.T) {
 // order. The next page continues after the short page, and no item is skipped.
 func TestPagesOfLargeThingsAreShort(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, nil)
 	const things = 36
 	large := object{"large": strings.Repeat("x", 250<<10)}
@@ -314,6 +316,7 @@ func TestPagesOfLargeThingsAreShort(t *testing.T) {
 // TestPagesOfLargeVersionsAreShort checks this for versions, as for all other lists.
 func TestPagesOfLargeVersionsAreShort(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, nil)
 	made := f.call(t, "POST", "/assistants", object{"graph_id": "agent"})
 	path := "/assistants/" + made.string("assistant_id")

@@ -345,6 +345,7 @@ func TestARankedItemLivesOnWhenItIsFound(t *testing.T) {
 // TestLargeItemsAreRankedToo has more bytes of items than a search holds.
 func TestLargeItemsAreRankedToo(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f, _ := setUpIndexed(t)
 	long := strings.Repeat(" x", 2<<20)
 	for _, text := range []string{"cat", "cat dog", "dog", "cat cat dog"} {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheNewestItemsAreFoundFirst checks that items are sorted by the time when they were last
@@ -59,6 +61,7 @@ func TestTheNewestItemsAreFoundFirst(t *testing.T) {
 // where the next page begins.
 func TestAPageOfLargeItemsIsShorter(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, nil)
 	for _, key := range []string{"c", "b", "a"} {
 		f.remember(t, key, object{"text": strings.Repeat(key, 3<<20)}, "notes")

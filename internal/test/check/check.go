@@ -24,3 +24,13 @@ func Size(full, less int) int {
 // Every is the distance between the rows of a long table that a test runs: 1, or n with the race
 // detector, where rows that run the same code again find nothing new. `make test` runs each row.
 func Every(n int) int { return Size(1, n) }
+
+// Large skips a test of large data with the race detector: such a test sends one request after the
+// other, so there is no race to find, and each byte costs some ten times as much. `make test` runs
+// the test.
+func Large(t testing.TB) {
+	t.Helper()
+	if race {
+		t.Skip("make test runs this test of large data, without the race detector")
+	}
+}
