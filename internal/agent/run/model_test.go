@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // model plays clients, workers and readers of one thread in an order that its seed decides.
@@ -65,7 +66,7 @@ type follower struct {
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
-	for seed := range uint64(60) {
+	for seed := range uint64(check.Size(60, 20)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, takenBack: map[string]bool{}}

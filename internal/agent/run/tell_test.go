@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // courier is an engine that makes the first attempt of each delivery at once.
@@ -59,6 +60,7 @@ func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
 // left out: the run ends in any case.
 func TestTheEndOfALargeRunIsTold(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	large := json.RawMessage(`"` + strings.Repeat("x", 9<<19) + `"`)
 	object := func(member string) json.RawMessage {
 		return slices.Concat([]byte(`{"`+member+`":`), large, []byte(`}`))

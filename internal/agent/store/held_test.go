@@ -165,6 +165,7 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 // TestLargeItemsWithHeldVectors has more bytes of items that a filter accepts than a search holds.
 func TestLargeItemsWithHeldVectors(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	h := newHeld(t, 1<<20)
 	for i := range 1000 {
 		put(t, h.holding, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))

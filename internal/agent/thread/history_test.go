@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAHistoryOfLargeStates checks that the history comes in parts that fit into memory, and
 // that it is complete.
 func TestAHistoryOfLargeStates(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	s, m := newStore(t)
 	ref, log := newLog()
 	const size, all, room = 9 << 20, 12, 64 << 20

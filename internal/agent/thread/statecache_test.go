@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // steps is a number of checkpoints greater than firstLook.
@@ -132,6 +133,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 // threads that it serves.
 func TestFewLargeStatesAreRemembered(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	s, m := newStore(t)
 	large := `{"large":"` + strings.Repeat("x", 5<<19) + `"}`
 	refs := make([]thread.Ref, 4)

@@ -9,12 +9,14 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestASubgraphIsLookedForInParts checks this on a thread that is too large to be read as a
 // whole.
 func TestASubgraphIsLookedForInParts(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	s, m := newStore(t)
 	m.committed = func([]table.Write) {}
 	ref, log := agentLog(t, s)

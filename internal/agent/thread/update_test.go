@@ -55,6 +55,9 @@ func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if c.kind == fault.TooLarge {
+				check.Large(t)
+			}
 			s, m := newStore(t)
 			ref := newRef()
 			if _, err := s.Create(t.Context(), ref, nil, false); err != nil {

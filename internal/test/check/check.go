@@ -25,7 +25,7 @@ func Size(full, less int) int {
 // detector, where rows that run the same code again find nothing new. `make test` runs each row.
 func Every(n int) int { return Size(1, n) }
 
-// Large skips a test of large data with the race detector: such a test sends one request after the
+// Large skips a test of large data with the race detector: such a test makes one call after the
 // other, so there is no race to find, and each byte costs some ten times as much. `make test` runs
 // the test.
 func Large(t testing.TB) {
