@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
 const (
@@ -20,7 +22,10 @@ const (
 	// The target costs of runs whose agent says nothing: memory of one, processor of all.
 	aimWaitingMiB = 0.5
 	aimWaitingCPU = 0.01
-	// waitingTime is how long they are watched.
+	// settleTime is how long they are left alone first: for 20 s after the last of them has begun,
+	// the first events of many are still written, and their watched keys are read often.
+	settleTime = 30 * time.Second
+	// waitingTime is how long they are watched then.
 	waitingTime = 30 * time.Second
 )
 
@@ -78,10 +83,11 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 			return err
 		}
 	}
+	if !clock.Sleep(ctx, settleTime) {
+		return context.Cause(ctx)
+	}
 	before, begun := cpuOf(pid), time.Now()
-	select {
-	case <-time.After(waitingTime):
-	case <-ctx.Done():
+	if !clock.Sleep(ctx, waitingTime) {
 		return context.Cause(ctx)
 	}
 	busy := (cpuOf(pid) - before).Seconds() / time.Since(begun).Seconds()
