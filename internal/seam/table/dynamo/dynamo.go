@@ -22,7 +22,7 @@ type Table struct {
 	patience time.Duration
 	watchers *table.Watchers
 
-	looks    looks
+	looks    *looks
 	polls    sync.WaitGroup
 	open     context.Context
 	endPolls context.CancelFunc
@@ -43,7 +43,7 @@ func WithLogger(log *slog.Logger) Option { return func(t *Table) { t.log = log }
 // Open returns the table of that name. It sends no request. If the table does not exist, the
 // first call fails.
 func Open(cfg aws.Config, name string, opts ...Option) *Table {
-	t := &Table{name: name, now: clock.System, log: slog.Default(), looks: looks{byKey: map[table.Key]*look{}}}
+	t := &Table{name: name, now: clock.System, log: slog.Default(), looks: newLooks()}
 	for _, opt := range opts {
 		opt(t)
 	}

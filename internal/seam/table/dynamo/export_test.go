@@ -29,6 +29,13 @@ const (
 	ChunkSize  = chunkSize
 )
 
+// Polls reports whether a goroutine polls watched keys.
+func (t *Table) Polls() bool {
+	t.looks.mu.Lock()
+	defer t.looks.mu.Unlock()
+	return t.looks.polling
+}
+
 // Delay is how long to wait after an attempt.
 var Delay = delay
 

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -9,14 +10,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// tick is the unit of the times at which watched keys are read.
+// tick is the unit of the times at which watched keys are read. It brings keys together that are
+// due at about the same time.
 const tick = 25 * time.Millisecond
 
 // A watched key is read minPoll ticks after its watch began, then at intervals that grow by half up
 // to maxPoll ticks. After a change, the intervals begin again at minPoll. So an item that changes
-// three times a second is read 2.4 times for each change, 80 ms after it on average. An idle watch
-// costs half a read unit in a second.
+// three times a second is read 2.4 times for each change, 80 ms after it on average. An idle watch,
+// whose interval is maxPoll, costs half a read unit in a second.
 const minPoll, maxPoll = 4, 40
+
+// never is a tick that does not come.
+const never = math.MaxInt64
 
 // Watch returns a watcher of the key. The watcher is woken once soon after it was made: the
 // first look at the key, with which later looks are compared, may already have missed a
@@ -24,20 +29,30 @@ const minPoll, maxPoll = 4, 40
 func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }
 
 // looks are the watched keys. One request reads all keys that are due at about the same time:
-// with a request for each key, 256 waiting runs took a tenth of a processor.
+// with a request for each key, 256 waiting runs took a tenth of a processor. A goroutine polls
+// while there are watched keys, and sleeps until the next one is due.
 type looks struct {
-	mu    sync.Mutex
-	byKey map[table.Key]*look
-	// now counts ticks while a goroutine polls.
-	now     int64
+	begun time.Time // ticks are counted from here
+	timer *time.Timer
+
+	mu      sync.Mutex
+	byKey   map[table.Key]*look
 	polling bool
+	// wake is the tick at which the timer wakes the poller, or never.
+	wake int64
+}
+
+func newLooks() *looks {
+	all := &looks{begun: time.Now(), timer: time.NewTimer(0), byKey: map[table.Key]*look{}, wake: never}
+	all.timer.Stop()
+	return all
 }
 
 // look is a watched key. Its times are in ticks.
 type look struct {
 	key      table.Key
 	interval int64
-	// due is when the key is read next; 0 while a request reads it.
+	// due is when the key is read next, never while a request reads it.
 	due int64
 	// tx is the transaction that wrote the item that was read last. It is not known before the
 	// first read and after an error.
@@ -50,10 +65,12 @@ func (t *Table) startPoll(key table.Key) (end func()) {
 	if t.open.Err() != nil {
 		return func() {}
 	}
-	all := &t.looks
+	all := t.looks
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.byKey[key] = &look{key: key, interval: minPoll, due: all.now + minPoll}
+	l := &look{key: key, interval: minPoll}
+	all.byKey[key] = l
+	all.plan(l, all.now()+minPoll)
 	if !all.polling {
 		all.polling = true
 		t.polls.Go(guard.Func(t.log, "watch items", t.poll))
@@ -61,19 +78,19 @@ func (t *Table) startPoll(key table.Key) (end func()) {
 	return func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		delete(all.byKey, key)
+		if delete(all.byKey, key); len(all.byKey) == 0 {
+			all.wakeAt(all.now()) // the poller ends
+		}
 	}
 }
 
 // poll reads the watched keys when they are due, until there are none.
 func (t *Table) poll() {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-t.open.Done():
 			return
-		case <-ticker.C:
+		case <-t.looks.timer.C:
 		}
 		due, goesOn := t.looks.next()
 		if !goesOn {
@@ -85,16 +102,36 @@ func (t *Table) poll() {
 	}
 }
 
-// next returns the looks that are due at the next tick, and whether there will be others.
+// now returns how many ticks have passed.
+func (all *looks) now() int64 { return int64(time.Since(all.begun) / tick) }
+
+// plan says when a key is read next, and wakes the poller then.
+func (all *looks) plan(l *look, due int64) {
+	if l.due = due; due < all.wake {
+		all.wakeAt(due)
+	}
+}
+
+func (all *looks) wakeAt(due int64) {
+	all.wake = due
+	all.timer.Reset(time.Until(all.begun.Add(time.Duration(due) * tick)))
+}
+
+// next returns the looks that are due, and whether there will be others.
 func (all *looks) next() (due []*look, goesOn bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.now++
+	now, wake := all.now(), int64(never)
 	for _, l := range all.byKey {
-		if l.due > 0 && l.due <= all.now {
-			l.due = 0
-			due = append(due, l)
+		if l.due > now {
+			wake = min(wake, l.due)
+			continue
 		}
+		l.due = never
+		due = append(due, l)
+	}
+	if all.wake = never; wake < never {
+		all.wakeAt(wake)
 	}
 	all.polling = len(all.byKey) > 0
 	return due, all.polling
@@ -133,6 +170,9 @@ func (t *Table) read(some []*look) {
 func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if all.byKey[l.key] != l {
+		return false
+	}
 	if changed = known && (!l.known || tx != l.tx); changed {
 		l.interval = minPoll
 	} else {
@@ -141,8 +181,8 @@ func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
 	l.tx, l.known = tx, known
 	// Quarters of intervals bring keys together that are read seldom.
 	quarter := l.interval / minPoll
-	l.due = (all.now + l.interval + quarter/2) / quarter * quarter
-	return changed && all.byKey[l.key] == l
+	all.plan(l, (all.now()+l.interval+quarter/2)/quarter*quarter)
+	return changed
 }
 
 // whole decodes an item for the watchers. It returns nil for an item that they have to read

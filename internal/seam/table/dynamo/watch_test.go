@@ -43,6 +43,43 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 	})
 }
 
+// TestAWatchThatBeginsWhileThePollerSleeps is looked at before the idle key for which the poller
+// sleeps.
+func TestAWatchThatBeginsWhileThePollerSleeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tb := newWire(t, batch(nil)).open()
+		defer tb.Watch(key("p", "a")).Stop()
+		<-time.After(3310 * time.Millisecond) // its looks are at 3 s and 4 s
+		start := time.Now()
+		next := tb.Watch(key("p", "b"))
+		defer next.Stop()
+		<-next.C()
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("woken after %v, want within 100 ms", took)
+		}
+	})
+}
+
+// TestNothingPollsWhenNothingIsWatched: the poller ends with the last watch, and not when it would
+// have looked.
+func TestNothingPollsWhenNothingIsWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tb := newWire(t, batch(nil)).open()
+		for range 2 {
+			watcher := tb.Watch(key("p", "a"))
+			<-watcher.C()
+			synctest.Wait()
+			watcher.Stop()
+			synctest.Wait()
+			if tb.Polls() {
+				t.Error("the poller has not ended")
+			}
+		}
+	})
+}
+
 func TestWatchersOfOneKeyShareItsPolling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
