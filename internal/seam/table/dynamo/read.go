@@ -115,13 +115,21 @@ func distinct(keys []table.Key) []table.Key {
 	return once
 }
 
-// The two ways to read: a consistent read sees each earlier write, and costs twice as much.
-const consistently, eventually = true, false
+// The ways to read a batch: a consistent read sees each earlier write, and costs twice as much.
+// onlyTx is an eventual read that brings only an item's key and the transaction that wrote it.
+var (
+	consistently = types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
+	eventually   = types.KeysAndAttributes{ConsistentRead: aws.Bool(false)}
+	onlyTx       = types.KeysAndAttributes{
+		ConsistentRead:           aws.Bool(false),
+		ProjectionExpression:     aws.String("#pk, #sk, #tx"),
+		ExpressionAttributeNames: map[string]string{"#pk": namePK, "#sk": nameSK, "#tx": nameTx},
+	}
+)
 
-// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys
-// that it has left out.
-func (t *Table) getSome(ctx context.Context, keys []table.Key, consistent bool, found map[table.Key]stored) error {
-	wanted := types.KeysAndAttributes{ConsistentRead: &consistent}
+// getSome reads one batch in the way of wanted. DynamoDB answers a part of it, at most 16 MB, and
+// names the keys that it has left out.
+func (t *Table) getSome(ctx context.Context, keys []table.Key, wanted types.KeysAndAttributes, found map[table.Key]stored) error {
 	for _, key := range keys {
 		wanted.Keys = append(wanted.Keys, storedKey(key))
 	}

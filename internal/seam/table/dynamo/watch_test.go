@@ -43,6 +43,35 @@ func TestPollingSlowsDownAndAChangeBeginsAnew(t *testing.T) {
 	})
 }
 
+// TestAChangeAfterIdlenessWakesWithoutItsItem: looks at an idle key ask for no more than tells a
+// change. A change wakes once, and from then on the looks bring the item again.
+func TestAChangeAfterIdlenessWakesWithoutItsItem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c := writtenBy("A"), writtenBy("B"), writtenBy("C")
+		only := reply(http.StatusOK, `{"Responses":{"slipway":[{"pk":{"S":"p"},"sk":{"S":"a"},"tx":{"S":"B"}}]}}`)
+		w := newWire(t, a, a, a, a, a, a, a, only, b, c)
+		watcher := w.open().Watch(key("p", "a"))
+		defer watcher.Stop()
+		start := time.Now()
+		for _, want := range []struct {
+			at    time.Duration
+			whole bool
+		}{{100 * time.Millisecond, true}, {3000 * time.Millisecond, false}, {3250 * time.Millisecond, true}} {
+			<-watcher.C()
+			if at, item := time.Since(start), watcher.Item(); at != want.at || (item != nil) != want.whole {
+				t.Errorf("woken after %v with %v, want after %v, with an item: %v", at, item, want.at, want.whole)
+			}
+		}
+		for i, r := range w.sent() {
+			wanted := r.decode(t)["RequestItems"].(map[string]any)["slipway"].(map[string]any)
+			if idle := i == 7; idle != (wanted["ProjectionExpression"] == "#pk, #sk, #tx") {
+				t.Errorf("look %d asks for %v %v", i+1, wanted["ProjectionExpression"], wanted["ExpressionAttributeNames"])
+			}
+		}
+	})
+}
+
 // TestAWatchThatBeginsWhileThePollerSleeps is looked at before the idle key for which the poller
 // sleeps.
 func TestAWatchThatBeginsWhileThePollerSleeps(t *testing.T) {
@@ -170,7 +199,7 @@ func TestKeysThatAreDueTogetherAreReadTogether(t *testing.T) {
 		looks := 0
 		sent := w.sent()[before:]
 		for _, r := range sent {
-			looks += strings.Count(string(r.body), `"pk"`)
+			looks += strings.Count(string(r.body), `"pk":`)
 		}
 		if looks != 4*keys || len(sent) > 5*4 {
 			t.Errorf("%d requests in 4 s looked at %d keys, want %d looks by 20 requests at most", len(sent), looks, 4*keys)
