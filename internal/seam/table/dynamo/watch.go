@@ -154,9 +154,9 @@ func (t *Table) readAll(due []*look, as types.KeysAndAttributes) {
 //
 // An idle watch is asked only for the transaction: to decode the items of 256 waiting runs each
 // second took a third of the processor time of their process. The price is the same, because
-// DynamoDB counts the whole item. But the reader then has to read the item itself: the first
-// change after two still seconds costs one consistent read more, as much as two seconds of an
-// idle watch. The looks at the next changes bring the item.
+// DynamoDB counts the whole item. But each reader then has to read the item itself: the first
+// change after two still seconds costs the reader one consistent read, as much as two seconds of
+// an idle watch. The looks at the next changes bring the item.
 func (t *Table) read(some []*look, as types.KeysAndAttributes) {
 	keys := make([]table.Key, len(some))
 	for i, l := range some {
@@ -197,9 +197,14 @@ func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
 		l.interval = min(l.interval*3/2, maxPoll)
 	}
 	l.tx, l.known = tx, known
-	// Quarters of intervals bring keys together that are read seldom.
-	quarter := l.interval / minPoll
-	all.plan(l, (all.now()+l.interval+quarter/2)/quarter*quarter)
+	// Quarters of intervals bring keys together that are read seldom. All idle watches have the
+	// same tick: 256 waiting runs take three requests a second, and with quarters four to six.
+	unit := l.interval / minPoll
+	due := (all.now() + l.interval + unit/2) / unit * unit
+	if l.interval == maxPoll {
+		due = (all.now() + maxPoll) / maxPoll * maxPoll
+	}
+	all.plan(l, due)
 	return changed
 }
 

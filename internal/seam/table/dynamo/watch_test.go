@@ -201,8 +201,8 @@ func TestKeysThatAreDueTogetherAreReadTogether(t *testing.T) {
 		for _, r := range sent {
 			looks += strings.Count(string(r.body), `"pk":`)
 		}
-		if looks != 4*keys || len(sent) > 5*4 {
-			t.Errorf("%d requests in 4 s looked at %d keys, want %d looks by 20 requests at most", len(sent), looks, 4*keys)
+		if looks != 4*keys || len(sent) != 3*4 {
+			t.Errorf("%d requests in 4 s looked at %d keys, want %d looks by 12 requests", len(sent), looks, 4*keys)
 		}
 	})
 }
