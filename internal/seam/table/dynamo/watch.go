@@ -18,9 +18,13 @@ const tick = 25 * time.Millisecond
 
 // A watched key is read minPoll ticks after its watch began, then at intervals that grow by half up
 // to maxPoll ticks. After a change, the intervals begin again at minPoll. So an item that changes
-// three times a second is read 2.4 times for each change, 80 ms after it on average. An idle watch,
-// whose interval is maxPoll, costs half a read unit in a second.
+// three times a second is read 2.4 times for each change, 80 ms after it on average. A watch whose
+// interval is maxPoll costs half a read unit in a second.
 const minPoll, maxPoll = 4, 40
+
+// idleLooks is how many looks without a change make a watch idle. They take six seconds: an answer
+// that is written word by word is seldom still for so long.
+const idleLooks = 10
 
 // never is a tick that does not come.
 const never = math.MaxInt64
@@ -60,6 +64,8 @@ type look struct {
 	// first read and after an error.
 	tx    string
 	known bool
+	// still counts the looks since the last change.
+	still int
 }
 
 // startPoll polls a key until the returned function is called.
@@ -129,7 +135,7 @@ func (all *looks) next() (busy, idle []*look, goesOn bool) {
 		case l.due > now:
 			wake = min(wake, l.due)
 			continue
-		case l.interval < maxPoll:
+		case l.still < idleLooks:
 			busy = append(busy, l)
 		default:
 			idle = append(idle, l)
@@ -155,8 +161,8 @@ func (t *Table) readAll(due []*look, as types.KeysAndAttributes) {
 // An idle watch is asked only for the transaction: to decode the items of 256 waiting runs each
 // second took a third of the processor time of their process. The price is the same, because
 // DynamoDB counts the whole item. But each reader then has to read the item itself: the first
-// change after two still seconds costs the reader one consistent read, as much as two seconds of
-// an idle watch. The looks at the next changes bring the item.
+// change after idleness costs the reader one consistent read, as much as two seconds of an idle
+// watch. The looks at the next changes bring the item.
 func (t *Table) read(some []*look, as types.KeysAndAttributes) {
 	keys := make([]table.Key, len(some))
 	for i, l := range some {
@@ -192,13 +198,14 @@ func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
 		return false
 	}
 	if changed = known && (!l.known || tx != l.tx); changed {
-		l.interval = minPoll
+		l.interval, l.still = minPoll, 0
 	} else {
-		l.interval = min(l.interval*3/2, maxPoll)
+		l.interval, l.still = min(l.interval*3/2, maxPoll), l.still+1
 	}
 	l.tx, l.known = tx, known
-	// Quarters of intervals bring keys together that are read seldom. All idle watches have the
-	// same tick: 256 waiting runs take three requests a second, and with quarters four to six.
+	// Quarters of intervals bring keys together that are read seldom. All keys that are read once a
+	// second have the same tick: 256 waiting runs take three requests a second, and with quarters
+	// four to six.
 	unit := l.interval / minPoll
 	due := (all.now() + l.interval + unit/2) / unit * unit
 	if l.interval == maxPoll {

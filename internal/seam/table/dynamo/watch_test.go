@@ -50,14 +50,14 @@ func TestAChangeAfterIdlenessWakesWithoutItsItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := writtenBy("A"), writtenBy("B"), writtenBy("C")
 		only := reply(http.StatusOK, `{"Responses":{"slipway":[{"pk":{"S":"p"},"sk":{"S":"a"},"tx":{"S":"B"}}]}}`)
-		w := newWire(t, a, a, a, a, a, a, a, only, b, c)
+		w := newWire(t, a, a, a, a, a, a, a, a, a, a, a, only, b, c)
 		watcher := w.open().Watch(key("p", "a"))
 		defer watcher.Stop()
 		start := time.Now()
 		for _, want := range []struct {
 			at    time.Duration
 			whole bool
-		}{{100 * time.Millisecond, true}, {3000 * time.Millisecond, false}, {3250 * time.Millisecond, true}} {
+		}{{100 * time.Millisecond, true}, {7000 * time.Millisecond, false}, {7250 * time.Millisecond, true}} {
 			<-watcher.C()
 			if at, item := time.Since(start), watcher.Item(); at != want.at || (item != nil) != want.whole {
 				t.Errorf("woken after %v with %v, want after %v, with an item: %v", at, item, want.at, want.whole)
@@ -65,7 +65,7 @@ func TestAChangeAfterIdlenessWakesWithoutItsItem(t *testing.T) {
 		}
 		for i, r := range w.sent() {
 			wanted := r.decode(t)["RequestItems"].(map[string]any)["slipway"].(map[string]any)
-			if idle := i == 7; idle != (wanted["ProjectionExpression"] == "#pk, #sk, #tx") {
+			if idle := i == 11; idle != (wanted["ProjectionExpression"] == "#pk, #sk, #tx") {
 				t.Errorf("look %d asks for %v %v", i+1, wanted["ProjectionExpression"], wanted["ExpressionAttributeNames"])
 			}
 		}
@@ -191,7 +191,7 @@ func TestKeysThatAreDueTogetherAreReadTogether(t *testing.T) {
 			defer tb.Watch(key("p", fmt.Sprint(i))).Stop()
 			<-time.After(7 * time.Millisecond)
 		}
-		<-time.After(5 * time.Second)
+		<-time.After(10 * time.Second)
 		synctest.Wait()
 		before := len(w.sent())
 		<-time.After(4 * time.Second)
