@@ -139,7 +139,7 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 			return nil, err
 		}
 	}
-	if err := execAll(conn, `PRAGMA journal_mode = WAL`); err != nil {
+	if err := useWAL(conn); err != nil {
 		return nil, err
 	}
 	if err := execAll(conn, writerSettings[:]...); err != nil {
@@ -156,6 +156,17 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 		}
 	}
 	return conn, makeIncremental(conn, path, o)
+}
+
+// useWAL switches the file to a write-ahead log. SQLite does not wait for busyTimeout if another
+// connection does the same to a new file at the same moment.
+func useWAL(conn *sqlite.Conn) error {
+	for deadline := time.Now().Add(busyTimeout); ; time.Sleep(5 * time.Millisecond) {
+		err := execAll(conn, `PRAGMA journal_mode = WAL`)
+		if sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // openReader opens a connection for reading a file that openWriter has prepared.

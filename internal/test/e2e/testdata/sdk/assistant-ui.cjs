@@ -16,7 +16,7 @@ const { answered, apiKey, apiUrl, brisk, fast, tell } = require("./story.cjs");
 
 const client = new Client({ apiUrl, apiKey });
 /** long is an answer that a busy machine, too, shows in several pieces. */
-const long = { configurable: { token_delay_ms: 20, node_delay_ms: 20, answer_words: 150 } };
+const long = { configurable: { token_delay_ms: 20, node_delay_ms: 20, answer_words: 400 } };
 const endless = { configurable: { token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000 } };
 const question = (city) => `what's the weather in ${city}?`;
 const textOf = ({ content }) => content.filter(({ type }) => type === "text").map(({ text }) => text).join("");
