@@ -14,11 +14,11 @@ import (
 
 // unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
 // waits.
-type unavailableError struct{ told *fault.Error }
+type unavailableError struct{ cause *fault.Error }
 
-func (e unavailableError) Error() string { return e.told.Message }
+func (e unavailableError) Error() string { return e.cause.Message }
 
-func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy} }
+func (e unavailableError) Unwrap() []error { return []error{e.cause, table.ErrBusy} }
 
 // IsUnavailable reports whether an error says that a repository's own encryption did not answer.
 func IsUnavailable(err error) bool {
@@ -44,7 +44,7 @@ func (t *Table) asked(ctx context.Context, of keys.DeploymentParts, operation gr
 	if err == nil {
 		t.timers.answered(of)
 	}
-	return ciphered, told(err, len(asked.Values), len(ciphered.Values))
+	return ciphered, unavailable(err, len(asked.Values), len(ciphered.Values))
 }
 
 // askedByTimer is asked for work on which items of other deployments wait.
@@ -69,11 +69,11 @@ func (t *Table) askedByTimer(ctx context.Context, of keys.DeploymentParts, opera
 	case t.now().Sub(begun) > slow:
 		t.timers.pause(of, slowPause)
 	}
-	return ciphered, told(err, len(asked.Values), len(ciphered.Values))
+	return ciphered, unavailable(err, len(asked.Values), len(ciphered.Values))
 }
 
-// told returns the error that callers get if a question has no answer, or a wrong answer.
-func told(err error, asked, answered int) error {
+// unavailable returns the error that callers get if a question has no answer, or a wrong answer.
+func unavailable(err error, asked, answered int) error {
 	if err == nil && asked != answered {
 		return failed("The repository's own encryption has lost values.")
 	}

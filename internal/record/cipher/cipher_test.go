@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -77,13 +78,9 @@ func reversed(data []byte) []byte {
 func open(t *testing.T, h *handlers) (encrypted *cipher.Table, below table.Table) {
 	t.Helper()
 	below = fixtures.Table(t)
-	if err := below.Transact(t.Context(), cipher.Mark(workspace, deployment, time.Now())); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, below.Transact(t.Context(), cipher.Mark(workspace, deployment, time.Now())))
 	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return encrypted, below
 }
 
@@ -125,9 +122,7 @@ func TestItemsOfAllKindsAreEncrypted(t *testing.T) {
 	var h handlers
 	encrypted, below := open(t, &h)
 	all := writes()
-	if err := encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`{"tenant":"a"}`)}), all...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`{"tenant":"a"}`)}), all...))
 	if len(h.questions) != 1 {
 		t.Errorf("a transaction is %d questions", len(h.questions))
 	}
@@ -136,9 +131,7 @@ func TestItemsOfAllKindsAreEncrypted(t *testing.T) {
 		of = append(of, write.Target())
 	}
 	stored, err := below.GetBatch(t.Context(), of...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, item := range stored {
 		if text := string(record.Encode(item)) + string(item.Body); strings.Contains(text, secret) {
 			t.Errorf("%v is stored as %s", item.Key, text)
@@ -146,9 +139,7 @@ func TestItemsOfAllKindsAreEncrypted(t *testing.T) {
 	}
 	h.questions = nil
 	found, err := encrypted.GetBatch(t.Context(), of...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if len(h.questions) != 1 {
 		t.Errorf("a read is %d questions", len(h.questions))
 	}
@@ -169,9 +160,7 @@ func TestOtherDeploymentsAreNotAsked(t *testing.T) {
 	h := handlers{err: errors.New("asked")}
 	encrypted, below := open(t, &h)
 	key := keys.Thread(workspace, "d2", thread)
-	if err := encrypted.Transact(t.Context(), put(key, `{"a":"plain"}`, nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), put(key, `{"a":"plain"}`, nil)))
 	item, err := encrypted.Get(t.Context(), key)
 	stored, errBelow := below.Get(t.Context(), key)
 	if err := errors.Join(err, errBelow); err != nil || !cmp.Equal(item, stored) || len(h.questions) > 0 {
@@ -184,22 +173,16 @@ func TestAMarkCountsFromItsTransactionOn(t *testing.T) {
 	var h handlers
 	below := fixtures.Table(t)
 	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	key := keys.Thread(workspace, deployment, thread)
 	before, after := put(key, `{"metadata":{"a":"before"}}`, nil), put(key, `{"metadata":{"a":"hunter2"}}`, nil)
 	for _, write := range []table.Write{before, cipher.Mark(workspace, deployment, time.Now())} {
-		if err := encrypted.Transact(t.Context(), write); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, encrypted.Transact(t.Context(), write))
 	}
 	if item, err := encrypted.Get(t.Context(), key); err != nil || !strings.Contains(string(item.Body), "before") {
 		t.Errorf("what was stored before is read as %v, %v", item, err)
 	}
-	if err := encrypted.Transact(t.Context(), after); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), after))
 	if item, err := below.Get(t.Context(), key); err != nil || strings.Contains(string(item.Body), secret) {
 		t.Errorf("stored as %v, %v", item, err)
 	}
@@ -213,9 +196,7 @@ func TestAWriteWithoutAContext(t *testing.T) {
 	encrypted, _ := open(t, &h)
 	under := func(tenant string, write table.Write) {
 		t.Helper()
-		if err := encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`"` + tenant + `"`)}), write); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, encrypted.Transact(cipher.For(t.Context(), cipher.Request{Context: json.RawMessage(`"` + tenant + `"`)}), write))
 	}
 	theThread, theRun, cron := keys.Thread(workspace, deployment, thread), keys.Run(workspace, deployment, thread, run), keys.Cron(workspace, deployment, "c")
 	under("of thread", put(theThread, `{}`, nil))
@@ -235,9 +216,7 @@ func TestAWriteWithoutAContext(t *testing.T) {
 		"none":            {t.Context(), []table.Write{put(keys.Thread(workspace, deployment, "t3"), `{}`, nil)}, ``},
 	} {
 		h.questions = nil
-		if err := encrypted.Transact(c.ctx, c.writes...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, encrypted.Transact(c.ctx, c.writes...))
 		if got := string(h.questions[0].Values[0].Context); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -249,13 +228,9 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	var h handlers
 	encrypted, below := open(t, &h)
 	key := keys.Thread(workspace, deployment, thread)
-	if err := encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)))
 	before, err := below.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	h.err = fault.New(fault.Unavailable, "It is away.")
 	_, ofGet := encrypted.Get(t.Context(), key)
 	_, ofQuery := encrypted.Query(t.Context(), keys.Partition(workspace, deployment, thread))
@@ -277,9 +252,7 @@ func TestContentsThatAreGone(t *testing.T) {
 	var h handlers
 	encrypted, below := open(t, &h)
 	all := writes()
-	if err := encrypted.Transact(t.Context(), all...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), all...))
 	h.err = cipher.ErrGone
 	for _, write := range all[:2] {
 		item, err := encrypted.Get(t.Context(), write.Target())
@@ -309,9 +282,7 @@ func TestTheItemOfAFailedCondition(t *testing.T) {
 	write.If = table.Absent()
 	watcher := encrypted.Watch(write.Item.Key)
 	defer watcher.Stop()
-	if err := encrypted.Transact(t.Context(), write); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), write))
 	failed, ok := errors.AsType[*table.ConditionFailed](encrypted.Transact(t.Context(), write))
 	if !ok || normal(failed.Item.Body) != normal(write.Item.Body) {
 		t.Errorf("got %v", failed)
@@ -328,20 +299,14 @@ func TestAttackADamagedBody(t *testing.T) {
 	var h handlers
 	encrypted, below := open(t, &h)
 	key := keys.Thread(workspace, deployment, thread)
-	if err := encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, encrypted.Transact(t.Context(), put(key, `{"metadata":{"a":"hunter2"}}`, nil)))
 	item, err := below.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for length := range len(item.Body) {
 		if length < len("\x00slipway encrypted 1\x00") {
 			continue // it does not look encrypted, and the reader's decoder refuses it
 		}
-		if err := below.Transact(t.Context(), table.Update{Key: key, Body: item.Body[:length]}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, below.Transact(t.Context(), table.Update{Key: key, Body: item.Body[:length]}))
 		if found, err := encrypted.Get(t.Context(), key); err == nil {
 			t.Fatalf("%d of %d bytes are read as %s", length, len(item.Body), found.Body)
 		}
@@ -370,7 +335,7 @@ func TestAttackNonsense(t *testing.T) {
 			put(keys.Run(workspace, deployment, thread, run), `{"input":["b"],"metadata":{}}`, nil),
 			put(keys.Cron(workspace, deployment, "c"), `{"metadata":{},"request":{},"schedule":"b"}`, nil),
 		}
-		must(t, encrypted.Transact(t.Context(), all...))
+		check.Must(t, encrypted.Transact(t.Context(), all...))
 		h.spoil = spoil
 		for _, write := range all {
 			if item, err := encrypted.Get(t.Context(), write.Target()); !cipher.IsUnavailable(err) || !strings.HasPrefix(err.Error(), "The repository's own encryption has ") {
@@ -398,17 +363,13 @@ func TestConformance(t *testing.T) {
 	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
 		t.Helper()
 		below, err := sqlite.Open(dir+"/table.db", sqlite.WithClock(now))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var h handlers
 		encrypted, err := cipher.Open(t.Context(), below, now, h.ask)
 		if err == nil {
 			err = encrypted.Transact(t.Context(), cipher.Mark(workspace, deployment, now()))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return encrypted, below.Close
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -39,9 +40,7 @@ func (c *calls) Transact(ctx context.Context, writes ...table.Write) error {
 func flush(t testing.TB, tb table.Table, of string, at int64) {
 	event := put(keys.Event(workspace, of, thread, at), `[{"data":"`+strings.Repeat("x", 1000)+`"}]`, nil)
 	update := table.Update{Key: keys.Run(workspace, of, thread, run), Set: table.Attrs{"seq": at}}
-	if err := tb.Transact(t.Context(), event, update); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), event, update))
 	if _, err := tb.GetBatch(t.Context(), keys.Thread(workspace, of, thread), update.Key); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestWhatADeploymentWithoutEncryptionCosts(t *testing.T) {
 		_, below := open(t, &h)
 		counted := &calls{Table: below}
 		encrypted, err := cipher.Open(t.Context(), counted, clock.System, h.ask)
-		must(t, err)
+		check.Must(t, err)
 		begin(t, encrypted, c.of)
 		h.questions = nil
 		counted.reads, counted.writes = 0, 0
@@ -72,9 +71,7 @@ func TestWhatADeploymentWithoutEncryptionCosts(t *testing.T) {
 }
 
 func begin(t testing.TB, tb table.Table, of string) {
-	if err := tb.Transact(t.Context(), put(keys.Thread(workspace, of, thread), `{"metadata":{}}`, nil), put(keys.Run(workspace, of, thread, run), `{"input":{}}`, nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), put(keys.Thread(workspace, of, thread), `{"metadata":{}}`, nil), put(keys.Run(workspace, of, thread, run), `{"input":{}}`, nil)))
 }
 
 func BenchmarkFlush(b *testing.B) {

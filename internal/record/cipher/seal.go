@@ -63,13 +63,13 @@ func contentsOf(write table.Write) (body []byte, attrs table.Attrs) {
 
 // withContent returns the attributes that are to be encrypted.
 func withContent(attrs table.Attrs, l layout) table.Attrs {
-	found := table.Attrs{}
+	contents := table.Attrs{}
 	for _, name := range l.attrs {
 		if text, _ := attrs[name].(string); text != "" {
-			found[name] = text
+			contents[name] = text
 		}
 	}
-	return found
+	return contents
 }
 
 // replace puts other contents into a write.
@@ -177,8 +177,8 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 		if err != nil {
 			return nil, err
 		}
-		for i, made := range ciphered.Values {
-			if err := q.take[from+i](made); err != nil {
+		for i, value := range ciphered.Values {
+			if err := q.take[from+i](value); err != nil {
 				return nil, err
 			}
 		}
@@ -233,7 +233,7 @@ func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, erro
 		looked[key] = true
 		return again
 	})
-	found := &stored{byKey: map[table.Key]json.RawMessage{}}
+	contexts := &stored{byKey: map[table.Key]json.RawMessage{}}
 	for some := range slices.Chunk(all, table.MaxWrites) {
 		items, err := t.Table.GetBatch(ctx, some...)
 		if err != nil {
@@ -248,12 +248,12 @@ func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, erro
 				return nil, err
 			}
 			if h.Context != nil {
-				found.byKey[some[i]] = h.Context
-				if found.first == nil {
-					found.first = h.Context
+				contexts.byKey[some[i]] = h.Context
+				if contexts.first == nil {
+					contexts.first = h.Context
 				}
 			}
 		}
 	}
-	return found, nil
+	return contexts, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // memory is a table in the memory of a test's bubble. It queries by partition only.
@@ -95,28 +96,21 @@ func newShard(t *testing.T, crons int, deployments ...keys.DeploymentParts) *sha
 	below := &memory{}
 	for _, of := range deployments {
 		if of.Workspace != "plain" {
-			must(t, below.Transact(t.Context(), cipher.Mark(of.Workspace, of.Deployment, time.Now())))
+			check.Must(t, below.Transact(t.Context(), cipher.Mark(of.Workspace, of.Deployment, time.Now())))
 		}
 	}
 	var err error
 	s.Table, err = cipher.Open(t.Context(), below, clock.System, s.ask)
-	must(t, err)
+	check.Must(t, err)
 	for _, of := range deployments {
 		for i := range crons {
 			write := put(keys.Cron(of.Workspace, of.Deployment, fmt.Sprint(i)), `{"metadata":{},"request":{}}`, nil)
 			write.Item.Index = map[table.Index]table.Key{table.ByDue: {PK: dueShard.PK, SK: fmt.Sprint(i)}}
-			must(t, s.Transact(t.Context(), write))
+			check.Must(t, s.Transact(t.Context(), write))
 		}
 	}
 	s.asked = map[keys.DeploymentParts]int{}
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *shard) ask(ctx context.Context, workspace, deployment string, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
@@ -174,11 +168,11 @@ func TestAttackHandlersThatHang(t *testing.T) {
 		if !cipher.IsUnavailable(err) || !strings.Contains(err.Error(), "own encryption did not answer within 2s") || !strings.Contains(err.Error(), "did not answer a moment ago") {
 			t.Errorf("got %v", err)
 		}
-		time.Sleep(29 * time.Second)
+		<-time.After(29 * time.Second)
 		if read, waited, _ := s.pass(t); read["plain"] != 20 || waited > 0 || s.asked[hung] != 1 {
 			t.Errorf("within 30 s: read %v after %s and %d questions", read, waited, s.asked[hung])
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if read, waited, _ := s.pass(t); read["plain"] != 20 || waited > 2*time.Second || s.asked[hung] != 2 {
 			t.Errorf("after 30 s: read %v after %s and %d questions", read, waited, s.asked[hung])
 		}
@@ -245,12 +239,12 @@ func TestAttackTheTimeOfTimers(t *testing.T) {
 		behaves     behaviour
 	}{
 		"just in time": {[]keys.DeploymentParts{hung}, func(context.Context, keys.DeploymentParts) error {
-			time.Sleep(1900 * time.Millisecond)
+			<-time.After(1900 * time.Millisecond)
 			return nil
 		}},
 		"many deployments": {many, hang},
 		"an agent that never starts": {many, func(context.Context, keys.DeploymentParts) error {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 		}},
 	} {
@@ -289,7 +283,7 @@ func TestAttackHandlersThatHangForTimersOnly(t *testing.T) {
 		for range 10 {
 			_, _, _ = s.pass(t)
 			_, err := s.Get(t.Context(), keys.Cron("hung", "d", "0"))
-			must(t, err)
+			check.Must(t, err)
 		}
 		if took := time.Since(begun); took > 7*time.Second {
 			t.Errorf("ten passes took %s", took)
@@ -303,13 +297,13 @@ func TestAnAgentThatIsStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShard(t, 3, hung)
 		s.behaves = func(context.Context, keys.DeploymentParts) error {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 		}
 		if _, _, err := s.pass(t); s.asked[hung] != 1 || !strings.Contains(err.Error(), "The agent does not answer at the moment.") {
 			t.Errorf("%d questions: %v", s.asked[hung], err)
 		}
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		s.behaves = nil
 		if read, _, err := s.pass(t); read["hung"] != 3 || err != nil {
 			t.Errorf("read %v, %v", read, err)
@@ -326,15 +320,15 @@ func TestDueItemsAreFoundWithoutTheHandlers(t *testing.T) {
 	for _, key := range of {
 		write := put(key, `{"metadata":{},"request":{}}`, nil)
 		write.Item.Index = map[table.Index]table.Key{table.ByDue: {PK: "due", SK: key.SK}}
-		must(t, encrypted.Transact(t.Context(), write))
+		check.Must(t, encrypted.Transact(t.Context(), write))
 	}
 	h := handlers{err: errors.New("asked")}
 	again, err := cipher.Open(t.Context(), encrypted.Table, clock.System, h.ask)
-	must(t, err)
+	check.Must(t, err)
 	for _, limit := range []int{0, 1} {
 		var found []table.Key
 		for items, err := range table.Pages(t.Context(), again, table.Query{Index: table.ByDue, PK: "due", Limit: limit}) {
-			must(t, err)
+			check.Must(t, err)
 			for _, item := range items {
 				found = append(found, item.Key)
 			}

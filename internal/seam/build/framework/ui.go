@@ -12,8 +12,8 @@ import (
 // componentsName matches the names under which components of a user interface are served.
 var componentsName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-// ui checks which files have components of a user interface. The
-// builder bundles the files, and the runtime serves the bundles.
+// ui checks which files have components of a user interface. The builder bundles the files, and
+// the runtime serves the bundles.
 func (p *parser) ui() {
 	var shared []string
 	p.member(p.object("ui_config", `{"shared": ["some-package"]}`, map[string]string{"shared": ""}), "ui_config", "shared", &shared)
