@@ -6,6 +6,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# All targets but those of the race detector compile with the same flags, which are those of the
+# program that people run: so each package is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS += -trimpath
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STAMP = -X github.com/slipway-run/slipway/internal/seam/build.stamped=$(VERSION)
 EXAMPLE := infra/examples/weather
@@ -25,15 +30,15 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/slipway
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(STAMP)' -o bin/slipway ./internal/cmd/slipway
+	go build -ldflags '-s -w $(STAMP)' -o bin/slipway ./internal/cmd/slipway
 
 # A bootstrap is replaced by renaming, because a process may still run the one before.
 functions: ## build the Lambda functions into build/<function>/bootstrap, and the tool of CodeBuild
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -tags lambda.norpc,nethttpomithttp2 -trimpath -ldflags=-s -o build/.bin/ ./functions/...
+	GOOS=linux GOARCH=$(ARCH) go build -tags lambda.norpc -ldflags=-s -o build/.bin/ ./functions/...
 	@for name in $(FUNCTIONS); do mkdir -p build/$$name; cmp -s build/.bin/$$name build/$$name/bootstrap || \
 		{ cp build/.bin/$$name build/$$name/.new && mv build/$$name/.new build/$$name/bootstrap; }; done
 	@mkdir -p build/build-tools
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s $(STAMP)' -o build/build-tools/slipway-recipe ./internal/cmd/slipway-recipe
+	GOOS=linux GOARCH=$(ARCH) go build -ldflags '-s $(STAMP)' -o build/build-tools/slipway-recipe ./internal/cmd/slipway-recipe
 
 start: build ## build and serve at 127.0.0.1:8080, with everything kept in .slipway
 	bin/slipway serve
@@ -42,7 +47,7 @@ demo: build ## build, start a server, deploy the example agent, talk to it and i
 	bin/slipway demo
 
 LISTEN ?= 127.0.0.1:8080
-BUILD_LOCAL = CGO_ENABLED=0 go build -trimpath -ldflags '$(STAMP)' -o bin/slipway-local ./internal/cmd/slipway-local
+BUILD_LOCAL = go build -ldflags '$(STAMP)' -o bin/slipway-local ./internal/cmd/slipway-local
 
 lambda-local: functions ## serve the AWS stack here without Docker, at LISTEN with everything kept in DATA (.slipway-lambda)
 	$(BUILD_LOCAL)
@@ -77,7 +82,7 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 # written in Go; SQLite, which is translated from C, would take two fifths of the time to be watched.
 # On a developer's machine without a C compiler the tests run without it, in CI they fail.
 RACE := -race '-gcflags=modernc.org/...=-race=false -d=checkptr=0'
-IF_RACE = race=($(RACE)); \
+IF_RACE = race=($(RACE)); unset CGO_ENABLED; \
 	if [ "$$(go env CGO_ENABLED)" != 1 ]; then \
 		if [ "$${CI:-}" = true ]; then echo 'make $@: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
 		echo 'make $@: there is no C compiler, so this goes without the race detector'; race=(); \
@@ -246,7 +251,7 @@ release: ## write static binaries for Linux and macOS, checksums, SBOMs and what
 	rm -rf build/release; mkdir -p build/release
 	@for platform in $(RELEASED); do \
 		echo "slipway-$$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build -trimpath -ldflags '-s -w $(STAMP)' -o build/release/slipway-$$platform ./internal/cmd/slipway; \
+		GOOS=$${platform%-*} GOARCH=$${platform#*-} go build -ldflags '-s -w $(STAMP)' -o build/release/slipway-$$platform ./internal/cmd/slipway; \
 		$(SBOM) bin -json -licenses -version $(VERSION) -output build/release/slipway-$$platform.cdx.json build/release/slipway-$$platform; \
 	done
 	cp LICENSE infra/CHANGELOG.md infra/release/* /etc/ssl/certs/ca-certificates.crt build/release/

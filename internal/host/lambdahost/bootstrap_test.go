@@ -34,7 +34,7 @@ func TestBootstraps(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-ldflags=-s", "-o", dir+string(filepath.Separator),
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "lambda.norpc", "-trimpath", "-ldflags=-s", "-o", dir+string(filepath.Separator),
 		"./functions/authorizer", "./functions/deployments", "./functions/runstream")
 	build.Dir = filepath.Join("..", "..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
