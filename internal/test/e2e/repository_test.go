@@ -37,6 +37,8 @@ func newRepository(t *testing.T) *repository {
 		t.Fatal(err)
 	}
 	r.git(t, "init", "--quiet", "--initial-branch", "main")
+	// To compress programs would take a sixth of the processors' time of the stories.
+	r.git(t, "config", "core.compression", "0")
 	return r
 }
 

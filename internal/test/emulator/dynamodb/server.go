@@ -68,7 +68,8 @@ func launch(ctx context.Context, config Config) (*Server, error) {
 	}
 	libs := filepath.Join(config.Root, ".tools", "dynamodb-local", version)
 	args := []string{
-		java, "-Djava.library.path=" + libs, "-cp", filepath.Join(libs, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
+		// It lives for minutes: code that is compiled fast is better for it than fast code.
+		java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path=" + libs, "-cp", filepath.Join(libs, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port),
 	}
 	if config.Dir == "" {
