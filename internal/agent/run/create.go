@@ -242,11 +242,9 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 		p.endActive.Join(s.tellQuestions(t, nil))
 		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
-	config := run.Config
-	if t.Lock.Busy {
-		config = nil
+	if !t.Lock.Busy {
+		t.Begin(&p.change, run.AssistantID, run.Graph, run.Config)
 	}
-	t.Begin(&p.change, run.AssistantID, run.Graph, config)
 	return p, nil
 }
 

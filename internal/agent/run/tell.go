@@ -41,6 +41,16 @@ func (r Run) Kwargs() json.RawMessage {
 	return record.Encode(kwargs)
 }
 
+// ShownMetadata returns the metadata as clients see it. It names the run's own assistant and graph:
+// the metadata of the thread, which is part of the run's, may name others.
+func (r Run) ShownMetadata() json.RawMessage {
+	metadata, err := thread.Named(r.Metadata, r.AssistantID, r.Graph)
+	if err != nil {
+		return json.RawMessage("{}") // it was checked when the run was created
+	}
+	return metadata
+}
+
 // maxTold is the largest size in bytes of a message about a run to a webhook: the message is
 // stored in base64 until it has arrived.
 const maxTold = 8 << 20
@@ -58,12 +68,8 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 	if run.Webhook == "" || s.webhooks == nil {
 		return o
 	}
-	metadata := run.Metadata
-	if metadata == nil {
-		metadata = json.RawMessage("{}")
-	}
 	body := map[string]any{
-		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": metadata, "kwargs": run.Kwargs(),
+		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": run.ShownMetadata(), "kwargs": run.Kwargs(),
 		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(now),
 		"run_started_at": nil, "run_ended_at": clock.Format(now), "webhook_sent_at": clock.Format(now), "values": values.JSON(), "error": run.Failure,
 		"cancel_reason": nil,

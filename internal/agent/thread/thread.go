@@ -286,32 +286,36 @@ func (t Thread) Leave(change *table.Update, status Status) {
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// Begin notes what the thread shows of a new run: its configuration, nil if the thread was
-// busy, and, unless the client has set them, the assistant and the graph of the first run in the
-// metadata. It writes the body only if it changes. Call it after Ask: a new run asks no questions,
-// so Begin supposes that Ask, if it has set the body, has removed them.
+// Begin notes what the thread shows of a run that was created while the thread was not busy: its
+// configuration, and its assistant and graph in the metadata, also over what a client has set. It
+// writes the body only if it changes. Call it after Ask: a new run asks no questions, so Begin
+// supposes that Ask, if it has set the body, has removed them.
 func (t Thread) Begin(change *table.Update, assistant, graph string, config json.RawMessage) {
-	next := t
-	next.Config = t.withConfig(config)
-	members := map[string]json.RawMessage{}
-	if json.Unmarshal(t.Metadata, &members) != nil {
+	metadata, err := Named(t.Metadata, assistant, graph)
+	if err != nil {
 		return
 	}
-	before := len(members)
-	for name, value := range map[string]string{"graph_id": graph, "assistant_id": assistant} {
-		if members[name] == nil && value != "" {
-			members[name] = record.Encode(value)
-		}
-	}
-	if len(members) > before {
-		next.Metadata = record.Encode(members)
-	} else if bytes.Equal(next.Config, t.Config) {
+	next := t
+	next.Config, next.Metadata = t.withConfig(config), metadata
+	if bytes.Equal(next.Config, t.Config) && bytes.Equal(next.Metadata, t.Metadata) {
 		return
 	}
 	if change.Body != nil { // Ask has removed the questions
 		next.Interrupts = json.RawMessage("{}")
 	}
 	change.Body = next.encodeBody()
+}
+
+// Named returns metadata with the assistant and the graph of a run, as clients find both in the
+// metadata of threads and runs.
+func Named(metadata json.RawMessage, assistant, graph string) (json.RawMessage, error) {
+	names := map[string]string{}
+	for name, value := range map[string]string{"graph_id": graph, "assistant_id": assistant} {
+		if value != "" {
+			names[name] = value
+		}
+	}
+	return record.Merge(metadata, record.Encode(names))
 }
 
 // Ask sets the questions of a graph that paused, an object of interrupts by task id, or nil. It

@@ -243,7 +243,7 @@ func showRun(r run.Run) Run {
 		ThreadID:          r.Thread,
 		AssistantID:       r.AssistantID,
 		Status:            RunStatus(r.Status),
-		Metadata:          orEmpty(r.Metadata),
+		Metadata:          r.ShownMetadata(),
 		MultitaskStrategy: MultitaskStrategy(r.Strategy),
 		Kwargs:            r.Kwargs(),
 		CreatedAt:         clock.Format(r.Created),

@@ -84,7 +84,7 @@ func TestANewRunIsShownWhole(t *testing.T) {
 	runID := created.string("run_id")
 	wantBody(t, created, object{
 		"run_id": runID, "thread_id": strings.TrimPrefix(thread, "/threads/"), "assistant_id": "5fb44052-6611-57fc-99b4-527b0d62f788",
-		"status": "pending", "metadata": object{"user": "ann"}, "multitask_strategy": "reject", "cancel_reason": nil, "created_at": at[0], "updated_at": at[0],
+		"status": "pending", "metadata": object{"user": "ann", "graph_id": "weather", "assistant_id": "5fb44052-6611-57fc-99b4-527b0d62f788"}, "multitask_strategy": "reject", "cancel_reason": nil, "created_at": at[0], "updated_at": at[0],
 		"kwargs": object{
 			"input": object{"n": 1.0, "text": "<&>"}, "command": object{"resume": true},
 			"config": object{"tags": []any{"a"}, "configurable": object{"k": 1.0}}, "context": object{"c": nil},
@@ -114,7 +114,7 @@ func TestAFinishedRunIsShownWhole(t *testing.T) {
 		t.Errorf("it was updated at %v, created at %v", at[1], at[0])
 	}
 	wantBody(t, got, object{
-		"run_id": runID, "thread_id": threadID, "assistant_id": agentID, "status": "success", "metadata": object{},
+		"run_id": runID, "thread_id": threadID, "assistant_id": agentID, "status": "success", "metadata": object{"graph_id": "agent", "assistant_id": agentID},
 		"multitask_strategy": "enqueue", "created_at": at[0], "updated_at": at[1], "cancel_reason": nil,
 		"kwargs": object{
 			"input": hi()["input"], "command": nil, "config": object{}, "context": object{}, "stream_mode": []any{"values"},

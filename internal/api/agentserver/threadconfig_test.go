@@ -91,3 +91,35 @@ func TestARunInABusyThreadLeavesItsConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// TestAThreadNamesTheAssistantOfItsLastRun checks the metadata of a thread that two assistants use,
+// and of their runs: a run that had to wait for the thread does not change the thread's metadata.
+func TestAThreadNamesTheAssistantOfItsLastRun(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	first, second := f.assist(t, object{}), f.assist(t, object{})
+	thread := "/threads/" + f.call(t, "POST", "/threads", object{"metadata": object{"note": "x", "graph_id": "mine", "assistant_id": "mine"}}).string("thread_id")
+	wantNames := func(at, graph, assistant string) {
+		t.Helper()
+		want := any(object{"note": "x", "graph_id": graph, "assistant_id": assistant})
+		if diff := cmp.Diff(want, f.call(t, "GET", at, nil).member("metadata")); diff != "" {
+			t.Errorf("metadata of %s (-want +got):\n%s", at, diff)
+		}
+	}
+	by := func(assistant string, node graphtest.Node) object {
+		return with(plan("a text", node), "assistant_id", assistant)
+	}
+	wantNames(thread, "mine", "mine")
+	for _, assistant := range []string{first, second} {
+		run := f.finish(t, thread, by(assistant, says("model", "A")))
+		wantNames(thread, "agent", assistant)
+		wantNames(run, "agent", assistant)
+	}
+	holds := f.start(t, thread, by(first, graphtest.Node{Name: "model", Say: "A", HoldAfter: "update"}))
+	f.await(t, holds, "updates")
+	waits := f.start(t, thread, with(by(second, says("model", "B")), "multitask_strategy", "enqueue"))
+	f.call(t, "POST", holds+"/cancel?wait=true", nil)
+	wantStatus(t, f.call(t, "GET", waits+"/join", nil), http.StatusOK)
+	wantNames(waits, "agent", second)
+	wantNames(thread, "agent", first)
+}
