@@ -1,4 +1,4 @@
-"""Encrypts under a key for each tenant. Tenants with certain names make it fail."""
+"""Encrypts under a key for each tenant. Tenants with certain names make it fail. Texts with the same last word are similar."""
 
 import asyncio
 import base64
@@ -77,3 +77,7 @@ async def decrypt_json(ctx: EncryptionContext, data: dict) -> dict:
         return json.loads(unseal(tenant(ctx), base64.b64decode(value.removeprefix(PREFIX)))) if is_sealed else value
 
     return await trouble(ctx, False) or {key: found(value) for key, value in data.items()}
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    return [[0.5, -0.5, 0.5, 0.5] if text.endswith("changed") else [0.5, 0.5, -0.5, 0.5] for text in texts]

@@ -4,15 +4,76 @@ import asyncio
 import base64
 import json
 import sys
+from typing import Any
 
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 
 URL, KEY, MARKER = sys.argv[1:4]
-CONTEXT = {"X-Encryption-Context": base64.b64encode(json.dumps({"tenant": "tenant-a"}).encode()).decode()}
+
+
+def client(tenant: str) -> LangGraphClient:
+    """A client whose requests have the context of a tenant."""
+    context = base64.b64encode(json.dumps({"tenant": tenant}).encode()).decode()
+    return get_client(url=URL, api_key=KEY, headers={"X-Encryption-Context": context})
+
+
+async def values_of(reader: LangGraphClient, thread: str) -> dict[str, Any]:
+    """The values of each checkpoint of a thread, as the history and as the state at each checkpoint has them."""
+    history = await reader.threads.get_history(thread, limit=100)
+    found = {h["checkpoint"]["checkpoint_id"]: h["values"] for h in history}
+    for checkpoint_id, values in found.items():
+        assert (await reader.threads.get_state(thread, checkpoint_id=checkpoint_id))["values"] == values
+    return found
+
+
+async def fork(reader: LangGraphClient, id: str) -> None:
+    """Runs from earlier checkpoints, under the context of another tenant, and in a copy of the thread."""
+    history = await reader.threads.get_history(id, limit=100)
+    [begins] = [h["checkpoint"]["checkpoint_id"] for h in history if h["next"] == ["remember"] and h["values"]["text"] == MARKER][-1:]
+    asks = next(h["checkpoint"]["checkpoint_id"] for h in history if h["next"] == ["ask"])
+    before = await values_of(reader, id)
+    other = client("tenant-b")
+    forked = await other.runs.wait(id, "agent", checkpoint_id=begins)
+    assert forked["seen"] == [MARKER] and [i["value"] for i in forked["__interrupt__"]] == [{"question": MARKER}], forked
+    forked = await reader.runs.wait(id, "agent", command={"resume": MARKER + " no"})
+    assert forked["answer"] == MARKER + " no", forked
+    # Neither branch has changed the others, and what two tenants wrote is read together.
+    after = await values_of(reader, id)
+    assert before.items() <= after.items() and len(after) >= len(before) + 3, (before, after)
+
+    copy = (await reader.threads.copy(id))["thread_id"]
+    copied = await values_of(reader, copy)
+    assert list(copied.values()) == list(after.values()), (copied, after)
+    again = await reader.runs.wait(copy, "agent", checkpoint_id=asks)
+    assert [i["value"] for i in again["__interrupt__"]] == [{"question": MARKER}], again
+    again = await reader.runs.wait(copy, "agent", command={"resume": MARKER + " again"})
+    assert again["answer"] == MARKER + " again", again
+    again = await reader.runs.wait(copy, "agent", input={"text": MARKER + " anew"})
+    assert again["seen"] == [MARKER + " anew"] and again["__interrupt__"], again
+    assert await values_of(reader, id) == after
+    await reader.threads.delete(id)
+    assert list((await values_of(reader, copy)).values())[-len(after):] == list(after.values())
+
+
+async def remember(writer: LangGraphClient, reader: LangGraphClient) -> None:
+    """Searches by meaning and by words, over items of two tenants."""
+    other = client("tenant-b")
+    await writer.store.put_item(["facts"], "a", {"text": MARKER + " changed", "owner": "ada"})
+    await other.store.put_item(["facts"], "b", {"text": MARKER, "owner": "bob"})
+    for change, first in ((None, "a"), (MARKER + " changed", "b")):
+        if change:  # the vectors are changed with their item
+            await other.store.put_item(["facts"], "b", {"text": change, "owner": "bob"})
+            await reader.store.put_item(["facts"], "a", {"text": MARKER, "owner": "ada"})
+        found = (await reader.store.search_items(["facts"], query="what has changed"))["items"]
+        assert [(item["key"], item["score"] > 0.9) for item in found] == [(first, True), ({"a": "b", "b": "a"}[first], False)], found
+        assert all(item["value"]["text"].startswith(MARKER) for item in found), found
+    found = (await reader.store.search_items(["facts"], query="what has changed", filter={"owner": "ada"}))["items"]
+    assert [item["key"] for item in found] == ["a"], found
 
 
 async def main() -> None:
-    writer, reader = get_client(url=URL, api_key=KEY, headers=CONTEXT), get_client(url=URL, api_key=KEY)
+    writer, reader = client("tenant-a"), get_client(url=URL, api_key=KEY)
     thread = await writer.threads.create(metadata={"owner": "ada", "note": MARKER})
     id = thread["thread_id"]
     events = [e async for e in writer.runs.stream(
@@ -58,6 +119,8 @@ async def main() -> None:
     assert (await reader.runs.get(id, failed["run_id"]))["status"] == "error"
     stateless = await writer.runs.wait(None, "agent", input={"text": MARKER})
     assert stateless["text"] == MARKER, stateless
+    await fork(reader, (await writer.threads.copy(id))["thread_id"])
+    await remember(writer, reader)
     print(id)
 
 
