@@ -21,8 +21,9 @@ class ServerStore(BaseStore):
         headers = {"Authorization": f"Bearer {token}", "X-Tenant-Id": os.environ.get("PLATFORM_TENANT_ID", "")}
         options: dict[str, Any] = {"url": server_url, "api_key": None, "headers": {name: value for name, value in headers.items() if value}}
         client, sync_client = get_client(**options), get_sync_client(**options)
-        client.http.client.event_hooks = {"request": [mark_async], "response": []}
-        sync_client.http.client.event_hooks = {"request": [mark], "response": []}
+        # What traces an agent's requests may have put hooks of its own there.
+        client.http.client.event_hooks["request"].append(mark_async)
+        sync_client.http.client.event_hooks["request"].append(mark)
         self._client, self._sync_client = client.store, sync_client.store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

@@ -5,11 +5,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from harness import TOKEN
 from langgraph.store.base import BaseStore, GetOp, PutOp
 from langgraph_sdk.errors import APIStatusError
 
+from slipway_runtime.loopback import RUN, reaching
 from slipway_runtime.store import ServerStore
 
 AT = "2026-11-20T12:00:00.000000+00:00"
@@ -21,6 +23,7 @@ class StoreServer:
     def __init__(self) -> None:
         self.items: dict[tuple[tuple[str, ...], str], dict[str, Any]] = {}
         self.requests: list[tuple[str, str]] = []
+        self.runs: set[str | None] = set()
 
     def __enter__(self) -> "StoreServer":
         store = self
@@ -34,6 +37,7 @@ class StoreServer:
                 if self.headers.get("Authorization") == f"Bearer {TOKEN}" and "x-api-key" not in self.headers:
                     url = urlsplit(self.path)
                     store.requests.append((self.command, url.path))
+                    store.runs.add(self.headers.get(RUN))
                     status, answer = store.answer(self.command, url.path, parse_qs(url.query), json.loads(body) if body else {})
                 data = b"" if status == 204 else json.dumps(answer).encode()
                 self.send_response(status)
@@ -133,3 +137,27 @@ def test_a_batch_reads_first_and_keeps_the_last_of_several_puts() -> None:
 def test_a_refusal_is_an_error() -> None:
     with StoreServer() as server, pytest.raises(APIStatusError):
         ServerStore(server.url, "another token").get(("a",), "1")
+
+
+def test_requests_name_their_run_and_keep_the_hooks_of_what_traces_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[str] = []
+
+    class Client(httpx.Client):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options, event_hooks={"request": [lambda request: traced.append(request.method)]})
+
+    class AsyncClient(httpx.AsyncClient):
+        def __init__(self, **options: Any) -> None:
+            async def trace(request: httpx.Request) -> None:
+                traced.append(request.method)
+
+            super().__init__(**options, event_hooks={"request": [trace]})
+
+    monkeypatch.setattr(httpx, "Client", Client)
+    monkeypatch.setattr(httpx, "AsyncClient", AsyncClient)
+    with StoreServer() as server, reaching(server.url, None, "thread/run"):
+        store = ServerStore(server.url, TOKEN)
+        assert store.get(("a",), "1") is None
+        assert asyncio.run(store.aget(("a",), "1")) is None
+        assert server.runs == {"thread/run"}
+    assert traced == ["GET", "GET"]
