@@ -22,7 +22,7 @@ var languages = []string{"python", "node"}
 // agentStories maps the examples to the stories that the client SDKs run with each: functions
 // of testdata/sdk/agents.
 var agentStories = map[string][]string{
-	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "breakpoints", "described", "react_returned", "configured"},
+	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "breakpoints", "described", "react_returned", "configured", "of_two", "of_the_second"},
 	"approval":   {"approval", "edited", "approval_returned"},
 	"subgraph":   {"subgraph"},
 	"map-reduce": {"map_reduce", "map_reduce_returned"},

@@ -16,27 +16,33 @@ import (
 
 // otherwise holds the stories that end differently on the framework's own development servers,
 // with the SDK's output for each. Neither server keeps the shown text of an interrupted
-// answer. The Python server keeps no values of configurable in a thread's configuration. The
-// JavaScript server refuses a second run with another status, keeps the input of a
-// run that was rolled back, reports no interrupts except the interrupts of tasks, answers a wait
-// for a run that stops at a breakpoint without the values, and refuses the body in which the
-// Python SDK asks for the state at a checkpoint.
+// answer. On both, values that an earlier assistant left in a thread come before those of a run's
+// own assistant; here a client that changes to another assistant gets its values. The Python server
+// keeps no values of configurable in a thread's configuration. The JavaScript server refuses a
+// second run with another status, keeps the input of a run that was rolled back, reports no
+// interrupts except the interrupts of tasks, answers a wait for a run that stops at a breakpoint
+// without the values, and refuses the body in which the Python SDK asks for the state at a
+// checkpoint.
 var otherwise = map[string]string{
-	"python/Python/shown":          "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
-	"python/JavaScript/shown":      "Object.shown",
-	"python/Python/configured":     "the values for the graph: {'style': None",
-	"python/JavaScript/configured": "style: undefined",
-	"node/Python/shown":            "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
-	"node/JavaScript/shown":        "Object.shown",
-	"node/Python/rejected":         "422",
-	"node/JavaScript/rejected":     "status: 422",
-	"node/Python/rolled_back":      "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
-	"node/JavaScript/rolled_back":  "Object.rolled_back",
-	"node/Python/breakpoints":      "KeyError: 'messages'",
-	"node/JavaScript/breakpoints":  "Object.breakpoints",
-	"node/Python/approval":         "KeyError: 'interrupts'",
-	"node/Python/edited":           "KeyError: 'interrupts'",
-	"node/Python/subgraph":         "BadRequestError: 400",
+	"python/Python/shown":             "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"python/JavaScript/shown":         "Object.shown",
+	"python/Python/configured":        "the values for the graph: {'style': None",
+	"python/JavaScript/configured":    "style: undefined",
+	"python/Python/of_the_second":     "the styles: ('short', 'short')",
+	"python/JavaScript/of_the_second": "Object.of_the_second",
+	"node/Python/of_the_second":       "the styles: ('short', 'short')",
+	"node/JavaScript/of_the_second":   "Object.of_the_second",
+	"node/Python/shown":               "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"node/JavaScript/shown":           "Object.shown",
+	"node/Python/rejected":            "422",
+	"node/JavaScript/rejected":        "status: 422",
+	"node/Python/rolled_back":         "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"node/JavaScript/rolled_back":     "Object.rolled_back",
+	"node/Python/breakpoints":         "KeyError: 'messages'",
+	"node/JavaScript/breakpoints":     "Object.breakpoints",
+	"node/Python/approval":            "KeyError: 'interrupts'",
+	"node/Python/edited":              "KeyError: 'interrupts'",
+	"node/Python/subgraph":            "BadRequestError: 400",
 }
 
 // TestFrameworksServer makes the SDKs run the stories of TestAgents with the framework's own

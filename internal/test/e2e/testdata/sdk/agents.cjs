@@ -115,7 +115,7 @@ const stories = {
   async shown() {
     const { model, cities, answers } = facts.react;
     const thread = await create();
-    const config = { configurable: { token_delay_ms: 300 } };
+    const config = { configurable: { token_delay_ms: 600 } };
     let seen = "", second;
     for await (const part of client.runs.stream(thread, agent, { input: ask(cities[0]), config, streamMode: "messages-tuple", streamResumable: true })) {
       if (part.event === "messages" && part.data[1].langgraph_node === model) seen += part.data[0].content;
@@ -172,6 +172,31 @@ const stories = {
     const { style, user, place } = config.configurable;
     assert.deepEqual({ style, user, place }, { ...given.configurable, place: "Rome" });
     assert.deepEqual((await client.threads.copy(thread)).config, {});
+  },
+
+  async of_two() {
+    const given = { graph_id: agent, note: "mine" };
+    const { thread_id: thread } = await client.threads.create({ metadata: given });
+    const [runs, assistants] = [new Set(), []];
+    let found;
+    for (const style of ["short", "long"]) {
+      const { assistant_id } = await client.assistants.create({ graphId: agent, config: { configurable: { style } } });
+      assistants.push(assistant_id);
+      await client.runs.wait(thread, assistant_id, { input: ask(facts.react.cities[0]) });
+      found = await client.threads.get(thread);
+      assert.deepEqual(found.metadata, { ...given, assistant_id });
+      const [run] = (await client.runs.list(thread)).filter((one) => !runs.has(one.run_id));
+      runs.add(run.run_id);
+      assert.deepEqual(partOf(run.metadata, found.metadata), found.metadata);
+    }
+    for (const assistant of assistants) await client.assistants.delete(assistant);
+    return found;
+  },
+
+  async of_the_second() {
+    const { thread_id, config } = await stories.of_two();
+    const { metadata } = await client.threads.getState(thread_id);
+    assert.deepEqual([config.configurable.style, metadata.style], ["long", "long"]);
   },
 
   async described() {

@@ -166,7 +166,7 @@ async def shown(client):
     facts = FACTS["react"]
     thread = await create(client)
     seen, second = "", None
-    async for part in client.runs.stream(thread, AGENT, input=ask(facts["cities"][0]), config=delay(300), stream_mode="messages-tuple", stream_resumable=True):
+    async for part in client.runs.stream(thread, AGENT, input=ask(facts["cities"][0]), config=delay(600), stream_mode="messages-tuple", stream_resumable=True):
         if part.event == "messages" and part.data[1]["langgraph_node"] == facts["model"]:
             seen += part.data[0]["content"]
         if len(seen) > 6 and not second:
@@ -243,6 +243,32 @@ async def configured(client):
     expect("the values for the graph", part_of(config["configurable"], ["style", "user", "place"]), {**given["configurable"], "place": "Rome"})
     copied = await client.threads.copy(thread) or (await client.threads.search(limit=1, sort_by="created_at", sort_order="desc"))[0]
     expect("the configuration of a copy", copied["config"], {})
+
+
+async def of_two(client):
+    """A thread that two assistants have used: its metadata and the metadata of each run name the assistant of the run."""
+    given = {"graph_id": AGENT, "note": "mine"}
+    thread = (await client.threads.create(metadata=given))["thread_id"]
+    assistants = []
+    for style in ("short", "long"):
+        assistant = (await client.assistants.create(AGENT, config={"configurable": {"style": style}}))["assistant_id"]
+        assistants.append(assistant)
+        before = {run["run_id"] for run in await client.runs.list(thread)}
+        await client.runs.wait(thread, assistant, input=ask(FACTS["react"]["cities"][0]))
+        found = await client.threads.get(thread)
+        expect("the metadata", found["metadata"], {**given, "assistant_id": assistant})
+        [run] = [run for run in await client.runs.list(thread) if run["run_id"] not in before]
+        expect("the run's metadata", part_of(run["metadata"], ["graph_id", "assistant_id", "note"]), found["metadata"])
+    for assistant in assistants:
+        await client.assistants.delete(assistant)
+    return found
+
+
+async def of_the_second(client):
+    """The values of the configuration that a thread and its last run have of two assistants."""
+    found = await of_two(client)
+    state = await client.threads.get_state(found["thread_id"])
+    expect("the styles", (found["config"]["configurable"]["style"], state["metadata"]["style"]), ("long", "long"))
 
 
 async def described(client):
