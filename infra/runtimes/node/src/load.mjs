@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { realpathSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -128,7 +129,8 @@ function kindOf(value) {
 }
 
 /** One sentence of an import that failed, with the innermost place in the repository's own code. */
-function explain(directory, name, error) {
+function explain(link, name, error) {
+  const directory = realpathSync(link); // modules are known by their real paths
   const text = error instanceof Error ? `${error.message}\n${error.stack ?? ""}` : String(error);
   const syntax = /([^\s()"']+?):(\d+):(\d+): ERROR: (.*)/.exec(text);
   if (syntax) return `${relative(directory, syntax[1])}, line ${syntax[2]}: SyntaxError: ${syntax[4]}`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -23,6 +23,14 @@ function configure(fields) {
   return file;
 }
 
+/** The same file below a link to its directory. */
+function linked(file) {
+  const link = path.join(mkdtempSync(path.join(tmpdir(), "linked-")), "project");
+  cleanups.push(() => rmSync(path.dirname(link), { recursive: true }));
+  symlinkSync(path.dirname(file), link);
+  return path.join(link, path.basename(file));
+}
+
 const failures = {
   "./syntax.ts:graph": /^syntax\.ts, line 3: SyntaxError: /,
   "./syntax.mjs:graph": /^syntax\.mjs, line 3: SyntaxError: /,
@@ -34,9 +42,9 @@ const failures = {
   "./package.ts:graph": /Cannot find package 'no-such-package'/,
 };
 
-test("each graph that cannot be had is a line", async () => {
+for (const [name, at] of [["", (file) => file], [", also through a link", linked]]) test(`each graph that cannot be had is a line${name}`, async () => {
   const graphs = Object.fromEntries(Object.keys(failures).map((place) => [place, place]));
-  const { code, stdout, stderr } = await run(["--config", configure({ graphs }), "--check"]);
+  const { code, stdout, stderr } = await run(["--config", at(configure({ graphs })), "--check"]);
   assert.deepEqual([code, stdout], [1, ""]);
   const lines = stderr.trim().split("\n");
   assert.equal(lines.length, Object.keys(failures).length, stderr);
