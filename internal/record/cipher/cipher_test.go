@@ -38,11 +38,16 @@ type handlers struct {
 	// forgets says that no question is kept. spoil, if not nil, changes an answer.
 	forgets bool
 	spoil   func(*graph.Ciphered)
+	// contextOf, if not nil, makes the context of a request from its user.
+	contextOf func(user json.RawMessage) json.RawMessage
 }
 
 func (h *handlers) ask(_ context.Context, _, _ string, operation graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
 	if !h.forgets {
 		h.questions = append(h.questions, asked)
+	}
+	if h.contextOf != nil && asked.User != nil {
+		asked.Context = h.contextOf(asked.User)
 	}
 	answer.Context = asked.Context
 	for _, value := range asked.Values {
@@ -219,6 +224,32 @@ func TestAWriteWithoutAContext(t *testing.T) {
 		check.Must(t, encrypted.Transact(c.ctx, c.writes...))
 		if got := string(h.questions[0].Values[0].Context); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestATransactionOfSeveralPartsHasOneContext although the repository makes another context of the
+// same user each time.
+func TestATransactionOfSeveralPartsHasOneContext(t *testing.T) {
+	t.Parallel()
+	made := 0
+	h := handlers{contextOf: func(user json.RawMessage) json.RawMessage {
+		made++
+		return record.Encode(map[string]any{"user": user, "made": made})
+	}}
+	encrypted, _ := open(t, &h)
+	body := `{"a":"` + strings.Repeat("x", 5<<20) + `"}`
+	var all []table.Write
+	for number := range int64(3) {
+		all = append(all, put(keys.Checkpoint(workspace, deployment, thread, number), body, nil))
+	}
+	check.Must(t, encrypted.Transact(cipher.For(t.Context(), cipher.Request{User: json.RawMessage(`{"identity":"a"}`)}), all...))
+	if made != 1 || len(h.questions) < 2 {
+		t.Errorf("%d questions have %d contexts", len(h.questions), made)
+	}
+	for _, write := range all {
+		if item, err := encrypted.Get(t.Context(), write.Target()); err != nil || string(item.Body) != body {
+			t.Errorf("%v: %v", write.Target(), err)
 		}
 	}
 }

@@ -163,8 +163,8 @@ const maxContext = 16 << 10
 // partBytes is how many bytes one question may have, unless it has a single value.
 const partBytes = 8 << 20
 
-// askInParts asks a question, and gives the answers to its parts. It returns the context of all
-// values, nil if each has its own.
+// askInParts asks a question, and gives the answers to its parts. All parts have the context of the
+// first answer. It returns this context, nil if each value has its own.
 func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q question) (context json.RawMessage, err error) {
 	for from := 0; from < len(q.values); {
 		to, size := from, 0
@@ -185,8 +185,10 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 		if len(ciphered.Context) > maxContext {
 			return nil, failed("The repository's own encryption has made a context that is larger than 16 KiB.")
 		}
-		if string(ciphered.Context) != "null" {
+		if len(ciphered.Context) > 0 && string(ciphered.Context) != "null" {
+			// A repository that makes the context from the user may make another one each time.
 			context = ciphered.Context
+			asked.Context, asked.User = context, nil
 		}
 		from = to
 	}
