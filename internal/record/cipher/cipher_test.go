@@ -193,6 +193,33 @@ func TestAMarkCountsFromItsTransactionOn(t *testing.T) {
 	}
 }
 
+// TestAMarkThatIsRefused counts for nothing, unless another transaction makes the mark, too.
+func TestAMarkThatIsRefused(t *testing.T) {
+	t.Parallel()
+	h := handlers{err: errors.New("asked")}
+	below := fixtures.Table(t)
+	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
+	check.Must(t, err)
+	mark := cipher.Mark(workspace, deployment, time.Now())
+	lost := table.Check{Key: table.Key{PK: "p", SK: "revision"}, If: table.Present()}
+	refused := func() {
+		t.Helper()
+		if _, ok := errors.AsType[*table.ConditionFailed](encrypted.Transact(t.Context(), mark, lost)); !ok {
+			t.Error("the mark was not refused")
+		}
+	}
+	refused()
+	write := put(keys.Thread(workspace, deployment, thread), `{"metadata":{"a":"plain"}}`, nil)
+	if err := encrypted.Transact(t.Context(), write); err != nil {
+		t.Errorf("after the refusal: %v", err)
+	}
+	check.Must(t, encrypted.Transact(t.Context(), mark))
+	refused()
+	if err := encrypted.Transact(t.Context(), write); !cipher.IsUnavailable(err) {
+		t.Errorf("after the mark: %v", err)
+	}
+}
+
 // TestAWriteWithoutAContext checks which context it has: that of its own item, of its run, of its
 // thread, or of the items that Like names.
 func TestAWriteWithoutAContext(t *testing.T) {

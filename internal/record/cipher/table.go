@@ -38,18 +38,23 @@ type Table struct {
 
 	mu     sync.Mutex
 	marked map[keys.DeploymentParts]bool
+	// marking counts the transactions under way that write the note of a deployment.
+	marking map[keys.DeploymentParts]int
 }
 
 // Open reads the notes of a table, and returns the table that encrypts.
 func Open(ctx context.Context, below table.Table, now clock.Clock, ask Ask) (*Table, error) {
-	t := &Table{Table: below, ask: ask, now: now, timers: newPatience(now), marked: map[keys.DeploymentParts]bool{}}
+	t := &Table{
+		Table: below, ask: ask, now: now, timers: newPatience(now), marked: map[keys.DeploymentParts]bool{}, marking: map[keys.DeploymentParts]int{},
+	}
 	notes, err := table.AllItems(ctx, below, keys.AllEncrypted())
 	if err != nil {
 		return nil, fmt.Errorf("read which deployments are encrypted: %w", err)
 	}
 	for _, note := range notes {
 		if of, ok := keys.ParseEncrypted(note.Key); ok {
-			t.mark(of)
+			t.marked[of] = true
+			t.any.Store(true)
 		}
 	}
 	return t, nil
@@ -81,28 +86,40 @@ func (t *Table) Erase(ctx context.Context, workspace, deployment string) error {
 	return nil
 }
 
-func (t *Table) mark(of keys.DeploymentParts) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.marked[of] = true
-	t.any.Store(true)
-}
-
 func (t *Table) isMarked(of keys.DeploymentParts) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.marked[of]
+	return t.marked[of] || t.marking[of] > 0
 }
 
-// learn marks the deployments whose notes are about to be written. A note whose transaction fails
-// marks its deployment all the same: then the deployment's agent, which serves without it, has no
-// encryption, so nothing of the deployment is written until a repetition of the transaction
-// succeeds, or the server starts again.
-func (t *Table) learn(writes []table.Write) {
+// learn marks the deployments whose notes a transaction is about to write. If the transaction was
+// refused, learned takes the marks back: the agents that serve these deployments may have no
+// encryption. It does not if another transaction has written the note, or is about to.
+func (t *Table) learn(writes []table.Write) (learned func(refused bool)) {
+	var noted []keys.DeploymentParts
 	for _, write := range writes {
 		if put, isPut := write.(table.Put); isPut {
 			if of, ok := keys.ParseEncrypted(put.Item.Key); ok {
-				t.mark(of)
+				noted = append(noted, of)
+			}
+		}
+	}
+	if len(noted) == 0 {
+		return func(bool) {}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, of := range noted {
+		t.marking[of]++
+	}
+	t.any.Store(true)
+	return func(refused bool) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, of := range noted {
+			t.marked[of] = t.marked[of] || !refused
+			if t.marking[of]--; t.marking[of] == 0 {
+				delete(t.marking, of)
 			}
 		}
 	}
@@ -151,15 +168,19 @@ func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
 }
 
 func (t *Table) write(ctx context.Context, apply func(context.Context, ...table.Write) error, writes []table.Write) error {
-	if t.learn(writes); !t.any.Load() {
+	learned := t.learn(writes)
+	if !t.any.Load() {
 		return apply(ctx, writes...)
 	}
 	sealed, err := t.seal(ctx, writes)
 	if err != nil {
+		learned(true)
 		return err
 	}
 	err = apply(ctx, sealed...)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Item != nil {
+	failed, refused := errors.AsType[*table.ConditionFailed](err)
+	learned(refused)
+	if refused && failed.Item != nil {
 		opened, err := t.open(ctx, failed.Item)
 		if err != nil {
 			return err
