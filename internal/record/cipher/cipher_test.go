@@ -305,6 +305,32 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestItemsWithoutContentsHaveTheirPlainSize: a quota gives back as many bytes as it has counted. No
+// handler is asked for them, and damaged items can be erased, too.
+func TestItemsWithoutContentsHaveTheirPlainSize(t *testing.T) {
+	t.Parallel()
+	var h handlers
+	encrypted, below := open(t, &h)
+	all := writes()
+	large := cipher.Request{Context: json.RawMessage(`{"tenant":"` + strings.Repeat("a", 1000) + `"}`)}
+	check.Must(t, encrypted.Transact(cipher.For(t.Context(), large), all...))
+	h.err = errors.New("asked")
+	for _, write := range all {
+		item, err := encrypted.Get(table.WithoutContents(t.Context()), write.Target())
+		if err != nil || len(item.Body) != len(write.(table.Put).Item.Body) {
+			t.Errorf("%v has %v, %v", write.Target(), item, err)
+		}
+	}
+	key := keys.Event(workspace, deployment, thread, 3)
+	stored, err := below.Get(t.Context(), key)
+	check.Must(t, err)
+	check.Must(t, below.Transact(t.Context(), table.Update{Key: key, Body: stored.Body[:25]}))
+	check.Must(t, table.Erase(t.Context(), encrypted, keys.Partition(workspace, deployment, thread), nil))
+	if left, err := table.AllItems(t.Context(), below, keys.Partition(workspace, deployment, thread)); err != nil || len(left) > 0 {
+		t.Errorf("%d items are left, %v", len(left), err)
+	}
+}
+
 func TestContentsThatAreGone(t *testing.T) {
 	t.Parallel()
 	var h handlers

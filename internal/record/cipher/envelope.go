@@ -27,6 +27,17 @@ type header struct {
 	Fields map[string][]byte `json:"f,omitempty"`
 	// Whole says that the only field is the whole body.
 	Whole bool `json:"w,omitempty"`
+	// Size is how many bytes the body had before its encryption. Bodies that an earlier version has
+	// encrypted lack it.
+	Size int `json:"n,omitempty"`
+}
+
+// sizeOf returns how many bytes an encrypted body had before its encryption, as far as it says.
+func (h header) sizeOf(body []byte) int {
+	if h.Size > 0 {
+		return h.Size
+	}
+	return len(body)
 }
 
 func isSealed(body []byte) bool { return bytes.HasPrefix(body, bodyMark) }
@@ -76,7 +87,7 @@ func (q *question) add(value graph.EncryptedValue, take func(made []byte) error)
 // encrypt asks for the encryption of a body. done gets the encrypted body, when contextOf knows the
 // context under which the values were encrypted.
 func (q *question) encrypt(l layout, deployment string, own json.RawMessage, body []byte, contextOf func(own json.RawMessage) json.RawMessage) (done func() []byte, err error) {
-	h := header{Deployment: deployment, Fields: map[string][]byte{}}
+	h := header{Deployment: deployment, Fields: map[string][]byte{}, Size: len(body)}
 	var rest []byte
 	add := func(name string, isJSON bool, data []byte, take func([]byte)) {
 		q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: own, JSON: isJSON, Data: data}, func(made []byte) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -25,7 +26,7 @@ func sealedAttrs(item *table.Item, l layout) (names []string) {
 // the items that are encrypted.
 func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, error) {
 	if table.IsWithoutContents(ctx) {
-		return items, nil
+		return withoutContents(items), nil
 	}
 	var opened []*table.Item // nil as long as there is no encrypted item
 	questions := map[keys.DeploymentParts]*openings{}
@@ -51,6 +52,29 @@ func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, 
 		return items, nil
 	}
 	return opened, nil
+}
+
+// withoutContents returns items whose bodies have the sizes that they had before their encryption:
+// quotas have counted these sizes. A damaged body keeps its own size, so that it can be erased.
+func withoutContents(items []*table.Item) []*table.Item {
+	sized := slices.Clone(items)
+	for i, item := range items {
+		if item == nil || !isSealed(item.Body) {
+			continue
+		}
+		h, _, err := split(item.Body)
+		if err != nil {
+			continue
+		}
+		copied := *item
+		if size := h.sizeOf(item.Body); size <= len(item.Body) {
+			copied.Body = item.Body[:size]
+		} else {
+			copied.Body = blank(size)
+		}
+		sized[i] = &copied
+	}
+	return sized
 }
 
 // openings are the items of a deployment that one question opens.
@@ -96,7 +120,7 @@ func openInto(questions map[keys.DeploymentParts]*openings, item *table.Item) er
 
 func (o *openings) openBody(item *table.Item, l layout, h header, rest []byte) {
 	done := o.decrypt(l, h, rest)
-	size := len(item.Body)
+	size := h.sizeOf(item.Body)
 	o.fill = append(o.fill, func() (err error) {
 		item.Body, err = done()
 		return err
@@ -104,7 +128,7 @@ func (o *openings) openBody(item *table.Item, l layout, h header, rest []byte) {
 	o.blank = append(o.blank, func() { item.Body = blank(size) })
 }
 
-// blank is an empty JSON object that takes as many bytes as an encrypted body.
+// blank is an empty JSON object that takes as many bytes as a body.
 func blank(size int) []byte { return []byte("{" + strings.Repeat(" ", max(size-2, 0)) + "}") }
 
 func (o *openings) openAttr(item *table.Item, name string, h header, rest []byte) {
