@@ -23,10 +23,17 @@ import (
 type handlers struct {
 	hang  atomic.Bool
 	asked atomic.Int64
+	// opened counts the values that were decrypted, by their fields.
+	opened map[string]int
 }
 
-func (h *handlers) ask(ctx context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
+func (h *handlers) ask(ctx context.Context, _, _ string, operation graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
 	h.asked.Add(1)
+	for _, value := range asked.Values {
+		if operation == graph.OperationDecrypt && h.opened != nil {
+			h.opened[value.Field]++
+		}
+	}
 	if h.hang.Load() {
 		<-ctx.Done()
 		return answer, context.Cause(ctx)
@@ -87,5 +94,29 @@ func TestAttackTheLeasesOfADeploymentWhoseHandlersHang(t *testing.T) {
 		if names := f.engine.names(); !slices.Contains(names, r.Run) {
 			t.Errorf("after the handlers answer again, %v are started", names)
 		}
+	}
+}
+
+// TestARollbackDecryptsNoEvents: what is erased need not be read.
+func TestARollbackDecryptsNoEvents(t *testing.T) {
+	t.Parallel()
+	h := handlers{opened: map[string]int{}}
+	below := testtable.Open(t, clock.System)
+	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", clock.System())))
+	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
+	check.Must(t, err)
+	f := newFixtureOn(t, encrypted)
+	r, a := f.started("first")
+	for range 5 {
+		show(a, "m", "shown")
+		f.flush(a)
+	}
+	f.must(a.Checkpoint(graph.Checkpoint{ID: "c1", Values: []byte(`{"n":1}`), Next: []string{"more"}, Data: []byte("data")}))
+	f.must(a.Writes(graph.Writes{CheckpointID: "c1", TaskID: "t1", Data: []byte("result")}))
+	f.flush(a)
+	h.opened = map[string]int{}
+	f.must(f.runs.Cancel(t.Context(), r.Ref, run.ActionRollback))
+	if h.opened["events"] > 0 || h.opened["kwargs"] == 0 {
+		t.Errorf("decrypted %v", h.opened)
 	}
 }

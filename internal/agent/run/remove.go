@@ -84,7 +84,7 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 	if len(found) == 0 && run.Position > run.Start {
 		query := run.eventItems()
 		query.Limit = eraseBatch
-		page, err := s.table.Query(ctx, query)
+		page, err := s.table.Query(table.WithoutContents(ctx), query)
 		if err != nil {
 			return nil, 0, fmt.Errorf("query events to erase: %w", err)
 		}

@@ -276,7 +276,7 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (bool, error) {
 	query := keys.StoreItemsOf(owner.Workspace, owner.Deployment, namespace)
 	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
+	page, err := s.table.Query(table.WithoutContents(ctx), query)
 	if err != nil {
 		return false, fmt.Errorf("query items: %w", err)
 	}

@@ -61,7 +61,7 @@ func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, 
 	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, first+1).SK
 	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, 99_999_999).SK
 	query.Limit = limit
-	page, err := s.table.Query(ctx, query)
+	page, err := s.table.Query(table.WithoutContents(ctx), query)
 	if err != nil {
 		return nil, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}
