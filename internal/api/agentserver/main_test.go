@@ -79,6 +79,8 @@ type fixture struct {
 	deployment    deployment.Ref
 	// auth is the own authentication of the deployed revision; "" if it has no authentication.
 	auth string
+	// encryption is the own encryption of the deployed revision; "" if it has no encryption.
+	encryption string
 	// settings are the settings in the revision's configuration file.
 	settings build.Settings
 	// answers keeps the answers for repeated requests.
@@ -297,7 +299,7 @@ func (f *fixture) deploy(t *testing.T, graphs ...string) string {
 			check.Must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
 			continue
 		}
-		r.Artifact.Graphs, r.Artifact.Auth, r.Artifact.Settings = graphs, f.auth, f.settings
+		r.Artifact.Graphs, r.Artifact.Auth, r.Artifact.Encryption, r.Artifact.Settings = graphs, f.auth, f.encryption, f.settings
 		check.Must(t, f.deployments.Promote(t.Context(), d, r))
 		active = r.Revision
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -78,6 +80,22 @@ func TestACreationThatIsRepeatedUnderItsKeyHappensOnce(t *testing.T) {
 		t.Errorf("%d runs were created", len(listed))
 	}
 	wantStatus(t, f.send(t, "POST", f.path(thread+"/runs"), saying("other"), headers), http.StatusUnprocessableEntity)
+}
+
+// TestAnAnswerOfADeploymentThatEncryptsNamesIt, so that its own handlers encrypt the answer.
+func TestAnAnswerOfADeploymentThatEncryptsNamesIt(t *testing.T) {
+	t.Parallel()
+	for _, encryption := range []string{"", "crypt.py:own"} {
+		f := setUpUndeployed(t, nil, 0)
+		f.encryption = encryption
+		f.deploy(t, "agent")
+		wantStatus(t, f.send(t, "POST", f.path("/runs"), hi(), map[string]string{auth.HeaderKey: f.key, "Idempotency-Key": "one"}), http.StatusOK)
+		item, err := f.table.Get(t.Context(), keys.Answer(f.deployment.Workspace, "one"))
+		check.Must(t, err)
+		if named := item.Text(record.Deployment); (named == f.deployment.Deployment) != (encryption != "") {
+			t.Errorf("with the encryption %q, the answer names the deployment %q", encryption, named)
+		}
+	}
 }
 
 // TestACreationIsAnsweredAgainAfterADeath lets the server die between the creation of a run

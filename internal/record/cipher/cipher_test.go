@@ -109,6 +109,7 @@ func writes() []table.Write {
 		put(keys.StoreItem(workspace, deployment, []string{"n"}, "k"), `{"text":"hunter2"}`, nil),
 		put(keys.StoreVectors(keys.StoreItem(workspace, deployment, []string{"n"}, "k")), "hunter2!", nil),
 		put(keys.WebhookDelivery(workspace, run, "x"), `{"body":"hunter2","deployment":"`+deployment+`"}`, nil),
+		put(keys.Answer(workspace, "k"), `{"answer":"hunter2"}`, table.Attrs{"deployment": deployment}),
 		put(keys.ThreadTTL(workspace, deployment, thread), `{"minutes":7}`, nil),
 	}
 }
@@ -305,8 +306,8 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestItemsWithoutContentsHaveTheirPlainSize: a quota gives back as many bytes as it has counted. No
-// handler is asked for them, and damaged items can be erased, too.
+// TestItemsWithoutContentsHaveTheirPlainSize: a quota gives back as many bytes as it has counted.
+// No handler is asked for them, and damaged items can be erased, too.
 func TestItemsWithoutContentsHaveTheirPlainSize(t *testing.T) {
 	t.Parallel()
 	var h handlers

@@ -3,10 +3,11 @@
 // A deployment whose configuration file has the key encryption is marked with a note in the table
 // (Mark) in the transaction that promotes its first such revision. From then on, Table encrypts
 // each body, and each attribute with content, of the deployment's threads (checkpoints and their
-// frames, runs, requests, events), assistants, crons and store items, and of messages about its
-// runs to webhooks, before the write reaches the table below. It decrypts them in each read. No
-// other code sees an encrypted value, and nothing decrypted is kept. Keys, statuses, times,
-// numbers and ids are attributes without content, and stay as they are.
+// frames, runs, requests, events), assistants, crons and store items, of messages about its runs to
+// webhooks, and of answers to requests that clients may repeat, before the write reaches the table
+// below. It decrypts them in each read. No other code sees an encrypted value, and nothing
+// decrypted is kept. Keys, statuses, times, numbers and ids are attributes without content, and
+// stay as they are.
 //
 // Layout (layout.go) names the parts that the framework's documentation calls JSON: each becomes
 // one value for the handlers of JSON. Everything else of a body is one opaque value for the

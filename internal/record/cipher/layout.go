@@ -40,6 +40,7 @@ var (
 	ofVectors    = layout{model: "store", rest: "vectors"}
 	ofTTL        = layout{plain: true}
 	ofMessage    = layout{model: "run", rest: "webhook"}
+	ofAnswer     = layout{model: "run", rest: "answer"}
 )
 
 // inThread are the layouts of the kinds in a thread's partition that are not checkpoints.

@@ -21,7 +21,7 @@ func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, 
 		if body == nil && len(attrs) == 0 {
 			continue // also a write that is nil, which the table below refuses
 		}
-		of, l, marked := t.deploymentOf(write.Target(), body)
+		of, l, marked := t.deploymentOf(write.Target(), body, attrs)
 		if attrs = withContent(attrs, l); !marked || (body == nil && len(attrs) == 0) {
 			continue
 		}

@@ -204,11 +204,17 @@ func (w watcher) Item() *table.Item {
 	return item
 }
 
-// deploymentOf returns the marked deployment whose contents a write of a body stores.
-func (t *Table) deploymentOf(key table.Key, body []byte) (of keys.DeploymentParts, l layout, marked bool) {
+// deploymentOf returns the marked deployment whose contents a write of a body and of attributes
+// stores.
+func (t *Table) deploymentOf(key table.Key, body []byte, attrs table.Attrs) (of keys.DeploymentParts, l layout, marked bool) {
 	if of, part, ok := keys.ParsePart(key); ok {
 		l := layoutOf(part, key)
 		return of, l, !l.plain && t.isMarked(of)
+	}
+	if workspace, ok := keys.ParseAnswer(key); ok {
+		deployment, _ := attrs[record.Deployment].(string)
+		of = keys.DeploymentParts{Workspace: workspace, Deployment: deployment}
+		return of, ofAnswer, t.isMarked(of)
 	}
 	parts, err := keys.ParseWebhookDelivery(key)
 	if err != nil {
@@ -228,6 +234,9 @@ func (t *Table) deploymentOf(key table.Key, body []byte) (of keys.DeploymentPart
 func layoutOfStored(key table.Key) (workspace string, l layout, err error) {
 	if of, part, ok := keys.ParsePart(key); ok {
 		return of.Workspace, layoutOf(part, key), nil
+	}
+	if workspace, ok := keys.ParseAnswer(key); ok {
+		return workspace, ofAnswer, nil
 	}
 	parts, err := keys.ParseWebhookDelivery(key)
 	return parts.Workspace, ofMessage, err

@@ -3,6 +3,7 @@ package keys
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -58,6 +59,15 @@ func AuditLog(workspace string) table.Query { return table.Query{PK: auditPK(wor
 func Answer(workspace, idempotencyKey string) table.Key {
 	digest := sha256.Sum256([]byte(idempotencyKey))
 	return table.Key{PK: "W#" + workspace + "#ANSWER#" + hex.EncodeToString(digest[:]), SK: "ANSWER"}
+}
+
+// ParseAnswer reads the workspace back from the key of an answer; ok is false for any other key.
+func ParseAnswer(key table.Key) (workspace string, ok bool) {
+	parts := strings.Split(key.PK, "#")
+	if len(parts) != 4 || parts[0] != "W" || parts[2] != "ANSWER" || key.SK != "ANSWER" {
+		return "", false
+	}
+	return parts[1], true
 }
 
 // SignInCode is the key under which a browser's code is looked up. hash is the hash of the

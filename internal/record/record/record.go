@@ -26,6 +26,10 @@ const (
 	Updated = "updated"
 )
 
+// Deployment is the attribute that names the deployment whose contents an item has, where the key
+// does not name it.
+const Deployment = "deployment"
+
 // Attrs returns the envelope of a new item together with its own attributes.
 func Attrs(kind string, now time.Time, own table.Attrs) table.Attrs {
 	at := clock.Format(now)

@@ -8,6 +8,10 @@
 // together with the fingerprint of its request. An attacker could use the fingerprint to guess
 // secrets in the request.
 //
+// If a deployment encrypts its data, the answers of its agent server are among these data: they are
+// not sealed, but name the deployment (Request.Encrypted), so that cipher.Table has the
+// deployment's own handlers encrypt them.
+//
 // A request that is one transaction answers its key in that transaction ([Attempt.AnswerWrite]). So
 // it is never executed twice, even if the process dies before it could answer. An answer that is
 // shown only once must not be stored: the transaction stores another answer.

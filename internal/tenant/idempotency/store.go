@@ -34,6 +34,9 @@ type Request struct {
 	Workspace string
 	// Key is the key that the client chose.
 	Key string
+	// Encrypted is the deployment whose data the answer has, if its repository encrypts them, else
+	// "".
+	Encrypted string
 	// Fingerprint is the same for repetitions of a request, and different for other requests.
 	Fingerprint [sha256.Size]byte
 }
@@ -56,7 +59,7 @@ const (
 	stateAnswered = "answered"
 )
 
-// content is the sealed body.
+// content is the body, which is sealed, or encrypted by a deployment.
 type content struct {
 	Fingerprint []byte  `json:"fingerprint"`
 	Answer      *Answer `json:"answer,omitempty"`
@@ -168,7 +171,7 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 	if !now.Before(created.Add(Kept)) {
 		return nil, true, nil // the table has not erased it yet
 	}
-	found, err := s.open(ctx, request, item.Body)
+	found, err := s.open(ctx, request, item)
 	if err != nil {
 		return nil, false, err
 	}
@@ -192,13 +195,15 @@ func (*Attempt) Limit() time.Duration { return Lease }
 // it. It fails if another attempt took the key, and the transaction fails with it. So the request
 // is executed once, even if this process dies. Keep and Release do nothing after the commit.
 func (a *Attempt) AnswerWrite(ctx context.Context, answer Answer) (table.Write, error) {
-	s := a.store
-	body, err := s.seal(ctx, a.request, &answer)
-	if err != nil {
+	change := record.Change(a.request.key(), a.store.now(), table.Attrs{attrState: stateAnswered}, a.held())
+	if a.request.Encrypted != "" {
+		change.Set[record.Deployment], change.Body = a.request.Encrypted, a.request.encode(&answer)
+		return change, nil
+	}
+	var err error
+	if change.Body, err = a.store.seal(ctx, a.request, &answer); err != nil {
 		return nil, err
 	}
-	change := record.Change(a.request.key(), s.now(), table.Attrs{attrState: stateAnswered}, a.held())
-	change.Body = body
 	return change, nil
 }
 
@@ -229,18 +234,25 @@ func (a *Attempt) end(ctx context.Context, what string, write table.Write) error
 	return nil
 }
 
+func (r Request) encode(answer *Answer) []byte {
+	return record.Encode(content{Fingerprint: r.Fingerprint[:], Answer: answer})
+}
+
 func (s *Store) seal(ctx context.Context, request Request, answer *Answer) ([]byte, error) {
-	sealed, err := s.sealer.Seal(ctx, request.bound(), record.Encode(content{Fingerprint: request.Fingerprint[:], Answer: answer}))
+	sealed, err := s.sealer.Seal(ctx, request.bound(), request.encode(answer))
 	if err != nil {
 		return nil, fmt.Errorf("seal answer: %w", err)
 	}
 	return sealed, nil
 }
 
-func (s *Store) open(ctx context.Context, request Request, sealed []byte) (content, error) {
-	plain, err := s.sealer.Open(ctx, request.bound(), sealed)
-	if err != nil {
-		return content{}, fmt.Errorf("open answer: %w", err)
+func (s *Store) open(ctx context.Context, request Request, item *table.Item) (content, error) {
+	plain := item.Body
+	if item.Text(record.Deployment) == "" {
+		var err error
+		if plain, err = s.sealer.Open(ctx, request.bound(), item.Body); err != nil {
+			return content{}, fmt.Errorf("open answer: %w", err)
+		}
 	}
 	var c content
 	if err := json.Unmarshal(plain, &c); err != nil {

@@ -13,11 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -348,5 +352,50 @@ func TestWhatTheTableSaysIsAnError(t *testing.T) {
 	}
 	if err := attempt.Release(ctx); err == nil {
 		t.Error("release: got no error")
+	}
+}
+
+// TestAnAnswerOfADeploymentThatEncrypts is encrypted by the deployment's handlers, also in the
+// transaction that executes its request.
+func TestAnAnswerOfADeploymentThatEncrypts(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	const mask = 0x55
+	handlers := func(_ context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
+		for _, value := range asked.Values {
+			made := bytes.Clone(value.Data)
+			for i := range made {
+				made[i] ^= mask
+			}
+			answer.Values = append(answer.Values, made)
+		}
+		return answer, nil
+	}
+	encrypted, err := cipher.Open(t.Context(), f.table, f.clock.now, handlers)
+	check.Must(t, err)
+	check.Must(t, encrypted.Transact(t.Context(), cipher.Mark(workspace, "d", f.clock.now())))
+	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
+	check.Must(t, err)
+	f.Store = idempotency.NewStore(encrypted, key, f.clock.now)
+	for name, settle := range map[string]func(*idempotency.Attempt) error{
+		"kept": func(a *idempotency.Attempt) error { return a.Keep(t.Context(), answer) },
+		"settled": func(a *idempotency.Attempt) error {
+			write, err := a.AnswerWrite(t.Context(), answer)
+			check.Must(t, err)
+			return encrypted.Transact(t.Context(), write)
+		},
+	} {
+		r := request(name, "b")
+		r.Encrypted = "d"
+		check.Must(t, settle(f.claim(t, r)))
+		f.replays(t, r, answer)
+		item, err := f.table.Get(t.Context(), keys.Answer(workspace, name))
+		check.Must(t, err)
+		for i := range item.Body {
+			item.Body[i] ^= mask
+		}
+		if !bytes.Contains(item.Body, record.Encode(answer.Body)) {
+			t.Errorf("%s: the handlers did not get the answer", name)
+		}
 	}
 }
