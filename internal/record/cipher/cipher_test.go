@@ -219,6 +219,13 @@ func TestAMarkThatIsRefused(t *testing.T) {
 	if err := encrypted.Transact(t.Context(), write); !cipher.IsUnavailable(err) {
 		t.Errorf("after the mark: %v", err)
 	}
+	key := keys.Thread(workspace, "d2", thread)
+	if err := encrypted.InOrder(t.Context(), cipher.Mark(workspace, "d2", time.Now()), lost); err == nil {
+		t.Error("the writes in order were not refused")
+	}
+	if err := encrypted.Transact(t.Context(), put(key, `{}`, nil)); !cipher.IsUnavailable(err) {
+		t.Errorf("after a mark that may be written: %v", err)
+	}
 }
 
 // TestAWriteWithoutAContext checks which context it has: that of its own item, of its run, of its

@@ -164,6 +164,7 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 
 // InOrder implements table.Table.
 func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
+	t.learn(writes)(false) // a refusal leaves open whether a note was written
 	return t.write(ctx, t.Table.InOrder, writes)
 }
 
