@@ -174,6 +174,27 @@ func TestOtherDeploymentsAreNotAsked(t *testing.T) {
 	}
 }
 
+// TestAttackBytesThatLookEncrypted has an agent store bytes that name another deployment, whose
+// handlers are not asked, and a size. An item that was stored before the mark claims a size, too.
+func TestAttackBytesThatLookEncrypted(t *testing.T) {
+	t.Parallel()
+	h := handlers{err: errors.New("asked")}
+	encrypted, below := open(t, &h)
+	const named = `{"d":"` + deployment + `","n":1099511627776}`
+	forged := "\x00slipway encrypted 1\x00" + string(rune(len(named))) + named + "rest"
+	theirs, early := keys.Frame(workspace, "d2", thread, 0), keys.Frame(workspace, deployment, thread, 0)
+	check.Must(t, encrypted.Transact(t.Context(), put(theirs, forged, nil)))
+	check.Must(t, below.Transact(t.Context(), put(early, forged, nil)))
+	for _, ctx := range []context.Context{t.Context(), table.WithoutContents(t.Context())} {
+		if item, err := encrypted.Get(ctx, theirs); err != nil || string(item.Body) != forged || len(h.questions) > 0 {
+			t.Errorf("got %v, %v after %d questions", item, err, len(h.questions))
+		}
+	}
+	if item, err := encrypted.Get(table.WithoutContents(t.Context()), early); err != nil || len(item.Body) != len(forged) {
+		t.Errorf("got %v, %v", item, err)
+	}
+}
+
 func TestAMarkCountsFromItsTransactionOn(t *testing.T) {
 	t.Parallel()
 	var h handlers

@@ -10,10 +10,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // bodyMark begins an encrypted body, and attrMark an encrypted attribute. No JSON begins with them.
-// Vectors of the store are not JSON, but a number with these bytes is hardly among them.
+// Vectors and the agents' own checkpoints are bytes of agents, which may begin with them. So they
+// count only in the items of marked deployments, where each such body is encrypted itself.
 var bodyMark = []byte("\x00slipway encrypted 1\x00")
 
 const attrMark = "encrypted:"
@@ -34,7 +36,7 @@ type header struct {
 
 // sizeOf returns how many bytes an encrypted body had before its encryption, as far as it says.
 func (h header) sizeOf(body []byte) int {
-	if h.Size > 0 {
+	if 0 < h.Size && h.Size <= table.MaxBody {
 		return h.Size
 	}
 	return len(body)

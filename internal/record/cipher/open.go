@@ -12,34 +12,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// sealedAttrs returns the encrypted attributes of an item.
-func sealedAttrs(item *table.Item, l layout) (names []string) {
-	for _, name := range l.attrs {
-		if strings.HasPrefix(item.Text(name), attrMark) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // open returns items with their contents decrypted. Items are read only, so it returns copies of
 // the items that are encrypted.
 func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, error) {
 	if table.IsWithoutContents(ctx) {
-		return withoutContents(items), nil
+		return t.withoutContents(items), nil
 	}
 	var opened []*table.Item // nil as long as there is no encrypted item
 	questions := map[keys.DeploymentParts]*openings{}
 	for i, item := range items {
-		if item == nil || !isSealedItem(item) {
+		s, sealed := t.sealed(item)
+		if !sealed {
 			continue
 		}
 		if opened == nil {
 			opened = append(opened, items...)
 		}
 		copied := *item
-		opened[i] = &copied
-		if err := openInto(questions, &copied); err != nil {
+		opened[i], s.Item = &copied, &copied
+		if err := openInto(questions, s); err != nil {
 			return nil, fmt.Errorf("item %v: %w", item.Key, err)
 		}
 	}
@@ -56,10 +47,10 @@ func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, 
 
 // withoutContents returns items whose bodies have the sizes that they had before their encryption:
 // quotas have counted these sizes. A damaged body keeps its own size, so that it can be erased.
-func withoutContents(items []*table.Item) []*table.Item {
+func (t *Table) withoutContents(items []*table.Item) []*table.Item {
 	sized := slices.Clone(items)
 	for i, item := range items {
-		if item == nil || !isSealed(item.Body) {
+		if _, sealed := t.sealed(item); !sealed || !isSealed(item.Body) {
 			continue
 		}
 		h, _, err := split(item.Body)
@@ -85,27 +76,23 @@ type openings struct {
 	blank []func()
 }
 
-func openInto(questions map[keys.DeploymentParts]*openings, item *table.Item) error {
-	workspace, l, err := layoutOfStored(item.Key)
-	if err != nil {
-		return err
-	}
-	of := func(h header) *openings {
-		of := keys.DeploymentParts{Workspace: workspace, Deployment: h.Deployment}
+func openInto(questions map[keys.DeploymentParts]*openings, s stored) error {
+	ask := func(h header) *openings {
+		of := s.deployment(h)
 		if questions[of] == nil {
 			questions[of] = &openings{}
 		}
 		return questions[of]
 	}
-	if isSealed(item.Body) {
-		h, rest, err := split(item.Body)
+	if isSealed(s.Body) {
+		h, rest, err := split(s.Body)
 		if err != nil {
 			return err
 		}
-		of(h).openBody(item, l, h, rest)
+		ask(h).openBody(s.Item, s.l, h, rest)
 	}
-	for _, name := range sealedAttrs(item, l) {
-		body, err := decodeAttr(item.Text(name))
+	for _, name := range s.sealedAttrs() {
+		body, err := decodeAttr(s.Text(name))
 		if err != nil {
 			return err
 		}
@@ -113,7 +100,7 @@ func openInto(questions map[keys.DeploymentParts]*openings, item *table.Item) er
 		if err != nil {
 			return err
 		}
-		of(h).openAttr(item, name, h, rest)
+		ask(h).openAttr(s.Item, name, h, rest)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, error) {
 	var sealed []table.Write // nil as long as no write has contents to encrypt
 	questions := map[keys.DeploymentParts]*sealings{}
-	var contexts *stored
+	var own *contexts
 	for i, write := range writes {
 		body, attrs := contentsOf(write)
 		if body == nil && len(attrs) == 0 {
@@ -28,14 +28,14 @@ func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, 
 		if sealed == nil {
 			sealed = slices.Clone(writes)
 			var err error
-			if contexts, err = t.stored(ctx, writes); err != nil {
+			if own, err = t.contexts(ctx, writes); err != nil {
 				return nil, err
 			}
 		}
 		if questions[of] == nil {
 			questions[of] = &sealings{deployment: of.Deployment}
 		}
-		if err := questions[of].add(&sealed[i], l, contexts.of(write.Target()), body, attrs); err != nil {
+		if err := questions[of].add(&sealed[i], l, own.of(write.Target()), body, attrs); err != nil {
 			return nil, err
 		}
 	}
@@ -195,23 +195,23 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 	return context, nil
 }
 
-// stored are the contexts of items that are stored already.
-type stored struct {
+// contexts are the contexts of items that are stored already.
+type contexts struct {
 	byKey map[table.Key]json.RawMessage
 	first json.RawMessage
 }
 
 // of returns the context for an item, if the request has no context.
-func (s *stored) of(key table.Key) json.RawMessage {
-	if own, ok := s.byKey[key]; ok {
+func (c *contexts) of(key table.Key) json.RawMessage {
+	if own, ok := c.byKey[key]; ok {
 		return own
 	}
-	return s.first
+	return c.first
 }
 
-// stored reads the contexts of the items that writes concern: runs first, then all others, then the
-// threads, then the items that Like names.
-func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, error) {
+// contexts reads the contexts of the items that writes concern: runs first, then all others, then
+// the threads, then the items that Like names.
+func (t *Table) contexts(ctx context.Context, writes []table.Write) (*contexts, error) {
 	var runs, others, threads []table.Key
 	for _, write := range writes {
 		if write == nil {
@@ -235,14 +235,14 @@ func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, erro
 		looked[key] = true
 		return again
 	})
-	contexts := &stored{byKey: map[table.Key]json.RawMessage{}}
+	found := &contexts{byKey: map[table.Key]json.RawMessage{}}
 	for some := range slices.Chunk(all, table.MaxWrites) {
 		items, err := t.Table.GetBatch(ctx, some...)
 		if err != nil {
 			return nil, err //nolint:wrapcheck // the table's own
 		}
 		for i, item := range items {
-			if item == nil || !isSealed(item.Body) {
+			if _, sealed := t.sealed(item); !sealed || !isSealed(item.Body) {
 				continue
 			}
 			h, _, err := split(item.Body)
@@ -250,12 +250,12 @@ func (t *Table) stored(ctx context.Context, writes []table.Write) (*stored, erro
 				return nil, err
 			}
 			if h.Context != nil {
-				contexts.byKey[some[i]] = h.Context
-				if contexts.first == nil {
-					contexts.first = h.Context
+				found.byKey[some[i]] = h.Context
+				if found.first == nil {
+					found.first = h.Context
 				}
 			}
 		}
 	}
-	return contexts, nil
+	return found, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,14 +193,18 @@ func (t *Table) write(ctx context.Context, apply func(context.Context, ...table.
 }
 
 // Watch implements table.Table. A watcher's item that is encrypted is not known to its reader.
-func (t *Table) Watch(key table.Key) table.Watcher { return watcher{t.Table.Watch(key)} }
+func (t *Table) Watch(key table.Key) table.Watcher { return watcher{t.Table.Watch(key), t} }
 
-type watcher struct{ table.Watcher }
+type watcher struct {
+	table.Watcher
+
+	of *Table
+}
 
 // Item implements table.Watcher.
 func (w watcher) Item() *table.Item {
 	item := w.Watcher.Item()
-	if item != nil && isSealedItem(item) {
+	if _, sealed := w.of.sealed(item); sealed {
 		return nil
 	}
 	return item
@@ -231,25 +236,52 @@ func (t *Table) deploymentOf(key table.Key, body []byte, attrs table.Attrs) (of 
 	return of, ofMessage, t.isMarked(of)
 }
 
-// layoutOfStored returns the workspace and the layout of a stored item.
-func layoutOfStored(key table.Key) (workspace string, l layout, err error) {
-	if of, part, ok := keys.ParsePart(key); ok {
-		return of.Workspace, layoutOf(part, key), nil
-	}
-	if workspace, ok := keys.ParseAnswer(key); ok {
-		return workspace, ofAnswer, nil
-	}
-	parts, err := keys.ParseWebhookDelivery(key)
-	return parts.Workspace, ofMessage, err
+// stored is a stored item of which a part may be encrypted.
+type stored struct {
+	*table.Item
+
+	of keys.DeploymentParts // without the deployment if only the header of the encrypted part names it
+	l  layout
 }
 
-// isSealedItem reports whether a part of an item is encrypted.
-func isSealedItem(item *table.Item) bool {
-	if isSealed(item.Body) {
-		return true
+// sealed returns an item of which a part is encrypted. An agent may store any bytes, also some that
+// look encrypted, so only items of marked deployments count.
+func (t *Table) sealed(item *table.Item) (s stored, ok bool) {
+	if s.Item = item; item == nil {
+		return s, false
 	}
-	_, l, err := layoutOfStored(item.Key)
-	return err == nil && len(sealedAttrs(item, l)) > 0
+	var part keys.Part
+	if s.of, part, ok = keys.ParsePart(item.Key); ok {
+		s.l = layoutOf(part, item.Key)
+		return s, t.isMarked(s.of) && s.isSealed()
+	}
+	if s.of.Workspace, ok = keys.ParseAnswer(item.Key); ok {
+		s.l = ofAnswer
+		return s, s.isSealed()
+	}
+	parts, err := keys.ParseWebhookDelivery(item.Key)
+	s.of.Workspace, s.l = parts.Workspace, ofMessage
+	return s, err == nil && s.isSealed()
+}
+
+func (s stored) isSealed() bool { return isSealed(s.Body) || len(s.sealedAttrs()) > 0 }
+
+// sealedAttrs returns the encrypted attributes of an item.
+func (s stored) sealedAttrs() (names []string) {
+	for _, name := range s.l.attrs {
+		if strings.HasPrefix(s.Text(name), attrMark) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// deployment returns the deployment that has encrypted a part with a header.
+func (s stored) deployment(h header) keys.DeploymentParts {
+	if s.of.Deployment == "" {
+		return keys.DeploymentParts{Workspace: s.of.Workspace, Deployment: h.Deployment}
+	}
+	return s.of
 }
 
 // withAttrs returns attributes with others in their place.
