@@ -2,7 +2,9 @@ package apikey_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -95,6 +99,25 @@ func TestAKeyOfAnotherServerIsUnauthorized(t *testing.T) {
 	other := apikey.NewStore(f.table, hasher, clock.System)
 	if _, err := other.Authenticate(t.Context(), key); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("got %v, want a fault of kind unauthorized", err)
+	}
+}
+
+// TestAStoreThatDoesNotAnswerRefusesNoKey checks that a fault of the table is not reported as a bad
+// key: a client would throw its key away.
+func TestAStoreThatDoesNotAnswerRefusesNoKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	k, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Admin})
+	check.Must(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, authenticate := range map[string]func() (apikey.Principal, error){
+		"a key":     func() (apikey.Principal, error) { return f.Authenticate(ended, key) },
+		"a session": func() (apikey.Principal, error) { return f.Principal(ended, "one", k.ID) },
+	} {
+		if p, err := authenticate(); !errors.Is(err, context.Canceled) || fault.Is(err, fault.Unauthorized) || p != (apikey.Principal{}) {
+			t.Errorf("%s: got %v (%v), want the fault of the table", name, p, err)
+		}
 	}
 }
 

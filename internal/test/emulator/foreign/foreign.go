@@ -5,20 +5,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// Port returns a port of this machine on which no program listens.
-func Port() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a port: %w", err)
+// The ports that Port chooses from. Linux and macOS give the ports from 32768 or 49152 on to
+// programs that ask for any port.
+const lowest, highest = 10_000, 32_767
+
+// tries is how many ports Port looks at; each of them is free on nearly all machines.
+const tries = 100
+
+// Port returns a port of this machine on which no program listens. The system gives the port to no
+// program that asks for any port: a server may take seconds until it listens, and another program
+// on its port would answer its clients.
+func Port() (port int, err error) {
+	for range tries {
+		port = lowest + rand.IntN(highest-lowest+1)
+		listener, failed := net.Listen("tcp", ":"+strconv.Itoa(port))
+		if failed == nil {
+			return port, listener.Close()
+		}
+		err = failed
 	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+	return 0, fmt.Errorf("find a port: %w", err)
 }
 
 // Await waits until a server answers anything at a URL, because such servers have no health
