@@ -1,5 +1,6 @@
 """Checks in a translated template that everything calls a function by its alias, which is what a deployment shifts: integrations, authorizers, permissions, rules and state
-machines. A caller of the function itself would skip the shift, and would keep to code that is rolled back."""
+machines. A caller of the function itself would skip the shift, and would keep to code that is rolled back. And it checks that alarms watch each version that calls are
+shifted to."""
 
 import re
 
@@ -19,7 +20,23 @@ def check(resources):
             problems += [f"{name} refers to the function {function} and not to its alias" for function in called]
         if resource["Type"] == "AWS::Lambda::EventInvokeConfig" and resource["Properties"].get("Qualifier") != ALIAS:
             problems.append(f"{name} is not about the alias")
-    return problems + uninvited(resources, aliases)
+    return problems + uninvited(resources, aliases) + unwatched(resources, aliases)
+
+
+def unwatched(resources, aliases):
+    """Returns a sentence for each function whose calls are shifted to a version that no alarm of its deployment group watches."""
+    problems = []
+    for function, alias in sorted(aliases.items()):
+        shift = resources[alias].get("UpdatePolicy", {}).get("CodeDeployLambdaAliasUpdate")
+        if shift is None:
+            continue
+        group = resources[shift["DeploymentGroupName"]["Ref"]]["Properties"]
+        alarms = {name for name in references(group.get("AlarmConfiguration", {})) if resources.get(name, {}).get("Type") == "AWS::CloudWatch::Alarm"}
+        watched = {name for alarm in alarms for name in references(resources[alarm]["Properties"].get("Metrics", []))}
+        version = resources[alias]["Properties"]["FunctionVersion"]["Fn::GetAtt"][0]
+        if version not in watched:
+            problems.append(f"no alarm of the deployment watches the new version of {function}")
+    return problems
 
 
 def uninvited(resources, aliases):

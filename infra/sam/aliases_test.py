@@ -55,6 +55,16 @@ class Aliases(unittest.TestCase):
     def test_a_function_without_an_alias_is_told(self):
         self.assertIn("Work has no alias live", self.problems(lambda s: s["WorkAliaslive"]["Properties"].update(Name="other")))
 
+    def test_a_new_version_that_no_alarm_of_its_deployment_watches_is_told(self):
+        def shifted(stack, watched="WorkVersion1", alarms=("Errors",)):
+            stack["WorkAliaslive"]["UpdatePolicy"] = {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Group"}}}
+            stack["Group"] = {"Type": "AWS::CodeDeploy::DeploymentGroup", "Properties": {"AlarmConfiguration": {"Alarms": [{"Name": {"Ref": name}} for name in alarms]}}}
+            dimensions = [{"Name": "ExecutedVersion", "Value": {"Fn::GetAtt": [watched, "Version"]}}]
+            stack["Errors"] = {"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": [{"MetricStat": {"Metric": {"Dimensions": dimensions}}}]}}
+        self.assertEqual(self.problems(shifted), [])
+        for change in (lambda s: shifted(s, watched="OtherVersion1"), lambda s: shifted(s, alarms=())):
+            self.assertEqual(self.problems(change), ["no alarm of the deployment watches the new version of Work"])
+
     def test_an_alias_that_does_not_admit_its_caller_is_told(self):
         self.assertEqual(len(self.problems(lambda s: s.pop("Permission"))), 1)
         self.assertEqual(len(self.problems(lambda s: s["RulePermission"]["Properties"].update(Principal="apigateway.amazonaws.com"))), 1)
