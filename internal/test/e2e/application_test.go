@@ -25,6 +25,9 @@ func TestAgentsOwnApplications(t *testing.T) {
 			}
 			repo.commit(t)
 			d := s.deployExample(t, language, repo)
+			if language == "python" {
+				d.isMounted(t, "/own")
+			}
 			var hello struct {
 				Name, Word string
 				Key        *string
@@ -75,6 +78,18 @@ func TestAgentsOwnApplications(t *testing.T) {
 	}
 }
 
+// isMounted checks that no path without the prefix is served, by whatever function of a stack. From
+// then on, the deployment's URL has the prefix.
+func (d *deployment) isMounted(t *testing.T, prefix string) {
+	t.Helper()
+	for _, at := range []string{"POST /hello/ada", "POST /threads", "POST /assistants/search", "POST /runs", "POST /runs/wait", "GET /info"} {
+		method, path, _ := strings.Cut(at, " ")
+		d.server.call(t, http.StatusNotFound, method, d.url+path, nil, nil)
+	}
+	d.url += prefix
+	d.server.call(t, http.StatusOK, "GET", d.url+"/ok", nil, nil)
+}
+
 // isVisited checks, without any key, that bytes pass both ways unharmed, and that preflights are
 // answered by the rules of the repository, at its own routes and at the server's routes.
 func (d *deployment) isVisited(t *testing.T) {
@@ -123,18 +138,36 @@ func (d *deployment) isVisited(t *testing.T) {
 }
 
 // TestAgentsLargeAnswers has an application send an answer that is larger than the answers of
-// functions that do not stream, and measures how long a client waits for the first byte.
+// functions that do not stream, and measures how long a client waits for the first byte. Nothing
+// but the application is served, and only to callers with a key.
 func TestAgentsLargeAnswers(t *testing.T) {
 	s := newAgentServer(t)
 	repo := newRepository(t)
 	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "python"))); err != nil {
 		t.Fatal(err)
 	}
+	disabled := map[string][]string{
+		"a2a": {"POST /a2a/agent", "GET /.well-known/agent-card.json?assistant_id=agent"}, "assistants": {"POST /assistants/search", "GET /assistants/agent"},
+		"mcp": {"POST /mcp"}, "meta": {"GET /info", "GET /metrics"}, "runs": {"POST /runs", "POST /runs/wait", "POST /runs/stream", "POST /runs/crons"},
+		"store": {"PUT /store/items", "POST /store/items/search"}, "threads": {"POST /threads", "GET /threads/agent/state", "GET /threads/agent/stream"}, "ui": nil, "webhooks": nil,
+	}
+	asked := map[string]any{"app": "./webapp.py:app", "enable_custom_route_auth": true}
+	for group := range disabled {
+		asked["disable_"+group] = true
+	}
+	repo.write(t, "framework.json", map[string]any{"dependencies": []string{"."}, "graphs": map[string]string{"agent": "./agent.py:graph"}, "http": asked})
 	repo.commit(t)
 	d := s.deployExample(t, "python", repo)
+	for _, routes := range disabled {
+		for _, at := range routes {
+			method, path, _ := strings.Cut(at, " ")
+			s.call(t, http.StatusNotFound, method, d.url+path, nil, nil)
+		}
+	}
+	s.call(t, http.StatusUnauthorized, "GET", d.url+"/large", nil, nil, "X-Api-Key", "", "X-Tenant-Id", "")
 	for i := range 5 {
 		began := time.Now()
-		answer, err := http.Get(d.url + "/large")
+		answer, err := s.send(t.Context(), "GET", d.url+"/large", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
