@@ -25,8 +25,9 @@ const (
 	// settleTime is how long they are left alone first: for 20 s after the last of them has begun,
 	// the first events of many are still written, and their watched keys are read often.
 	settleTime = 30 * time.Second
-	// waitingTime is how long they are watched then.
-	waitingTime = 30 * time.Second
+	// waitingTime is how long they are watched then: each renews its lease in that time, which it
+	// does each 105 s.
+	waitingTime = 105 * time.Second
 )
 
 // measureWaiting measures the runner on a managed instance: how much memory and processor time its

@@ -104,7 +104,7 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 		emit(graph.EventCustom, "thinking")
 		<-end
 		return nil
-	}, func(c *runner.Config) { c.Heartbeat = time.Millisecond })
+	}, func(c *runner.Config) { c.Heartbeat, c.SilentHeartbeat = time.Millisecond, 2*time.Millisecond })
 	f.until(r, graph.EventCustom)
 	watcher := f.table.Watch(r.Key())
 	defer watcher.Stop()
@@ -206,15 +206,28 @@ func TestAFlushIntervalEnds(t *testing.T) {
 }
 
 // TestASilentAgentsInputIsShown checks that the next heartbeat shows the input, although the
-// agent has not yet shown whether it shows the input itself.
+// agent has not yet shown whether it shows the input itself. From then on the worker looks only as
+// often as it is told: here it does not renew the lease.
 func TestASilentAgentsInputIsShown(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})
-	f, r := talk(t, func(context.Context, graph.Invocation, func(string, any)) error {
-		<-seen
+	f, r := talk(t, func(_ context.Context, invocation graph.Invocation, _ func(string, any)) error {
+		if !strings.Contains(string(invocation.Input), "other") {
+			<-seen
+		}
 		return nil
-	}, func(c *runner.Config) { c.Heartbeat = time.Millisecond })
+	}, func(c *runner.Config) { c.Heartbeat, c.SilentHeartbeat = time.Millisecond, never })
 	f.until(r, graph.EventValues)
+	f.ahead.Add(int64(11 * time.Second))
+	moved := f.now()
+	for range 20 { // this gives it time to look too early
+		f.join(f.create(f.newThread(), "other", run.Enqueue))
+	}
+	got, err := f.runs.Get(t.Context(), r.Ref)
+	f.must(err)
+	if !got.Updated.Before(moved) {
+		t.Error("the lease was renewed")
+	}
 	close(seen)
 	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
 		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)

@@ -20,7 +20,7 @@ var errStopped = errors.New("the agent was stopped")
 func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 	watcher := a.attempt.WatchLoss()
 	defer watcher.Stop()
-	heartbeat := time.NewTicker(r.Heartbeat)
+	heartbeat := time.NewTimer(r.Heartbeat)
 	defer heartbeat.Stop()
 	pace := newPace(r.FlushDelay)
 	defer pace.Stop()
@@ -39,6 +39,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 			}
 		case <-pace.C:
 		case <-heartbeat.C: // the write of waiting events is due soon, and renews the lease, too
+			heartbeat.Reset(r.SilentHeartbeat)
 			if r.FlushInterval > 0 && a.attempt.HasUnflushed() {
 				continue
 			}

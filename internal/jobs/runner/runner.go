@@ -77,8 +77,10 @@ type Config struct {
 	// The end of an attempt and a full batch do not wait. ReaderlessInterval takes its place, if
 	// it is longer, while no reader waits for the run's events; the store of runs must be Paced.
 	FlushInterval, ReaderlessInterval time.Duration
-	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
-	Heartbeat time.Duration
+	// Heartbeat is how long an agent may be silent before its readers see the input; default 5 s.
+	// SilentHeartbeat is how often it is looked at from then on whether the lease must be renewed;
+	// default Heartbeat.
+	Heartbeat, SilentHeartbeat time.Duration
 	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.
 	AgentWait time.Duration
 	// Margin is how long before the deadline of its task, if there is one, a worker hands its run
@@ -111,6 +113,7 @@ func New(c Config) *Runner {
 	}
 	c.StateAtRest, c.StateWait = cmp.Or(c.StateAtRest, 8<<20), cmp.Or(c.StateWait, time.Minute)
 	c.FlushDelay, c.Heartbeat = cmp.Or(c.FlushDelay, 2*time.Millisecond), cmp.Or(c.Heartbeat, 5*time.Second)
+	c.SilentHeartbeat = cmp.Or(c.SilentHeartbeat, c.Heartbeat)
 	c.AgentWait, c.Margin = cmp.Or(c.AgentWait, 30*time.Second), cmp.Or(c.Margin, 3*time.Second)
 	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1), grown: make(chan struct{}, 1)}
 }

@@ -19,6 +19,11 @@ const (
 	readerlessInterval = time.Second
 )
 
+// silentHeartbeat is a little more than a third of the time after which a lease is renewed in a
+// stack, because each look wakes the process. With a look each 5 s, a process with 256 waiting runs
+// took 1.6 % of a processor, and at most 1.0 % with this.
+const silentHeartbeat = 35 * time.Second
+
 // Runners makes the runner. It is safe for concurrent use.
 type Runners struct {
 	*agents.Agents
@@ -44,7 +49,7 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 		r.shared = runner.New(runner.Config{
 			ServerURL: agents.ServerURL(r.Stack),
 			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, ReadLimits: r.Deployments().RunLimits,
-			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval,
+			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval, SilentHeartbeat: silentHeartbeat,
 		})
 	}
 	return r.shared, nil
