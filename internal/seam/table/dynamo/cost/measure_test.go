@@ -15,6 +15,8 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -119,6 +121,7 @@ func (m *measured) agents(s *stack) {
 	m.runs(s)
 	m.drive(s, agentServer, agentSteps...)
 	m.interrupt(s)
+	m.visits(s)
 	m.patch(s)
 	m.teardown(s)
 }
@@ -343,6 +346,26 @@ func (m *measured) told(s *stack, thread string) trace {
 		s.t.Errorf("%d messages came", messages.Load())
 	}
 	return consumed
+}
+
+// visits measures a request to a repository's own application, without a key. The example has no
+// application: the deployment's item says that it has, and the agent answers that it has no such
+// page. The first visit starts processes, which remember for a minute that the deployment is open.
+func (m *measured) visits(s *stack) {
+	settings := record.Encode(build.Settings{HTTP: &build.HTTP{App: "./app.go:app"}})
+	check.Must(s.t, s.table.Transact(s.t.Context(), table.Update{Key: keys.Deployment(s.TenantID, s.deployment), Set: table.Attrs{"settings": string(settings)}}))
+	var visit trace
+	for range 2 {
+		s.settle()
+		answer, err := http.Get(s.url + "/page")
+		check.Must(s.t, err)
+		check.Must(s.t, answer.Body.Close())
+		if answer.StatusCode != http.StatusNotFound || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+			s.t.Errorf("the agent has not answered a visit, but: %s %v", answer.Status, answer.Header)
+		}
+		visit = s.settle()
+	}
+	m.other("a visit: a request without a key to an own application (`http.app`), with the two places of its connection", visit)
 }
 
 func (m *measured) patch(s *stack) {
