@@ -1,7 +1,7 @@
 package store
 
 import (
-	"hash/maphash"
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -32,18 +32,24 @@ const growth = 4
 type held struct {
 	units *lru.Cache[place, *unit]
 	room  int
-	// order has the locks under which an item is written and changed here.
-	order [256]sync.Mutex
-	seed  maphash.Seed
 	// one is locked while a unit is made: each takes up to the whole room.
 	one sync.Mutex
 	mu  sync.Mutex
+	// turns are the turns of the items that are being written.
+	turns map[table.Key]*turn
 	// making is the unit that is made, with the changes since its making began, whose rows take
 	// sinceSize bytes. spoiled says that the unit is of no use, and that no changes are noted.
 	making    *unit
 	since     []change
 	sinceSize int
 	spoiled   bool
+}
+
+// turn lets the writers of one item, and no others, write one after the other: a commit takes as
+// long as the handlers of the item's own deployment that encrypt it.
+type turn struct {
+	taken   chan struct{}
+	writers int
 }
 
 // place is a namespace with all namespaces below it: the partition, and the beginning of the
@@ -63,19 +69,21 @@ type change struct {
 }
 
 func newHeld(room int) *held {
-	return &held{units: lru.New[place, *unit](room), room: room, seed: maphash.MakeSeed()}
+	return &held{units: lru.New[place, *unit](room), room: room, turns: map[table.Key]*turn{}}
 }
 
 // write calls commit, which writes the item at a key and returns what it has changed. A nil
 // held only calls commit.
-func (h *held) write(key table.Key, commit func() (change, error)) error {
+func (h *held) write(ctx context.Context, key table.Key, commit func() (change, error)) error {
 	if h == nil {
 		_, err := commit()
 		return err
 	}
-	lock := &h.order[maphash.Comparable(h.seed, key)%uint64(len(h.order))]
-	lock.Lock()
-	defer lock.Unlock()
+	end, err := h.await(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer end()
 	made, err := commit()
 	made.key = key
 	for _, u := range h.note(&made, err) {
@@ -84,6 +92,32 @@ func (h *held) write(key table.Key, commit func() (change, error)) error {
 		}
 	}
 	return err
+}
+
+// await waits for the writer's turn at an item, which lasts until end is called.
+func (h *held) await(ctx context.Context, key table.Key) (end func(), err error) {
+	h.mu.Lock()
+	at := h.turns[key]
+	if at == nil {
+		at = &turn{taken: make(chan struct{}, 1)}
+		h.turns[key] = at
+	}
+	at.writers++
+	h.mu.Unlock()
+	leave := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if at.writers--; at.writers == 0 {
+			delete(h.turns, key)
+		}
+	}
+	select {
+	case at.taken <- struct{}{}:
+		return func() { <-at.taken; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
 }
 
 // note notes a change for the unit that is being made, and returns the other units with the

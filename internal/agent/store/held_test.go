@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -214,5 +215,73 @@ func TestAWriteOfUnknownOutcome(t *testing.T) {
 	tb.loses.Store(false)
 	if got := near(t, s, vectors(t, "s", 2, 0, 1), 1); got != "best 0.00" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// stuck is a table that refuses the items of one deployment, but only when gate is closed.
+type stuck struct {
+	table.Table
+
+	gate chan struct{}
+	came chan struct{}
+}
+
+var errStuck = errors.New("the handlers have failed")
+
+func (s stuck) Transact(ctx context.Context, writes ...table.Write) error {
+	if of, part, _ := keys.ParsePart(writes[0].Target()); of.Deployment == "stuck" && part == keys.OfStore {
+		select {
+		case s.came <- struct{}{}:
+		default:
+		}
+		<-s.gate
+		return errStuck
+	}
+	return s.Table.Transact(ctx, writes...)
+}
+
+// TestAttackWritesThatHang has many writes of a deployment whose handlers hang. Another tenant's
+// write does not wait for them, nor does the one whose client goes while an earlier write of its
+// item hangs.
+func TestAttackWritesThatHang(t *testing.T) {
+	t.Parallel()
+	const writes, most = 1500, 250
+	tb := stuck{testtable.Open(t, clock.System), make(chan struct{}), make(chan struct{}, most)}
+	s := store.New(tb, clock.System).Hold(1 << 20)
+	theirs := store.Owner{Workspace: "w2", Deployment: "stuck"}
+	putIn := func(ctx context.Context, owner store.Owner, key string) error {
+		return s.Put(ctx, owner, []string{"n"}, key, json.RawMessage(`{}`), 0, store.Vectors{})
+	}
+	var hung errgroup.Group
+	for i := range writes {
+		hung.Go(func() error { return putIn(t.Context(), theirs, fmt.Sprint(i)) })
+	}
+	for range most {
+		<-tb.came
+	}
+	done := make(chan error, 1)
+	go func() { done <- putIn(t.Context(), owner, "k") }()
+	gone, leave := context.WithCancel(t.Context())
+	again := make(chan error, 1)
+	go func() { again <- putIn(gone, theirs, "0") }()
+	patience, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	leave()
+	for _, waits := range []struct {
+		answer <-chan error
+		want   error
+	}{{done, nil}, {again, context.Canceled}} {
+		select {
+		case err := <-waits.answer:
+			if !errors.Is(err, waits.want) {
+				t.Errorf("got %v, want %v", err, waits.want)
+			}
+		case <-patience.Done():
+			t.Error("a write waits for the writes of another item")
+		}
+	}
+	close(tb.gate)
+	if err := hung.Wait(); !errors.Is(err, errStuck) {
+		t.Error(err)
 	}
 }

@@ -70,7 +70,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 		return err
 	}
 	next.counted = s.pool.Draw(size)
-	return s.held.write(keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), func() (change, error) {
+	return s.held.write(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), func() (change, error) {
 		return change{row: next.row(now, vectors.space), vectors: vectors.data}, s.put(ctx, owner, next, now, vectors)
 	})
 }
@@ -176,7 +176,7 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		err := s.held.write(keys.StoreItem(owner.Workspace, owner.Deployment, item.Namespace, item.Key), func() (change, error) {
+		err := s.held.write(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, item.Namespace, item.Key), func() (change, error) {
 			return s.renew(ctx, owner, item, now)
 		})
 		if err != nil {
@@ -215,7 +215,7 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 		return err
 	}
 	at := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)
-	err := s.held.write(at, func() (change, error) { return change{}, s.remove(ctx, owner, at) })
+	err := s.held.write(ctx, at, func() (change, error) { return change{}, s.remove(ctx, owner, at) })
 	if err != nil {
 		return err
 	}
