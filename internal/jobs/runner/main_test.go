@@ -147,7 +147,12 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 // newSlicedFixture returns a fixture whose workers have a limited time for each task.
 func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
-	tb := testtable.Open(t, clock.System)
+	return newFixtureOn(t, testtable.Open(t, clock.System), endpoint, slice, change)
+}
+
+// newFixtureOn returns a fixture on a table.
+func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
+	t.Helper()
 	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.now)

@@ -14,8 +14,11 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // largeText is the size of the state of a large thread: 8 times what a run may hold uncounted.
@@ -231,5 +234,42 @@ func TestRunsDoNotWaitForRoomForEver(t *testing.T) {
 	f.cutOff(f.engine)
 	if held := states.Held(); held != 0 {
 		t.Errorf("%d bytes are held in the end", held)
+	}
+}
+
+// TestRunsOnEncryptedStatesDoNotWaitForRoomForEver: while the first run works, there is no room for
+// the answer of the handlers that decrypt the state of the second run.
+func TestRunsOnEncryptedStatesDoNotWaitForRoomForEver(t *testing.T) {
+	t.Parallel()
+	below := testtable.Open(t, clock.System)
+	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", clock.System())))
+	encrypted, err := cipher.Open(t.Context(), below, clock.System, func(ctx context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
+		hold, taken := budget.HoldOf(ctx), int64(0)
+		defer func() { hold.Give(taken) }()
+		for _, value := range asked.Values {
+			size := int64(len(value.Data)) * 8
+			if !hold.Try(size) { // as Agents.Cipher
+				return answer, hold.Take(ctx, size)
+			}
+			taken += size
+			answer.Values = append(answer.Values, value.Data)
+		}
+		return answer, nil
+	})
+	check.Must(t, err)
+	agent := newPatient()
+	f := newFixtureOn(t, encrypted, graphtest.Start(t, agent.answer), 0, func(c *runner.Config) {
+		c.States, c.StateAtRest, c.StateWait = budget.NewLasting(7*largeText), 1, 20*time.Millisecond
+	})
+	var all []run.Run
+	for _, ref := range []thread.Ref{f.newLargeThread(), f.newLargeThread()} {
+		all = append(all, f.create(ref, "wait", run.Enqueue))
+		f.wait(agent.arrived)
+	}
+	close(agent.leave)
+	for _, r := range all {
+		if ended := f.join(r); ended.Status != run.Success || ended.Attempt != 1 {
+			t.Errorf("a run ended as %s after %d attempts", ended.Status, ended.Attempt)
+		}
 	}
 }

@@ -13,12 +13,15 @@ import (
 )
 
 // unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
-// waits.
-type unavailableError struct{ cause *fault.Error }
+// waits, and the error that has caused it.
+type unavailableError struct {
+	told  *fault.Error
+	cause error
+}
 
-func (e unavailableError) Error() string { return e.cause.Message }
+func (e unavailableError) Error() string { return e.told.Message }
 
-func (e unavailableError) Unwrap() []error { return []error{e.cause, table.ErrBusy} }
+func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy, e.cause} }
 
 // IsUnavailable reports whether an error says that a repository's own encryption did not answer.
 func IsUnavailable(err error) bool {
@@ -26,8 +29,11 @@ func IsUnavailable(err error) bool {
 	return ok
 }
 
-func failed(message string) error {
-	return unavailableError{fault.New(fault.Unavailable, "%s", message)}
+func failed(message string) error { return failedBy(nil, message) }
+
+// failedBy returns the error for a cause, which its text does not show.
+func failedBy(cause error, message string) error {
+	return unavailableError{fault.New(fault.Unavailable, "%s", message), cause}
 }
 
 // answerLimit is how long the work of a timer waits for the answer to one question.
@@ -83,5 +89,5 @@ func unavailable(err error, asked, answered int) error {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return failed(known.Message)
 	}
-	return failed("The repository's own encryption cannot be reached.")
+	return failedBy(err, "The repository's own encryption cannot be reached.")
 }
