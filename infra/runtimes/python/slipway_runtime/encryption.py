@@ -73,7 +73,12 @@ class Cipher:
                 context = EncryptionContext(model=value.get("model"), field=value.get("field"), metadata=json.loads(json.dumps(own)))
                 return base64.b64encode(await work(context, _data(value), value.get("json") is True)).decode("ascii")
 
-        return list(await asyncio.gather(*(one(value) for value in _typed(asked, "values", list))))
+        try:
+            async with asyncio.TaskGroup() as group:  # which ends the other handlers when one has failed
+                tasks = [group.create_task(one(value)) for value in _typed(asked, "values", list)]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [task.result() for task in tasks]
 
     async def _encrypt(self, context: Any, data: bytes, is_json: bool) -> bytes:
         if not is_json:

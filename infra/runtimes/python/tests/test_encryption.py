@@ -28,6 +28,7 @@ BLOBS = """
 import asyncio, sys
 from langgraph_sdk import Encryption
 encryption = Encryption()
+ended = []
 
 def key(ctx):
     if "tenant" not in ctx.metadata:
@@ -38,7 +39,12 @@ def key(ctx):
 async def encrypt_blob(ctx, blob):
     match blob:
         case b"hang":
-            await asyncio.sleep(60)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append(blob)
+        case b"ended":
+            blob = b"x" * len(ended)
         case b"exit":
             sys.exit(3)
         case b"cancel":
@@ -146,6 +152,12 @@ def test_attack_a_handler_fails(sealing: Agent) -> None:
 
 def test_attack_a_handler_hangs(sealing: Agent) -> None:
     assert ask(sealing, "encrypt", value(b"hang", "a"))[0] == 500
+
+
+def test_attack_a_handler_hangs_while_another_fails(sealing: Agent) -> None:
+    before = data(ask(sealing, "encrypt", value(b"ended", "a")))[0]
+    assert ask(sealing, "encrypt", value(b"hang", "a"), value(b"text", "a"))[0] == 500
+    assert data(ask(sealing, "encrypt", value(b"ended", "a")))[0] == before + b"x"
 
 
 def test_without_handlers_for_json_it_is_opaque(tmp_path: Path) -> None:
