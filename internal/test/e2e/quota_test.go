@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -119,31 +120,48 @@ func TestStreamsOfAllFunctionsAreCounted(t *testing.T) {
 // window is the time in which the requests of a workspace are added up.
 const window = 10 * time.Second
 
-// useUp sends requests to several functions until the workspace has none left in this window, and
-// returns the window. A process that is itself asked too often says that one may come again after
-// a second.
+// useUp sends requests to several functions until each of them has said that the workspace has none
+// left in this window, and returns the window of the last such answer, zero if that takes longer than
+// six windows. A process that is itself asked too often says that one may come again after a second.
+// All go on until the last one is refused: one process alone does not use up the workspace's
+// requests.
 func (s *server) useUp(t *testing.T) (in time.Time) {
 	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 6*window)
+	defer stop()
+	paths := []string{"/v2/webhooks", "/v2/webhooks", "/v2/listeners", "/v2/auth/providers"}
 	var senders sync.WaitGroup
-	full := make(chan time.Time, 4)
-	for _, path := range []string{"/v2/webhooks", "/v2/webhooks", "/v2/listeners", "/v2/auth/providers"} {
+	var mu sync.Mutex
+	refused := map[int]time.Time{}
+	for i, path := range paths {
 		senders.Go(func() {
 			for {
-				got, err := s.do(t.Context(), "GET", path, nil)
+				got, err := s.do(ctx, "GET", path, nil)
+				if ctx.Err() != nil {
+					return
+				}
 				if err != nil {
 					t.Error(err)
+					stop()
 					return
 				}
-				if wait := got.header.Get("Retry-After"); got.status == http.StatusTooManyRequests && wait != "1" {
-					full <- time.Now().Truncate(window)
-					return
+				if wait := got.header.Get("Retry-After"); got.status != http.StatusTooManyRequests || wait == "1" {
+					continue
 				}
+				mu.Lock()
+				refused[i] = time.Now().Truncate(window)
+				if len(refused) == len(paths) {
+					stop()
+				}
+				mu.Unlock()
 			}
 		})
 	}
 	senders.Wait()
-	close(full)
-	for at := range full {
+	if len(refused) < len(paths) {
+		return time.Time{}
+	}
+	for _, at := range refused {
 		if at.After(in) {
 			in = at
 		}
