@@ -120,11 +120,11 @@ func TestStreamsOfAllFunctionsAreCounted(t *testing.T) {
 // window is the time in which the requests of a workspace are added up.
 const window = 10 * time.Second
 
-// useUp sends requests to several functions until each of them has said that the workspace has none
-// left in this window, and returns the window of the last such answer, zero if that takes longer than
-// six windows. A process that is itself asked too often says that one may come again after a second.
-// All go on until the last one is refused: one process alone does not use up the workspace's
-// requests.
+// useUp sends requests to several functions until each of them has said that the workspace has
+// none left in this window, and returns the window of the last such answer, zero if that takes
+// longer than six windows. A process that is itself asked too often says that one may come again
+// after a second. All go on until the last one is refused: one process alone does not use up the
+// workspace's requests.
 func (s *server) useUp(t *testing.T) (in time.Time) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 6*window)
