@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # All targets but those of the race detector compile with the same flags, which are those of the
 # program that people run: so each package is compiled once.
 export CGO_ENABLED := 0
-export GOFLAGS += -trimpath
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STAMP = -X github.com/slipway-run/slipway/internal/seam/build.stamped=$(VERSION)

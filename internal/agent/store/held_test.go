@@ -222,8 +222,8 @@ func TestAWriteOfUnknownOutcome(t *testing.T) {
 type stuck struct {
 	table.Table
 
-	gate chan struct{}
-	came chan struct{}
+	gate    chan struct{}
+	arrived chan struct{}
 }
 
 var errStuck = errors.New("the handlers have failed")
@@ -231,7 +231,7 @@ var errStuck = errors.New("the handlers have failed")
 func (s stuck) Transact(ctx context.Context, writes ...table.Write) error {
 	if of, part, _ := keys.ParsePart(writes[0].Target()); of.Deployment == "stuck" && part == keys.OfStore {
 		select {
-		case s.came <- struct{}{}:
+		case s.arrived <- struct{}{}:
 		default:
 		}
 		<-s.gate
@@ -257,7 +257,7 @@ func TestAttackWritesThatHang(t *testing.T) {
 		hung.Go(func() error { return putIn(t.Context(), theirs, fmt.Sprint(i)) })
 	}
 	for range most {
-		<-tb.came
+		<-tb.arrived
 	}
 	done := make(chan error, 1)
 	go func() { done <- putIn(t.Context(), owner, "k") }()

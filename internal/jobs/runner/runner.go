@@ -78,7 +78,7 @@ type Config struct {
 	// it is longer, while no reader waits for the run's events; the store of runs must be Paced.
 	FlushInterval, ReaderlessInterval time.Duration
 	// Heartbeat is how long an agent may be silent before its readers see the input; default 5 s.
-	// SilentHeartbeat is how often it is looked at from then on whether the lease must be renewed;
+	// SilentHeartbeat is how often the worker checks from then on whether it must renew the lease;
 	// default Heartbeat.
 	Heartbeat, SilentHeartbeat time.Duration
 	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.

@@ -15,13 +15,13 @@ import (
 // unavailableError is a fault.Unavailable that is also table.ErrBusy, so that background work
 // waits, and the error that has caused it.
 type unavailableError struct {
-	told  *fault.Error
+	shown *fault.Error
 	cause error
 }
 
-func (e unavailableError) Error() string { return e.told.Message }
+func (e unavailableError) Error() string { return e.shown.Message }
 
-func (e unavailableError) Unwrap() []error { return []error{e.told, table.ErrBusy, e.cause} }
+func (e unavailableError) Unwrap() []error { return []error{e.shown, table.ErrBusy, e.cause} }
 
 // IsUnavailable reports whether an error says that a repository's own encryption did not answer.
 func IsUnavailable(err error) bool {

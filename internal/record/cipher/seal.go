@@ -235,7 +235,7 @@ func (t *Table) contexts(ctx context.Context, writes []table.Write) (*contexts, 
 		looked[key] = true
 		return again
 	})
-	found := &contexts{byKey: map[table.Key]json.RawMessage{}}
+	known := &contexts{byKey: map[table.Key]json.RawMessage{}}
 	for some := range slices.Chunk(all, table.MaxWrites) {
 		items, err := t.Table.GetBatch(ctx, some...)
 		if err != nil {
@@ -250,12 +250,12 @@ func (t *Table) contexts(ctx context.Context, writes []table.Write) (*contexts, 
 				return nil, err
 			}
 			if h.Context != nil {
-				found.byKey[some[i]] = h.Context
-				if found.first == nil {
-					found.first = h.Context
+				known.byKey[some[i]] = h.Context
+				if known.first == nil {
+					known.first = h.Context
 				}
 			}
 		}
 	}
-	return found, nil
+	return known, nil
 }

@@ -363,11 +363,11 @@ func TestAnAnswerOfADeploymentThatEncrypts(t *testing.T) {
 	const mask = 0x55
 	handlers := func(_ context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
 		for _, value := range asked.Values {
-			made := bytes.Clone(value.Data)
-			for i := range made {
-				made[i] ^= mask
+			masked := bytes.Clone(value.Data)
+			for i := range masked {
+				masked[i] ^= mask
 			}
-			answer.Values = append(answer.Values, made)
+			answer.Values = append(answer.Values, masked)
 		}
 		return answer, nil
 	}
