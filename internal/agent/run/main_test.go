@@ -197,6 +197,11 @@ func (h *hooked) InOrder(ctx context.Context, writes ...table.Write) error {
 	return nil
 }
 
+// Delete calls the hooks of a transaction.
+func (h *hooked) Delete(ctx context.Context, keys ...table.Key) error {
+	return h.Transact(ctx, table.Deletes(keys)...)
+}
+
 func (h *hooked) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	h.reads.Add(1)
 	if h.read != nil {

@@ -88,6 +88,11 @@ func (m *mortal) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
+// Delete counts as a transaction.
+func (m *mortal) Delete(ctx context.Context, keys ...table.Key) error {
+	return m.Transact(ctx, table.Deletes(keys)...)
+}
+
 func (m *mortal) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	if m.isDead() {
 		return nil, m.hang()

@@ -3,8 +3,8 @@
 //
 // The operations are those that DynamoDB can serve with one request each and SQLite with one
 // statement: Get, Query of one partition or one index partition in key order, and Transact of
-// up to MaxWrites writes. InOrder applies writes without a transaction. There is no scan, no join
-// and no filter.
+// up to MaxWrites writes. InOrder and Delete write without a transaction, at half the price. There
+// is no scan, no join and no filter.
 //
 // An Item has scalar attributes and an opaque body. Conditions and partial updates can use the
 // attributes. The body is only read and replaced as a whole. An item may appear in sparse
@@ -220,7 +220,13 @@ type Table interface {
 	// application was lost. If a write makes its own condition fail, *ConditionFailed can mean
 	// that it was applied, and its Item is the item as the write, or a later writer, has left it.
 	InOrder(ctx context.Context, writes ...Write) error
-	// Watch returns a watcher that is woken after each transaction that wrote to the key. A
+	// Delete erases the items under up to MaxWrites keys, at half the price of Transact. An absent
+	// item is no error. The items disappear in any order: meanwhile, and after an error, some of
+	// them may be gone and the others not. So it is for callers that nobody sees half done, and
+	// that begin again after an error. An item that is put under one of the keys before Delete
+	// returns may be erased, too.
+	Delete(ctx context.Context, keys ...Key) error
+	// Watch returns a watcher that is woken after each call that wrote to the key. A
 	// wake-up is a hint: it may come without a change, and several changes may be one wake-up,
 	// but every change after Watch returned has a later wake-up.
 	Watch(key Key) Watcher

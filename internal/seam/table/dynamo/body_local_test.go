@@ -83,6 +83,21 @@ func TestManyLargeBodiesInOneTransaction(t *testing.T) {
 	}
 }
 
+// TestErasedBodiesLeaveNothing erases items with large and with small bodies together.
+func TestErasedBodiesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	tb := openLocal(t, local.http)
+	var gone []table.Key
+	for i := range 30 {
+		item := table.Item{Key: key("p", fmt.Sprint(i)), Body: randomBody(1 + i%3*dynamo.ChunkSize)}
+		wantError(t, tb.Transact(t.Context(), table.Put{Item: item}), nil)
+		gone = append(gone, item.Key)
+	}
+	wantLeft(t, tb, "put", 10*2+10*3, 0)
+	wantError(t, tb.Delete(t.Context(), gone...), nil)
+	wantLeft(t, tb, "erased", 0, 0)
+}
+
 // TestUpdateOfAttributesLeavesTheBodyAlone looks at the requests that are sent.
 func TestUpdateOfAttributesLeavesTheBodyAlone(t *testing.T) {
 	t.Parallel()

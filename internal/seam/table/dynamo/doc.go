@@ -12,12 +12,12 @@
 // PutItem would cost half, but it has no token: when its answer is lost, the caller cannot
 // know whether it was applied. Sending it again would report that a condition failed although
 // it had held, add to a number twice, or undo another writer's later change. InOrder is for
-// callers that can live with all of this (inorder.go): each of its writes is a PutItem or an
-// UpdateItem, at half the price. Within ten
-// minutes, a transaction that is sent again with its token is applied only once. Conflicts
-// with other transactions, throttling, faults of the service and lost answers are retried with
-// the same token, for as long as the client's patience or the caller's deadline allows
-// (client.go).
+// callers that can live with all of this (inorder.go): each of its writes is a PutItem, an
+// UpdateItem or a DeleteItem, at half the price. So are the deletions of Delete, several at the
+// same time (erase.go). Within ten minutes, a transaction that is sent again with its token is
+// applied only once. Conflicts with other transactions, throttling, faults of the service and lost
+// answers are retried with the same token, for as long as the client's patience or the caller's
+// deadline allows (client.go).
 //
 // A large body is written before the transaction, together with a claim that says which chunks
 // to delete if the transaction is never applied. The transaction takes the claim away, or

@@ -65,6 +65,8 @@ func (t *Table) writeAlone(ctx context.Context, w write) error {
 			TableName: &t.name, Key: storedKey(kind.Key), UpdateExpression: &update, ConditionExpression: condition,
 			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
 		})
+	case table.Delete:
+		_, err = t.client.DeleteItem(ctx, t.deleteInput(kind.Key, condition, e))
 	default:
 		return errNotAlone
 	}

@@ -25,14 +25,8 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := table.Validate(writes); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
-	tx := newTransaction(t, writes)
-	if err := tx.run(ctx); err != nil {
+	if err := newTransaction(t, writes).apply(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
-	}
-	for _, w := range writes {
-		if _, check := w.(table.Check); !check {
-			t.watchers.Wake(w.Target())
-		}
 	}
 	return nil
 }
@@ -111,6 +105,19 @@ func (w *write) expires() int64 {
 		return expiresAt(put.Item.Expires)
 	}
 	return w.found.expires
+}
+
+// apply runs the transaction, and wakes the watchers of the items that it has written.
+func (tx *transaction) apply(ctx context.Context) error {
+	if err := tx.run(ctx); err != nil {
+		return err
+	}
+	for i := range tx.writes {
+		if _, check := tx.writes[i].Write.(table.Check); !check {
+			tx.watchers.Wake(tx.writes[i].Target())
+		}
+	}
+	return nil
 }
 
 func (tx *transaction) run(ctx context.Context) error {

@@ -37,6 +37,11 @@ func (t *Table) InOrder(ctx context.Context, writes ...table.Write) error {
 	return t.Transact(ctx, writes...)
 }
 
+// Delete erases the items in one transaction, which costs no more here.
+func (t *Table) Delete(ctx context.Context, keys ...table.Key) error {
+	return t.Transact(ctx, table.Deletes(keys)...)
+}
+
 // commit hands a transaction to the writer and waits for its outcome.
 func (t *Table) commit(tx *transaction) error {
 	if err := t.queue.add(tx); err != nil {

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Factory) {
 		{"condition", conditionCases},
 		{"transact", transactCases},
 		{"in order", inOrderCases},
+		{"erase", eraseCases},
 		{"validate", validateCases},
 		{"query", queryCases},
 		{"page", pageCases},
