@@ -318,10 +318,17 @@ func (s State) replay(items []*table.Item) (State, error) {
 	return s, nil
 }
 
-// next returns the state at the next stored checkpoint.
+// next returns the state at the next stored checkpoint. A stored change belongs to the state at the
+// checkpoint right before it. If that checkpoint is missing, for example because the thread is
+// being erased, there is no state.
 func (s State) next(item *table.Item, b checkpointBody) (State, error) {
-	var err error
+	at, err := checkpoint(item, b)
+	if err != nil {
+		return s, err
+	}
 	switch {
+	case b.Values == nil && at.Number != s.At.Number+1:
+		return s, fmt.Errorf("checkpoint %v does not follow checkpoint %d", item.Key, s.At.Number)
 	case b.Values != nil:
 		if s.Values, err = state.Read(b.Values); err != nil {
 			return s, fmt.Errorf("snapshot %v: %w", item.Key, err)
@@ -335,9 +342,8 @@ func (s State) next(item *table.Item, b checkpointBody) (State, error) {
 	default:
 		return s, fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
 	}
-	s.At, err = checkpoint(item, b)
-	s.body, s.sum = b, maphash.Bytes(sums, item.Body)
-	return s, err
+	s.At, s.body, s.sum = at, b, maphash.Bytes(sums, item.Body)
+	return s, nil
 }
 
 func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {

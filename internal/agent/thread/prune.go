@@ -16,7 +16,9 @@ import (
 //
 // The oldest checkpoint that is kept becomes a snapshot under the lock's epoch, so that no run
 // begins meanwhile. Only then the items before it are erased. The names are erased first, so
-// that no request finds the place of a checkpoint that is being erased.
+// that no request finds the place of a checkpoint that is being erased. The checkpoints are erased
+// one after the other, the newest first: each checkpoint that is left still has all the others on
+// which it builds, also if the process dies meanwhile.
 func (s *Store) Prune(ctx context.Context, t Thread) error {
 	if t.Lock.Busy || t.Lock.Unsealed {
 		return BusyFault(t.Ref)
@@ -69,7 +71,7 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) (si
 		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 	}
 	for _, query := range queries {
-		if err := table.Erase(ctx, s.table, query, quota.Sum(&size)); err != nil {
+		if err := table.EraseInOrder(ctx, s.table, query, quota.Sum(&size)); err != nil {
 			return size, err
 		}
 	}
