@@ -149,9 +149,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	}
 	size := int(run.Bulk)
 	if run.Position > run.Start {
-		sum := quota.Sum(&size)
-		err := table.Erase(ctx, s.table, run.eventItems(), func(item *table.Item) bool { return run.wrote(item) && sum(item) })
-		if err != nil {
+		if err := s.eraseEvents(ctx, run, &size); err != nil {
 			return fmt.Errorf("erase events: %w", err)
 		}
 	}
@@ -165,6 +163,37 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		s.threads.GiveBack(ctx, t, size)
 	}
 	return err
+}
+
+// eraseEvents erases the events of a run that has ended, and adds up their size. The worker of a
+// later run may put its batch in the place of a void batch meanwhile, so a void batch is erased
+// only if it is still the batch that was read.
+func (s *Store) eraseEvents(ctx context.Context, run Run, size *int) error {
+	sum := quota.Sum(size)
+	var void []*table.Item
+	err := table.Erase(ctx, s.table, run.eventItems(), func(item *table.Item) bool {
+		if !run.wrote(item) {
+			return false
+		}
+		if run.shows(item) {
+			return sum(item)
+		}
+		void = append(void, item)
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	for _, item := range void {
+		erased, err := record.Try(ctx, s.table, deleteBatch(item.Key, item.Int(attrEventClaim)))
+		if err != nil {
+			return err
+		}
+		if erased {
+			sum(item)
+		}
+	}
+	return nil
 }
 
 // missing returns the error of a read of a run. The error names the run if the run's thread

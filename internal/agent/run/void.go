@@ -39,11 +39,16 @@ func (a *Attempt) eraseVoid(ctx context.Context, last int64) {
 	}
 	if err == nil {
 		key := keys.Event(a.Run.Workspace, a.Run.Deployment, a.Run.Thread, last)
-		_, err = record.Try(ctx, a.store.table, table.Delete{Key: key, If: table.Equals(attrEventClaim, a.claim)})
+		_, err = record.Try(ctx, a.store.table, deleteBatch(key, a.claim))
 	}
 	if err != nil {
 		a.store.log.WarnContext(ctx, "a void batch of events was not erased", "run", a.Run.Run, "error", err)
 	}
+}
+
+// deleteBatch returns the write that erases the batch of an attempt, which its claim names.
+func deleteBatch(key table.Key, claim int64) table.Write {
+	return table.Delete{Key: key, If: table.Equals(attrEventClaim, claim)}
 }
 
 // eventItems asks for the items of the run's events: its batches, and void batches that its
@@ -54,9 +59,12 @@ func (r *Run) eventItems() table.Query {
 
 // wrote reports whether an item of eventItems is of this run. The others are of the next runs.
 func (r *Run) wrote(item *table.Item) bool {
-	if item.Key.SK <= keys.Event(r.Workspace, r.Deployment, r.Thread, r.Position).SK {
-		return true
-	}
 	claim := item.Int(attrEventClaim)
-	return claim > 0 && claim <= r.Position
+	return r.shows(item) || (claim > 0 && claim <= r.Position)
+}
+
+// shows reports whether an item of eventItems is at a position up to the run's last position. No
+// other run writes there.
+func (r *Run) shows(item *table.Item) bool {
+	return item.Key.SK <= keys.Event(r.Workspace, r.Deployment, r.Thread, r.Position).SK
 }
