@@ -253,25 +253,30 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 	if err != nil {
 		return false, fmt.Errorf("query revisions: %w", err)
 	}
-	var writes []table.Write
+	var gone []table.Key
 	for _, item := range page.Items {
 		if err := forget(ref.Revision(keys.RevisionID(item.Key))); err != nil {
 			return false, err
 		}
-		writes = append(writes, table.Delete{Key: item.Key})
+		gone = append(gone, item.Key)
 	}
-	if page.Cursor == "" {
-		d, err := s.GetHidden(ctx, ref)
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return false, err
+	if len(gone) > 0 {
+		if err := s.table.Delete(ctx, gone...); err != nil {
+			return false, fmt.Errorf("erase revisions: %w", err)
 		}
-		if err := s.secrets.Release(ctx, ref.Workspace, ref.Deployment); err != nil {
-			return false, err
-		}
-		writes = append(append(writes, d.leave()...), table.Delete{Key: ref.Key()})
 	}
-	if err := s.table.Transact(ctx, writes...); err != nil {
-		return false, fmt.Errorf("erase revisions: %w", err)
+	if page.Cursor != "" {
+		return true, nil
 	}
-	return page.Cursor != "", nil
+	d, err := s.GetHidden(ctx, ref)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return false, err
+	}
+	if err := s.secrets.Release(ctx, ref.Workspace, ref.Deployment); err != nil {
+		return false, err
+	}
+	if err := s.table.Transact(ctx, append(d.leave(), table.Delete{Key: ref.Key()})...); err != nil {
+		return false, fmt.Errorf("erase deployment: %w", err)
+	}
+	return false, nil
 }
