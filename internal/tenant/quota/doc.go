@@ -63,11 +63,11 @@
 //     exact, and the places of a process that dies are free after two terms at the latest. Only
 //     streams that begin within the few milliseconds in which a term begins may be too many, by as
 //     many as begin then, and streams whose process cannot reach the table for a term are not
-//     counted; and when the answer to a write that gives a place back was lost, one stream more may
-//     be open until two terms are over. The count of a workspace has several parts if its limit is
-//     high, so that one item need not take all transactions; a part that is full sends a stream to
-//     another part. A stream costs a transaction of two small writes, and two small writes at its
-//     end; each further minute costs another transaction.
+//     counted; and when the answer to a write was lost, or a process dies between two of them, one
+//     stream more or less may be open until two terms are over. The count of a workspace has
+//     several parts if its limit is high, so that one item need not take all writes; a part that is
+//     full sends a stream to another part. A stream costs two small writes, and two small writes at
+//     its end; each further minute costs a transaction of four small writes.
 //
 //   - Requests. A process adds the requests of a workspace to the count of a window of 10 s, in
 //     grains of a thousandth of what the window allows, or of 10 requests if that is more. A

@@ -3,8 +3,6 @@ package quota
 import (
 	"context"
 	"time"
-
-	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // SetTerm sets how long a term of streams is, before any stream is counted.
@@ -16,7 +14,7 @@ type StreamPlace struct{ *streamPlace }
 // NewStreamPlace takes a place.
 func (s *Shared) NewStreamPlace(ctx context.Context, workspace, deployment, thread string) (StreamPlace, error) {
 	p := s.streamPlace(workspace, deployment, thread)
-	return StreamPlace{p}, record.Decide(ctx, p.table, p.take)
+	return StreamPlace{p}, p.take(ctx)
 }
 
 // Renew renews the place.

@@ -66,7 +66,7 @@ func (s *Shared) Hold(ctx context.Context, workspace, deployment, thread string)
 
 // hold takes the place, and keeps it until leave is called.
 func (p *streamPlace) hold(ctx context.Context) (leave func(), err error) {
-	if err := record.Decide(ctx, p.table, p.take); err != nil {
+	if err := p.take(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
@@ -112,25 +112,52 @@ func (s *Shared) streamPlace(workspace, deployment, thread string) *streamPlace 
 	return p
 }
 
-func (p *streamPlace) take(ctx context.Context) (o record.Outbox, err error) {
+// take counts the stream, one count after the other: a transaction would cost twice as much. The
+// condition of each write keeps its limit. If a later count has no room, the earlier ones are given
+// back. If the process dies between, or if a write is applied twice because its answer was lost, a
+// count is too high until two terms have passed.
+func (p *streamPlace) take(ctx context.Context) error {
+	_, err := record.Retry(ctx, func(ctx context.Context) (struct{}, error) {
+		writes, err := p.taking(ctx)
+		for i, write := range writes {
+			if err = record.CommitInOrder(ctx, p.table, record.Write(write)); err != nil {
+				p.untake(ctx, i)
+				break
+			}
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// untake gives the first places of a stream back that has no place in a later count.
+func (p *streamPlace) untake(ctx context.Context, taken int) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+	defer cancel()
+	writes := p.less(p.term)
+	p.giveBack(ctx, writes[:min(taken, len(writes))])
+}
+
+// taking returns the writes that count the stream, or the refusal.
+func (p *streamPlace) taking(ctx context.Context) (writes []table.Write, err error) {
 	p.term = p.termAt(p.now())
 	loads, err := p.loads(ctx, p.term, p.keys()...)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	if p.part > 0 && loads[0].now+loads[0].before >= p.counts[0].most {
 		if loads[0], err = p.move(ctx); err != nil {
-			return o, err
+			return nil, err
 		}
 	}
 	for i, l := range loads {
 		room := p.counts[i].most - l.before
 		if l.now >= room {
-			return o, p.counts[i].refuse()
+			return nil, p.counts[i].refuse()
 		}
-		o.Add(p.more(l, table.Below(attrCount, room)))
+		writes = append(writes, p.more(l, table.Below(attrCount, room)))
 	}
-	return o, nil
+	return writes, nil
 }
 
 // keys are the keys of the counts that the stream is in.
@@ -270,8 +297,9 @@ func (p *streamPlace) keep(ctx context.Context, stop <-chan struct{}) {
 // leave gives the place back. If that fails, the place is free again after two terms. The writes
 // need no transaction, which would cost twice as much: if only one of them is applied, or if one is
 // applied twice because its answer was lost, the counts are right again after two terms.
-func (p *streamPlace) leave(ctx context.Context) {
-	writes := p.less(p.term)
+func (p *streamPlace) leave(ctx context.Context) { p.giveBack(ctx, p.less(p.term)) }
+
+func (p *streamPlace) giveBack(ctx context.Context, writes []table.Write) {
 	if len(writes) == 0 {
 		return
 	}

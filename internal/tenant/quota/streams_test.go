@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +93,51 @@ func TestAStreamGivesItsPlaceBack(t *testing.T) {
 		wantRefused(t, err, quota.Streams)
 		leave()
 		c.Pass(10 * time.Second)
+	}
+}
+
+// meeting is a table that calls a function once, before a write to the count of a thread.
+type meeting struct {
+	table.Table
+
+	before func()
+}
+
+func (m *meeting) InOrder(ctx context.Context, writes ...table.Write) error {
+	first := keys.ThreadStreams(workspace, deployment, thread, 0).PK
+	if before := m.before; before != nil && writes[0].Target().PK == first {
+		m.before = nil
+		before()
+	}
+	return m.Table.InOrder(ctx, writes...)
+}
+
+// TestAStreamWithoutAPlaceInItsThreadHasNoOther lets another stream take the last place of a thread
+// when the stream is already counted in its workspace.
+func TestAStreamWithoutAPlaceInItsThreadHasNoOther(t *testing.T) {
+	t.Parallel()
+	for _, open := range []int{0, 1} { // the count of the thread is a new item, or not
+		now := fixtures.NewClock().Now
+		tb := &meeting{Table: testtable.Open(t, now)}
+		limits := quota.Limits{}.With(quota.Streams, int64(open+2)).With(quota.ThreadStreams, int64(open+1))
+		shared := quota.NewShared(tb, now, limits, slog.New(slog.DiscardHandler))
+		for range open {
+			if _, err := shared.NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tb.before = func() {
+			if _, err := shared.NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := shared.NewStreamPlace(t.Context(), workspace, deployment, thread)
+		wantRefused(t, err, quota.ThreadStreams)
+		if _, err := shared.NewStreamPlace(t.Context(), workspace, "", ""); err != nil {
+			t.Errorf("the last place of the workspace: %v", err)
+		}
+		_, err = shared.NewStreamPlace(t.Context(), workspace, "", "")
+		wantRefused(t, err, quota.Streams)
 	}
 }
 
@@ -191,18 +235,14 @@ func TestAStreamRenewsItsPlace(t *testing.T) {
 	}
 }
 
-// stuck is a table that answers the first transaction, and no other.
+// stuck is a table that answers no transaction.
 type stuck struct {
 	table.Table
 
-	answered atomic.Bool
-	asked    chan struct{}
+	asked chan struct{}
 }
 
-func (s *stuck) Transact(ctx context.Context, writes ...table.Write) error {
-	if s.answered.CompareAndSwap(false, true) {
-		return s.Table.Transact(ctx, writes...)
-	}
+func (s *stuck) Transact(ctx context.Context, _ ...table.Write) error {
 	select {
 	case s.asked <- struct{}{}:
 	default:
