@@ -60,8 +60,8 @@ func isPlace(c charge) bool { return strings.Contains(c.what, "'s streams") }
 
 // places are the operations at which the places of connections are measured.
 var places = map[string]string{
-	"JoinRun":     "the place of a connection that waits for a thread, and the same again for each minute that it waits",
-	"WaitForAuth": "the place of a connection that waits for anything else, and the same again for each minute that it waits",
+	"JoinRun":     "the place of a connection that waits for a thread, with twice its writes for each minute that it waits",
+	"WaitForAuth": "the place of a connection that waits for anything else, with twice its writes for each minute that it waits",
 }
 
 // split cuts a trace behind the request whose text contains what, which is the last request of

@@ -53,7 +53,7 @@ type meter struct {
 	mu      sync.Mutex
 	charges []charge
 	pending atomic.Int64
-	// deletes counts the items that transactions delete.
+	// deletes counts the items that are deleted.
 	deletes atomic.Int64
 	// changed is when a request last began or ended, in Unix nanoseconds.
 	changed atomic.Int64
@@ -160,6 +160,9 @@ func (m *meter) ask(r *http.Request) (asked, error) {
 	r.Header.Set("Accept-Encoding", "identity")
 	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if operation == "DeleteItem" {
+		m.deletes.Add(1)
+	}
 	if operation == "TransactWriteItems" {
 		for _, write := range a.TransactItems {
 			if _, ok := write["Delete"]; ok {

@@ -157,11 +157,22 @@ func (r row) about() string {
 }
 
 // requests lists the requests of an operation, in order. If the order varies, each request is
-// listed where it first occurs.
+// listed where it first occurs. Items that are deleted together, in any order, are sorted.
 func (r row) requests() string {
 	var list []string
 	for _, c := range r.trace {
 		list = append(list, c.what)
+	}
+	deletes := func(what string) bool { return strings.HasPrefix(what, "DeleteItem ") }
+	for rest := list; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(what string) bool { return deletes(what) != deletes(rest[0]) })
+		if n < 0 {
+			n = len(rest)
+		}
+		if deletes(rest[0]) {
+			slices.Sort(rest[:n])
+		}
+		rest = rest[n:]
 	}
 	if r.varies {
 		first := slices.Clone(list)
