@@ -2,12 +2,15 @@ package archtest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
@@ -132,6 +135,85 @@ func TestLogFiltersOfAlarmsFindTheirLines(t *testing.T) {
 		pattern := resourceNamed(t, stack(t, nil), name).Properties["FilterPattern"]
 		if want := `"` + text + `"`; pattern != want {
 			t.Errorf("the filter of %s is %v, want %s", name, pattern, want)
+		}
+	}
+}
+
+// logged matches a value of the access log: a variable of API Gateway, or a quoted one.
+var logged = regexp.MustCompile(`"?\$context\.([A-Za-z.]+)"?`)
+
+// TestThrottledRequestsAreCounted checks that the filter compares members of the access log
+// with the status and the type of API Gateway's own answer, and that the alarm reads its metric.
+func TestThrottledRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := stack(t, variants["with agents"])
+	setting, _ := resourceNamed(t, s, "Api").Properties["AccessLogSetting"].(map[string]any)
+	format, _ := setting["Format"].(string)
+	var members map[string]string
+	if err := json.Unmarshal(logged.ReplaceAll([]byte(format), []byte(`"$1"`)), &members); err != nil {
+		t.Fatalf("the access log is no JSON: %v\n%s", err, format)
+	}
+	selectors := map[string]string{}
+	for name, variable := range members {
+		selectors[variable] = "$." + name
+	}
+	filter := resourceNamed(t, s, "ThrottledRequests").Properties
+	want := fmt.Sprintf(`{ %s = 429 && %s = "THROTTLED" }`, selectors["status"], selectors["error.responseType"])
+	if filter["FilterPattern"] != want {
+		t.Errorf("the filter is %v, want %s", filter["FilterPattern"], want)
+	}
+	if group := resourceNamed(t, s, "ApiLogGroup").Properties["LogGroupName"]; filter["LogGroupName"] != group {
+		t.Errorf("it reads %v, want %v", filter["LogGroupName"], group)
+	}
+	if status := statusOf(t, s, "THROTTLED"); status != 429.0 {
+		t.Errorf("API Gateway answers such a request with %v", status)
+	}
+	alarm := resourceNamed(t, s, "ThrottledRequestsAlarm").Properties
+	eachMap(filter["MetricTransformations"], func(m map[string]any) {
+		if m["MetricNamespace"] != alarm["Namespace"] || m["MetricName"] != alarm["MetricName"] {
+			t.Errorf("the alarm reads %v %v, the filter writes %v", alarm["Namespace"], alarm["MetricName"], m)
+		}
+	})
+	for _, r := range stack(t, nil).Resources {
+		if strings.HasPrefix(r.Name, "ThrottledRequests") {
+			t.Errorf("%s costs something, and nobody has asked for it", r.Name)
+		}
+	}
+}
+
+// statusOf returns the status of an answer of API Gateway itself.
+func statusOf(t *testing.T, s *template.Stack, kind string) any {
+	t.Helper()
+	answers, _ := resourceNamed(t, s, "Api").Properties["GatewayResponses"].(map[string]any)
+	answer, _ := answers[kind].(map[string]any)
+	return answer["StatusCode"]
+}
+
+// TestTheBudgetCountsTheStackAndTellsTheTopic checks whom a budget tells and when, and that it
+// counts by the tag of the stack, which agents have too.
+func TestTheBudgetCountsTheStackAndTellsTheTopic(t *testing.T) {
+	t.Parallel()
+	s := stack(t, variants["with agents"])
+	budget := resourceNamed(t, s, "Budget").Properties
+	what, _ := budget["Budget"].(map[string]any)
+	want := map[string]any{"TagKeyValue": []any{"user:slipway:stack$" + stackName}}
+	if diff := cmp.Diff(want, what["CostFilters"]); diff != "" {
+		t.Errorf("it counts (-want +got):\n%s", diff)
+	}
+	told := map[string]float64{}
+	for _, n := range budget["NotificationsWithSubscribers"].([]any) {
+		notification, _ := n.(map[string]any)["Notification"].(map[string]any)
+		if diff := cmp.Diff([]any{map[string]any{"SubscriptionType": "SNS", "Address": "topic"}}, n.(map[string]any)["Subscribers"]); diff != "" {
+			t.Errorf("it tells (-want +got):\n%s", diff)
+		}
+		told[notification["NotificationType"].(string)], _ = notification["Threshold"].(float64)
+	}
+	if diff := cmp.Diff(map[string]float64{"ACTUAL": 80, "FORECASTED": 100}, told); diff != "" {
+		t.Errorf("it tells at (-want +got):\n%s", diff)
+	}
+	for _, r := range stack(t, nil).Resources {
+		if r.Type == "AWS::Budgets::Budget" {
+			t.Error("there is a budget that nobody has asked for")
 		}
 	}
 }

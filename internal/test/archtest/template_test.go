@@ -32,7 +32,7 @@ var variants = map[string]map[string]string{
 	"without agents": nil,
 	"with agents": {
 		"VpcId": "vpc", "Subnets": "subnet-a,subnet-b", "SecurityGroups": "sg",
-		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic", "MonthlyBudget": "100",
+		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic", "MonthlyBudget": "100", "DetailedMetrics": "true",
 		"DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": "zone", "RunnerConcurrency": "5", "RunstreamConcurrency": "5",
 		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
 		"GitHubApp": "arn:aws:secretsmanager:us-east-1:000000000000:secret:app", "GitHubWebhook": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook",
