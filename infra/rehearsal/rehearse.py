@@ -46,6 +46,7 @@ LACKS = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": "no load balancers",
     "AWS::Lambda::EventInvokeConfig": "no destinations of failed calls",
     "AWS::Logs::MetricFilter": "no metrics of log lines",
+    "AWS::WAFv2::IPSet": "no firewall",
     "AWS::WAFv2::WebACL": "no firewall",
     "AWS::WAFv2::WebACLAssociation": "no firewall",
 }

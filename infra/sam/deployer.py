@@ -23,7 +23,7 @@ NETWORK = {
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
     "AlarmTopic": "topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
-    "RunnerCompute": "managed",
+    "RunnerCompute": "managed", "CdnNetworks": "192.0.2.0/24", "ClientAddressHeader": "CF-Connecting-IP",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
@@ -70,6 +70,7 @@ ACTIONS = {
     "AWS::SQS::Queue": "CreateQueue GetQueueUrl GetQueueAttributes SetQueueAttributes DeleteQueue ListQueueTags TagQueue UntagQueue",
     "AWS::SQS::QueuePolicy": "SetQueueAttributes",
     "AWS::StepFunctions::StateMachine": "CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine ListTagsForResource TagResource UntagResource",
+    "AWS::WAFv2::IPSet": "CreateIPSet GetIPSet UpdateIPSet DeleteIPSet ListTagsForResource TagResource UntagResource",
     "AWS::WAFv2::WebACL": "CreateWebACL GetWebACL UpdateWebACL DeleteWebACL ListTagsForResource TagResource UntagResource",
     "AWS::WAFv2::WebACLAssociation": "AssociateWebACL GetWebACLForResource",
 }
@@ -80,7 +81,7 @@ PLACES = {
     "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::CodeDeploy::Application": "application:NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
     "AWS::ECS::Cluster": "cluster/NAME", "AWS::Events::Rule": "rule/NAME", "AWS::IAM::ManagedPolicy": "policy/NAME", "AWS::IAM::Role": "role/NAME",
     "AWS::KMS::Alias": "NAME", "AWS::KMS::Key": "key/NAME", "AWS::Lambda::CapacityProvider": "capacity-provider:NAME", "AWS::Lambda::Function": "function:NAME", "AWS::Lambda::LayerVersion": "layer:NAME",
-    "AWS::Logs::LogGroup": "log-group:NAME", "AWS::SQS::Queue": "NAME", "AWS::StepFunctions::StateMachine": "stateMachine:NAME", "AWS::WAFv2::WebACL": "regional/webacl/NAME/id",
+    "AWS::Logs::LogGroup": "log-group:NAME", "AWS::SQS::Queue": "NAME", "AWS::StepFunctions::StateMachine": "stateMachine:NAME", "AWS::WAFv2::IPSet": "regional/ipset/NAME/id", "AWS::WAFv2::WebACL": "regional/webacl/NAME/id",
 }
 NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "LayerName", "AliasName", "Name")
 # Resources that belong to another: whose ARN their calls are about.
@@ -229,6 +230,7 @@ SAM = [
     call("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{DOMAINS}/AWSServiceRoleForAPIGateway", {"iam:AWSServiceName": DOMAINS}),
     *(call(f"wafv2:{action}", f"arn:aws:apigateway:{REGION}::/restapis/id/stages/v") for action in ("AssociateWebACL", "DisassociateWebACL")),
     call("wafv2:CreateWebACL", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/managedruleset/AWS/id"),
+    *(call(f"wafv2:{action}", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/ipset/{STACK}-CdnAddresses-x/id") for action in ("CreateWebACL", "UpdateWebACL")),
 ]
 
 # What the role must not be able to do.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 )
 
 // Middleware wraps a handler.
@@ -40,6 +41,8 @@ type Mux struct {
 	storage Storage
 	// limiter bounds the requests of workspaces and callers; nil bounds nothing.
 	limiter *Limiter
+	// proxies are believed about the addresses of their clients.
+	proxies inbound.Proxies
 	// taking is how long a client may take to accept a part of an answer.
 	taking time.Duration
 }
@@ -50,6 +53,10 @@ func NewMux(log *slog.Logger) *Mux {
 	m.routes.HandleFunc("/", m.miss)
 	return m
 }
+
+// Behind has the addresses of clients taken from proxies. Without it, each request has the address
+// of its sender.
+func (m *Mux) Behind(proxies inbound.Proxies) { m.proxies = proxies }
 
 // Handle adds a route that is not an operation of a contract.
 func (m *Mux) Handle(pattern string, handler http.Handler) {
@@ -195,6 +202,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx = budget.Holding(ctx, x.reads)
 	}
 	r = r.WithContext(ctx)
+	r.RemoteAddr = m.proxies.Client(r)
 	if x.body != nil {
 		r.Body = x.body
 	}

@@ -2,9 +2,11 @@ package stack
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
@@ -28,6 +30,8 @@ const (
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
+	variableCdn           = "SLIPWAY_CDN_NETWORKS"
+	variableClientAddress = "SLIPWAY_CLIENT_ADDRESS_HEADER"
 	// variableRuntimeAPI is set in functions only, by Lambda.
 	variableRuntimeAPI = "AWS_LAMBDA_RUNTIME_API"
 )
@@ -56,6 +60,8 @@ type Environment struct {
 	PrivateAddresses outbound.Networks
 	// Quotas bound the resources of each workspace.
 	Quotas quota.Limits
+	// Proxies are the CDN in front of the API.
+	Proxies inbound.Proxies
 }
 
 // Need names the variables that a part of the stack requires.
@@ -93,6 +99,14 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 	}
 	if env.Quotas, err = quota.ParseLimits(getenv(variableQuotas)); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", variableQuotas, err)
+	}
+	env.Proxies.Header = getenv(variableClientAddress)
+	for _, network := range env.List(variableCdn) {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil {
+			return Environment{}, fmt.Errorf("%s: %w", variableCdn, err)
+		}
+		env.Proxies.Networks = append(env.Proxies.Networks, prefix)
 	}
 	var missing []string
 	for _, need := range needs {

@@ -13,6 +13,7 @@ func (s *Stack) Mux() *web.Mux {
 	limiter := web.NewLimiter(s.Quotas, web.Limits{}, clock.System)
 	limiter.Share(s.counts())
 	mux.Limit(limiter)
+	mux.Behind(s.Proxies)
 	return mux
 }
 

@@ -106,6 +106,34 @@ func TestOnlyTheWebhookFunctionSendsToPrivateAddresses(t *testing.T) {
 	}
 }
 
+// TestClientsOfACdnHaveTheirOwnAddresses checks that handlers see the address that the CDN names,
+// and that no other client can name one.
+func TestClientsOfACdnHaveTheirOwnAddresses(t *testing.T) {
+	t.Parallel()
+	v := complete()
+	v["SLIPWAY_CDN_NETWORKS"], v["SLIPWAY_CLIENT_ADDRESS_HEADER"] = "192.0.2.0/24, 198.51.100.7/32", "CF-Connecting-IP"
+	s, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := ""
+	mux := s.Mux()
+	mux.Handle("/address", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.RemoteAddr }))
+	for sender, want := range map[string]string{"198.51.100.7:0": "203.0.113.5:0", "198.51.100.8:0": "198.51.100.8:0"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/address", nil)
+		r.RemoteAddr = sender
+		r.Header.Set("CF-Connecting-IP", "203.0.113.5")
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+		if seen != want {
+			t.Errorf("a request from %s has the address %s, want %s", sender, seen, want)
+		}
+	}
+	v["SLIPWAY_CDN_NETWORKS"] = "192.0.2.7"
+	if _, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...); err == nil {
+		t.Error("it takes what the web ACL does not take: an address that is no network")
+	}
+}
+
 // service is the other end of the SDK's clients: it gives the answers of a test and records the
 // requests.
 type service struct {

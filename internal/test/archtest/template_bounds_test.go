@@ -113,6 +113,45 @@ func TestTheFirewallAnswersPages(t *testing.T) {
 	}
 }
 
+// TestAttackAForgedAddressAtTheFirewall checks that the web ACL counts by the address that a
+// header names only for requests of the CDN, that all other requests are counted by their own
+// addresses, and that functions believe the same.
+func TestAttackAForgedAddressAtTheFirewall(t *testing.T) {
+	t.Parallel()
+	rates := func(s *template.Stack) map[string]any {
+		found := map[string]any{}
+		eachMap(resourceNamed(t, s, "WebAcl").Properties, func(m map[string]any) {
+			if rate, ok := m["RateBasedStatement"].(map[string]any); ok && rate["CustomKeys"] == nil {
+				found[rate["AggregateKeyType"].(string)] = map[string]any{"scope": rate["ScopeDownStatement"], "header": rate["ForwardedIPConfig"]}
+			}
+		})
+		return found
+	}
+	s := stack(t, variants["with agents"])
+	cdn := map[string]any{"IPSetReferenceStatement": map[string]any{"Arn": "CdnAddresses.Arn"}}
+	want := map[string]any{
+		"IP": map[string]any{"scope": map[string]any{"NotStatement": map[string]any{"Statement": cdn}}, "header": nil},
+		"FORWARDED_IP": map[string]any{
+			"scope": cdn, "header": map[string]any{"HeaderName": "CF-Connecting-IP", "FallbackBehavior": "MATCH"},
+		},
+	}
+	if diff := cmp.Diff(want, rates(s)); diff != "" {
+		t.Errorf("behind a CDN (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"IP": map[string]any{"scope": nil, "header": nil}}, rates(stack(t, nil))); diff != "" {
+		t.Errorf("without a CDN (-want +got):\n%s", diff)
+	}
+	var addresses []string
+	for _, address := range resourceNamed(t, s, "CdnAddresses").Properties["Addresses"].([]any) {
+		addresses = append(addresses, address.(string))
+	}
+	for _, f := range s.Functions {
+		if got := f.Environment["SLIPWAY_CDN_NETWORKS"]; got != strings.Join(addresses, ",") || f.Environment["SLIPWAY_CLIENT_ADDRESS_HEADER"] != "CF-Connecting-IP" {
+			t.Errorf("%s believes %q about %q", f.Name, got, f.Environment["SLIPWAY_CLIENT_ADDRESS_HEADER"])
+		}
+	}
+}
+
 // serviceHost matches the host of a service in a region, whose domain differs between
 // partitions. Principals of services are the same in all partitions.
 var serviceHost = regexp.MustCompile(`\$\{AWS::Region\}\.amazonaws\.com`)
