@@ -1,9 +1,11 @@
 """Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR, S3, logs and what releases need), about the
-resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list.
+resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list. And it lists the
+partitions of the table that functions which answer strangers must reach, and those that they must not.
 
 Usage: elsewhere.py template.yaml
 """
 
+import itertools
 import json
 import sys
 
@@ -82,6 +84,24 @@ CALLS = {
     "Rollout": READS + WRITES, "Reconcile": READS,
 }
 
+# Partitions as internal/record/keys names them, with the actions that are possible with them.
+TABLE, LIST = arn("dynamodb", f"table/{STACK}"), arn("dynamodb", f"table/{STACK}/index/list")
+ALL = "GetItem BatchGetItem Query ConditionCheckItem PutItem UpdateItem DeleteItem BatchWriteItem"
+OPEN = ("Githubhook", "Integrations", "Authservice")
+REACHED = [
+    (ALL, TABLE, "W#0 W#0#D#0 W#0#AUDIT W#0#AUTH-USER#ann W#0#GIT-CREDENTIALS W#0#INSTALLATION#7 INSTALLATIONS#7"),
+    ("Query", LIST, "W#0#PUSHES#0 W#0#AUTH-TOKEN#0 INSTALLATIONS#7"), ("Query", TABLE, "DATA-KEYS")]
+UNREACHED = [
+    (ALL, TABLE, "KEY#0 SESSION#0 SIGN-IN#0 WORKSPACE-NAMES BUILD#0 W#0#MEMBERS W#0#TRUST-RULES W#0#API-KEYS"),
+    ("PutItem UpdateItem DeleteItem BatchWriteItem", TABLE, "DATA-KEYS"), ("Query", arn("dynamodb", f"table/{STACK}/index/due"), "RELEASES W#0")]
+
+
+def partitions(functions, rows):
+    """Yields a call for each function, action and partition."""
+    for actions, resource, names in rows:
+        for function, action, name in itertools.product(functions, actions.split(), names.split()):
+            yield {"function": function, "action": f"dynamodb:{action}", "resource": resource, "context": {"dynamodb:LeadingKeys": name}}
+
 
 def unlisted(roles):
     """Returns a sentence for each action of these services that a role allows and that is not in the list."""
@@ -100,7 +120,8 @@ def main(path):
     for problem in problems:
         print(problem, file=sys.stderr)
     another = [{**call, "resource": call["resource"].replace(f"{STACK}-", "another-")} for call in calls if f"{STACK}-" in call["resource"]]
-    print(json.dumps({"policies": asked, "calls": calls, "forbidden": another}))
+    calls += partitions(OPEN, REACHED)
+    print(json.dumps({"policies": asked, "calls": calls, "forbidden": another + list(partitions(OPEN, UNREACHED))}))
     return 1 if problems else 0
 
 

@@ -14,6 +14,10 @@ const account = '000000000000'
 const variable = /^(kms:EncryptionContext:|aws:ResourceTag\/)/
 const rename = (keys) => Object.fromEntries(Object.entries(keys).map(([key, value]) => [variable.test(key) ? `aws:PrincipalTag/${key}` : key, value]))
 
+// Keys of conditions that have several values.
+const lists = new Set(['dynamodb:LeadingKeys'])
+const listed = (keys) => Object.fromEntries(Object.entries(keys).map(([key, value]) => [key, lists.has(key) ? [value] : value]))
+
 function renamed(document) {
   const statements = document.Statement.map((statement) => ({
     ...statement,
@@ -29,7 +33,7 @@ async function refusal(call, { roles, resources }) {
   const response = await runSimulation({
     request: {
       principal: `arn:aws:iam::${account}:role/${call.function}`, action: call.action,
-      resource: { resource: call.resource, accountId: account }, contextVariables: rename(call.context ?? {})
+      resource: { resource: call.resource, accountId: account }, contextVariables: listed(rename(call.context ?? {}))
     },
     identityPolicies: role.policies.map((policy, n) => ({ name: String(n), policy: renamed(policy) })),
     permissionBoundaryPolicies: [{ name: 'boundary', policy: renamed(role.boundary) }],
@@ -40,12 +44,18 @@ async function refusal(call, { roles, resources }) {
   return response.overallResult === 'Allowed' ? undefined : response.overallResult
 }
 
+// Returns what a call is about.
+export function subject(call) {
+  const partition = call.context?.['dynamodb:LeadingKeys']
+  return partition ? `${call.resource}, partition ${partition}` : call.resource
+}
+
 // Returns a sentence for each call that IAM would refuse.
 export async function refusals(policies, calls) {
   const found = []
   for (const call of calls) {
     const why = await refusal(call, policies)
-    if (why) found.push(`${call.function} may not ${call.action} with ${call.resource}: ${why}`)
+    if (why) found.push(`${call.function} may not ${call.action} with ${subject(call)}: ${why}`)
   }
   return found
 }

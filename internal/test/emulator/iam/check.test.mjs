@@ -65,6 +65,14 @@ test('a call is found that is about something else, or in another context', asyn
   assert.equal((await refusals(policies(), others)).length, others.length)
 })
 
+test('a call is found about a partition that a role may not touch', async () => {
+  const planted = policies()
+  planted.roles.Runs.policies = [document(allow(['dynamodb:PutItem', 'dynamodb:Query'], [table, `${table}/index/*`], { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['W#*#D#*'] } }))]
+  const about = (call, partition) => ({ ...call, context: { 'dynamodb:LeadingKeys': partition } })
+  const found = await refusals(planted, [...calls.slice(0, 2).map((c) => about(c, 'W#0#D#0')), ...calls.slice(0, 2).map((c) => about(c, 'KEY#0'))])
+  assert.equal(found.length, 2, `${found}`)
+})
+
 test('a call is found that the boundary of the role denies', async () => {
   const planted = policies()
   planted.roles.Runs.boundary.Statement.push({ Effect: 'Deny', Action: 'dynamodb:PutItem', Resource: '*' })

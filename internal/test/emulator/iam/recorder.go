@@ -151,9 +151,16 @@ func (r *Recorder) read(service, operation string, body []byte) ([]Call, error) 
 // resources are the members of requests that name the resources of a request.
 type resources struct {
 	TableName, IndexName string
+	place
+	// KeyConditionExpression and ExpressionAttributeValues select the partition of a query.
+	KeyConditionExpression    string
+	ExpressionAttributeValues map[string]value
 	// TransactItems and RequestItems are the members of requests about several items.
-	TransactItems []map[string]struct{ TableName string }
-	RequestItems  map[string]json.RawMessage
+	TransactItems []map[string]struct {
+		TableName string
+		place
+	}
+	RequestItems map[string]json.RawMessage
 
 	KeyID             string `json:"KeyId"`
 	EncryptionContext map[string]string
@@ -170,18 +177,24 @@ var transactional = map[string]string{
 
 func (r *Recorder) readTable(named resources) []Call {
 	var calls []Call
+	partition := named.partition()
+	if selected := condition.FindStringSubmatch(named.KeyConditionExpression); selected != nil {
+		partition = named.ExpressionAttributeValues[selected[1]].S
+	}
 	switch {
 	case named.IndexName != "":
-		calls = append(calls, Call{Resource: r.table(named.TableName) + "/index/" + named.IndexName})
+		calls = append(calls, Call{Resource: r.table(named.TableName) + "/index/" + named.IndexName, Context: leading(partition)})
 	case named.TableName != "":
-		calls = append(calls, Call{Resource: r.table(named.TableName)})
+		calls = append(calls, Call{Resource: r.table(named.TableName), Context: leading(partition)})
 	}
-	for table := range named.RequestItems {
-		calls = append(calls, Call{Resource: r.table(table)})
+	for table, batch := range named.RequestItems {
+		for _, partition := range partitions(batch) {
+			calls = append(calls, Call{Resource: r.table(table), Context: leading(partition)})
+		}
 	}
 	for _, item := range named.TransactItems {
 		for kind, of := range item {
-			calls = append(calls, Call{Action: transactional[kind], Resource: r.table(of.TableName)})
+			calls = append(calls, Call{Action: transactional[kind], Resource: r.table(of.TableName), Context: leading(of.partition())})
 		}
 	}
 	return calls

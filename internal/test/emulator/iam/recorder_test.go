@@ -85,6 +85,33 @@ func TestCallsAreRecordedAsIAMSeesThem(t *testing.T) {
 			"dynamodb", "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"t-1"}},{"ConditionCheck":{"TableName":"t-1"}},{"Put":{"TableName":"t-1"}}]}`,
 			[]iam.Call{{Function: "Runs", Action: "dynamodb:PutItem", Resource: tableARN}, {Function: "Runs", Action: "dynamodb:ConditionCheckItem", Resource: tableARN}},
 		},
+		"an item of a partition": {
+			"dynamodb", "PutItem", `{"TableName":"t-1","Item":{"pk":{"S":"KEY#0123456789abcdef0123"},"n":{"N":"1"}}}`,
+			[]iam.Call{{Function: "Runs", Action: "dynamodb:PutItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "KEY#0"}}},
+		},
+		"a query of a partition of an index": {
+			"dynamodb", "Query",
+			`{"TableName":"t-1","IndexName":"due","KeyConditionExpression":"#0 = :0 AND #1 <= :1","ExpressionAttributeValues":{":0":{"S":"LEASES"},":1":{"S":"x"}}}`,
+			[]iam.Call{{Function: "Runs", Action: "dynamodb:Query", Resource: tableARN + "/index/due", Context: map[string]string{iam.LeadingKeys: "LEASES"}}},
+		},
+		"reads of partitions": {
+			"dynamodb", "BatchGetItem", `{"RequestItems":{"t-1":{"Keys":[{"pk":{"S":"A"}},{"pk":{"S":"B"}}]}}}`,
+			[]iam.Call{
+				{Function: "Runs", Action: "dynamodb:BatchGetItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "A"}},
+				{Function: "Runs", Action: "dynamodb:BatchGetItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "B"}},
+			},
+		},
+		"writes of partitions": {
+			"dynamodb", "BatchWriteItem", `{"RequestItems":{"t-1":[{"PutRequest":{"Item":{"pk":{"S":"A"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"B"}}}}]}}`,
+			[]iam.Call{
+				{Function: "Runs", Action: "dynamodb:BatchWriteItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "A"}},
+				{Function: "Runs", Action: "dynamodb:BatchWriteItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "B"}},
+			},
+		},
+		"a transaction about a partition": {
+			"dynamodb", "TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"t-1","Key":{"pk":{"S":"A"}}}}]}`,
+			[]iam.Call{{Function: "Runs", Action: "dynamodb:DeleteItem", Resource: tableARN, Context: map[string]string{iam.LeadingKeys: "A"}}},
+		},
 		"a key": {
 			"kms", "Decrypt", `{"KeyId":"` + keyARN + `","EncryptionContext":{"slipway":"data key"}}`,
 			[]iam.Call{{Function: "Runs", Action: "kms:Decrypt", Resource: keyARN, Context: map[string]string{"kms:EncryptionContext:slipway": "data key"}}},
