@@ -62,6 +62,7 @@ READS = [
     ("cloudwatch:DeleteAlarms", ALARM, {}),
 ]
 WRITES = [
+    ("s3:DeleteObjectTagging", SOURCE, {}),
     ("codebuild:StartBuild", arn("codebuild", f"project/{ours('BuildProject')}"), {}),
     ("ecs:RegisterTaskDefinition ecs:TagResource", arn("ecs", f"task-definition/{STACK}-{REVISION}:1"), {}),
     ("ecs:CreateService ecs:UpdateService ecs:CreateExpressGatewayService ecs:UpdateExpressGatewayService ecs:TagResource", SERVICE, LINE),
@@ -78,7 +79,7 @@ FOLLOWS = [("logs:FilterLogEvents", group, {}) for group in GROUPS.values()]
 EXPRESS = [("ecs:DescribeExpressGatewayService", SERVICE, {})]
 CALLS = {
     "Deployments": FOLLOWS + [
-        ("s3:PutObject", SOURCE, {}), ("ecr:CreateRepository ecr:DescribeRepositories", PUSHED, {}), ("sts:AssumeRole", arn("iam", f"role/{ours('PushRole')}", ""), {})],
+        ("s3:PutObject s3:PutObjectTagging", SOURCE, {}), ("ecr:CreateRepository ecr:DescribeRepositories", PUSHED, {}), ("sts:AssumeRole", arn("iam", f"role/{ours('PushRole')}", ""), {})],
     "Listeners": [("logs:CreateLogStream logs:PutLogEvents", GROUPS["AgentLogGroup"], {})],
     "Runstream": FOLLOWS + EXPRESS, "ManagedRunstream": EXPRESS, "Runs": EXPRESS, "Threads": EXPRESS, "Assistants": EXPRESS, "Agentroutes": EXPRESS, "Runner": EXPRESS, "ManagedRunner": EXPRESS,
     "Rollout": READS + WRITES, "Reconcile": READS,

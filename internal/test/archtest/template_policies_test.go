@@ -41,7 +41,7 @@ var grants = map[string][]string{
 	"Agentroutes":  slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
 	"Webhook":      slices.Concat(dynamo.Actions, useKey),
 	"Runner":       slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Rollout": slices.Concat(dynamo.Actions, makeKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.RemoveActions, scalingAlarms, []string{
+	"Rollout": slices.Concat(dynamo.Actions, makeKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.KeepActions, s3.RemoveActions, scalingAlarms, []string{
 		"states:StartExecution rollout", "states:StartExecution webhook", "states:StopExecution rollout", "iam:CreateServiceLinkedRole",
 	}),
 	"Reconcile": slices.Concat(dynamo.Actions, useKey, removal, s3.RemoveActions, looking, []string{
@@ -372,6 +372,28 @@ func TestTheTableIsThatOfTheAdapter(t *testing.T) {
 	}
 	if key.Properties["MultiRegion"] != true {
 		t.Error("a key that is of one region can never become one of several")
+	}
+}
+
+// TestAttackUploadsThatNobodyNames checks that the bucket removes uploads with the tag of uploads
+// that no revision has named, and no other uploads.
+func TestAttackUploadsThatNobodyNames(t *testing.T) {
+	t.Parallel()
+	lifecycle, _ := resourceNamed(t, stack(t, nil), "Uploads").Properties["LifecycleConfiguration"].(map[string]any)
+	expires := 0
+	for _, r := range lifecycle["Rules"].([]any) {
+		rule, _ := r.(map[string]any)
+		if rule["ExpirationInDays"] == nil {
+			continue
+		}
+		expires++
+		want := []any{map[string]any{"Key": s3.TagKey, "Value": s3.TagValue}}
+		if diff := cmp.Diff(want, rule["TagFilters"]); diff != "" || rule["ExpirationInDays"] != 1.0 || rule["Status"] != "Enabled" {
+			t.Errorf("after %v days it removes (-want +got):\n%s", rule["ExpirationInDays"], diff)
+		}
+	}
+	if expires != 1 {
+		t.Errorf("%d rules remove something", expires)
 	}
 }
 

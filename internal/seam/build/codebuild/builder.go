@@ -58,6 +58,8 @@ type Config struct {
 type Uploads interface {
 	// URI returns the s3:// address of an upload.
 	URI(ref upload.Ref) string
+	// Keep has an upload kept for longer than uploads that no revision names.
+	Keep(ctx context.Context, ref upload.Ref) error
 }
 
 // Builder implements build.Builder.
@@ -165,6 +167,11 @@ func (b *Builder) request(ctx context.Context, spec build.Spec, from sources, no
 	if err != nil {
 		return err
 	}
+	if from.tarball != "" {
+		if err := b.cfg.Uploads.Keep(ctx, from.upload); err != nil {
+			return err
+		}
+	}
 	started, err := b.builds.StartBuild(ctx, input)
 	if _, full := errors.AsType[*types.AccountLimitExceededException](err); full {
 		return &build.NoCapacity{Quota: "builds that run and wait in CodeBuild"}
@@ -179,6 +186,7 @@ func (b *Builder) request(ctx context.Context, spec build.Spec, from sources, no
 // tarball and the time at which its upload began.
 type sources struct {
 	repo     repository.Repository
+	upload   upload.Ref
 	tarball  string
 	uploaded time.Time
 }
@@ -192,7 +200,7 @@ func (b *Builder) sources(spec build.Spec) (sources, error) {
 	if !ok || b.cfg.Uploads == nil {
 		return sources{}, fmt.Errorf("%q is no upload of deployment %s that is kept here", spec.Tarball, spec.Deployment)
 	}
-	return sources{tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil
+	return sources{upload: ref, tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil
 }
 
 // find returns the build of a note; nil if CodeBuild does not know the build any more.

@@ -29,6 +29,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -102,6 +103,8 @@ type account struct {
 	tokens  map[string]string
 	secrets map[string]string
 	pushed  map[string]bool
+	// kept are the uploads that builds have named.
+	kept []string
 	// called are the names of all operations that were called, requests the bodies of
 	// StartBuild.
 	called   []string
@@ -173,12 +176,25 @@ func awsConfig(url string) aws.Config {
 	}
 }
 
+// bucket notes which uploads are kept.
+type bucket struct {
+	*s3.Store
+	of *account
+}
+
+func (b bucket) Keep(_ context.Context, ref upload.Ref) error {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	b.of.kept = append(b.of.kept, ref.Path())
+	return nil
+}
+
 // builder returns a builder of the account that polls often.
 func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder {
 	a.t.Helper()
 	cfg := codebuild.Config{
 		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
-		Uploads: s3.New(awsConfig(a.url), uploadBucket),
+		Uploads: bucket{s3.New(awsConfig(a.url), uploadBucket), a},
 		After:   func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
 	}
 	for _, c := range change {

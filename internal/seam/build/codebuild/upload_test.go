@@ -42,7 +42,11 @@ func TestATarballBecomesAnImage(t *testing.T) {
 	tarball := buildtest.Tarball(t, map[string]string{
 		"service/framework.json": framework("cp ../shared/agent agent"), "shared/agent": "#!/bin/sh",
 	})
-	got := end(t, a.builder(), a.uploaded(tarball))
+	spec := a.uploaded(tarball)
+	got := end(t, a.builder(), spec)
+	if strings.Join(a.kept, " ") != spec.Tarball {
+		t.Errorf("what is kept is %q", a.kept)
+	}
 	digest := sha256.Sum256(tarball)
 	if got.State != build.Succeeded || got.CommitSHA != hex.EncodeToString(digest[:]) || len(got.Artifact.Graphs) != 2 {
 		t.Errorf("got %+v", got)

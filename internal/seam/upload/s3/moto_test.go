@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -48,6 +51,37 @@ func TestMotoConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("only what no revision names has a tag", func(t *testing.T) {
+		t.Parallel()
+		store, ref := s3.New(config, bucket), uploadtest.NewRef()
+		grant, err := store.Grant(t.Context(), ref, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, grant.URL, strings.NewReader("a tarball"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range grant.Headers {
+			put.Header.Set(name, value)
+		}
+		answer, err := http.DefaultClient.Do(put)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("got %v, %v", answer, err)
+		}
+		check.Must(t, answer.Body.Close())
+		tags := func() int {
+			found, err := client.GetObjectTagging(t.Context(), &awss3.GetObjectTaggingInput{Bucket: aws.String(bucket), Key: aws.String(s3.Prefix + ref.Path())})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(found.TagSet)
+		}
+		before := tags()
+		if err := store.Keep(t.Context(), ref); err != nil || before != 1 || tags() != 0 {
+			t.Errorf("%d tags before, %d after, %v", before, tags(), err)
+		}
+	})
 	// The tests of the suite have deployments of their own.
 	uploadtest.Run(t, func(*testing.T) (uploadtest.Store, string) { return opened{s3.New(config, bucket), client}, "" })
 }

@@ -2,6 +2,10 @@
 // PutObjects: S3 accepts them from every holder, for the object and the headers that they were
 // signed for, until they expire. S3 does not limit the size of the upload. The code that
 // builds a tarball asks for its size first.
+//
+// An upload has a tag until a build of it begins. The lifecycle of the bucket removes objects
+// with the tag after a day, so an upload that no revision names, or that is too large, goes by
+// itself.
 package s3
 
 import (
@@ -20,10 +24,14 @@ import (
 // Prefix begins the keys of all uploads.
 const Prefix = "sources/"
 
+// TagKey and TagValue are the tag of an upload that no revision has named.
+const TagKey, TagValue = "slipway", "unnamed"
+
 // The actions that the package needs: GrantActions to grant, because an address can do what
-// its signer may do, RemoveActions to list and remove.
+// its signer may do, KeepActions to keep, RemoveActions to list and remove.
 var (
-	GrantActions  = []string{"s3:PutObject"}
+	GrantActions  = []string{"s3:PutObject", "s3:PutObjectTagging"}
+	KeepActions   = []string{"s3:ListBucket", "s3:DeleteObjectTagging"}
 	RemoveActions = []string{"s3:DeleteObject", "s3:ListBucket"}
 )
 
@@ -52,6 +60,7 @@ func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Gra
 	signed, err := s.presign.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: aws.String(s.bucket), Key: aws.String(Prefix + ref.Path()), ContentType: aws.String(upload.ContentType),
 		IfNoneMatch: aws.String("*"), // an uploaded tarball stays as it is
+		Tagging:     aws.String(TagKey + "=" + TagValue),
 	}, s3.WithPresignExpires(upload.Lifetime))
 	if err != nil {
 		return upload.Grant{}, fmt.Errorf("presign upload of deployment %s: %w", ref.Deployment, err)
@@ -63,6 +72,23 @@ func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Gra
 		}
 	}
 	return grant, nil
+}
+
+// Keep has the bucket keep a tarball that a revision names. It does nothing for a tarball that
+// does not exist or that is too large to be built.
+func (s *Store) Keep(ctx context.Context, ref upload.Ref) error {
+	key := aws.String(Prefix + ref.Path())
+	found, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(s.bucket), Prefix: key, MaxKeys: aws.Int32(1)})
+	if err != nil {
+		return fmt.Errorf("look at the upload of deployment %s: %w", ref.Deployment, err)
+	}
+	if len(found.Contents) == 0 || aws.ToInt64(found.Contents[0].Size) > upload.MaxSize {
+		return nil
+	}
+	if _, err := s.client.DeleteObjectTagging(ctx, &s3.DeleteObjectTaggingInput{Bucket: aws.String(s.bucket), Key: key}); err != nil {
+		return fmt.Errorf("keep the upload of deployment %s: %w", ref.Deployment, err)
+	}
+	return nil
 }
 
 // URI is the address of the tarball for a builder.
