@@ -228,6 +228,7 @@ verify: ## check that the generated code and go.mod are current, that the stack 
 	go mod tidy -diff
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
+	.tools/sam/bin/python -m unittest discover -q -s infra/rehearsal -p '*_test.py'
 	.tools/sam/bin/python infra/sam/check.py template.yaml
 	sh infra/sam/permissions.sh
 

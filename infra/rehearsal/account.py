@@ -3,20 +3,25 @@ everything, records included. It is for an account in which nothing else has nam
 
 It needs AWS credentials of an administrator, Go, make and Python 3. The account pays for half an hour of a NAT gateway, a load balancer and a Fargate
 task, and for a few builds: less than $1; the deleted KMS key costs nothing. `--keep` leaves everything as it is, for a person to look at;
-`--delete` only deletes.
+`--delete` only deletes. `--push-token` also looks whether a token to push images ends with the session that it was made in, which takes a quarter of an hour.
 
-Usage: .tools/sam/bin/python infra/rehearsal/account.py [--keep | --delete]
+Usage: .tools/sam/bin/python infra/rehearsal/account.py [--keep | --delete] [--push-token]
 """
 
+import base64
+import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from api import ROOT, Api, Failed, clear, make_key, prove
+from api import ROOT, Api, Failed, await_answer, clear, make_key, prove
 
 sys.path.insert(0, str(ROOT / "infra" / "sam"))
 from environment import Environment  # noqa: E402 - the path of the module is known only now
@@ -26,8 +31,8 @@ PATIENCE = 1800  # seconds; a service that drains and the network interfaces of 
 PROGRAMS = {**os.environ, "PATH": f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}", "SAM_CLI_TELEMETRY": "0", "CI": "true", "AWS_REGION": TRIAL.region}
 
 
-def client(service):
-    return boto3.client(service, region_name=TRIAL.region)
+def client(service, **keys):
+    return boto3.client(service, region_name=TRIAL.region, **keys)
 
 
 def run(*command):
@@ -107,6 +112,74 @@ def ringing():
     return [alarm["AlarmName"] for page in pages for alarm in page["MetricAlarms"]]
 
 
+SHORTEST = 900  # seconds; STS makes no shorter session
+
+
+@contextlib.contextmanager
+def pusher(clients, repository):
+    """Makes a role that may push to one repository, and yields credentials of its shortest session. Deletes the role afterwards."""
+    iam, name = clients("iam"), f"{TRIAL.stack}-push-check"
+    account = clients("sts").get_caller_identity()["Account"]
+
+    def document(**rest):
+        return json.dumps({"Version": "2012-10-17", "Statement": rest.pop("more", []) + [{"Effect": "Allow", **rest}]})
+
+    def assume():
+        try:
+            return clients("sts").assume_role(RoleArn=role, RoleSessionName="push", DurationSeconds=SHORTEST)["Credentials"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "AccessDenied":
+                raise
+            return None  # a new role is not known everywhere at once
+
+    trust = document(Principal={"AWS": f"arn:{repository.split(':')[1]}:iam::{account}:root"}, Action="sts:AssumeRole")
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    try:
+        anywhere = {"Effect": "Allow", "Action": "ecr:GetAuthorizationToken", "Resource": "*"}
+        iam.put_role_policy(RoleName=name, PolicyName="push", PolicyDocument=document(Action="ecr:*", Resource=repository, more=[anywhere]))
+        yield await_answer(assume, bool, 120)
+    finally:
+        with contextlib.suppress(iam.exceptions.NoSuchEntityException):
+            iam.delete_role_policy(RoleName=name, PolicyName="push")
+        iam.delete_role(RoleName=name)
+
+
+def list_tags(registry, repository, token):
+    """Returns the status with which a registry answers the holder of a token who asks for the tags of a repository."""
+    request = urllib.request.Request(f"https://{registry}/v2/{repository}/tags/list", headers={"Authorization": f"Basic {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def check_push_token(clients, uri, tell, ask=list_tags, wait=time.sleep):
+    """Looks whether a token for the registry ends with the session that it was made in, as the API says to who pushes (finding B17 in infra/aws.md)."""
+    registry, _, name = uri.partition("/")
+    repository = clients("ecr").describe_repositories(repositoryNames=[name])["repositories"][0]["repositoryArn"]
+    with pusher(clients, repository) as session:
+        keys = {"aws_access_key_id": session["AccessKeyId"], "aws_secret_access_key": session["SecretAccessKey"], "aws_session_token": session["SessionToken"]}
+        given = await_answer(lambda: token_of(clients, keys, registry, name, ask), bool, 120)
+        tell(f"a token to push is said to end at {given['expiresAt']}, its session at {session['Expiration']}")
+        wait(max(0, session["Expiration"].timestamp() - time.time()) + 60)
+        if (status := ask(registry, name, given["authorizationToken"])) not in (401, 403):
+            raise Failed(f"a token to push outlives its session: the registry answers {status}. Say so in infra/aws.md, B17")
+    tell("a token to push ends with its session")
+
+
+def token_of(clients, keys, registry, name, ask):
+    """Returns a token that the registry takes, or None while the role may not yet do what its policy says."""
+    try:
+        given = clients("ecr", **keys).get_authorization_token()["authorizationData"][0]
+    except ClientError as error:
+        if "AccessDenied" not in str(error):
+            raise
+        return None
+    username, _, _ = base64.b64decode(given["authorizationToken"]).decode().partition(":")
+    return given if username == "AWS" and ask(registry, name, given["authorizationToken"]) == 200 else None
+
+
 def delete(api, tell):
     """Deletes everything. Deployments go first: what AWS has of them is no part of the stack."""
     if made := outputs(TRIAL.stack):
@@ -131,21 +204,23 @@ def delete(api, tell):
         raise Failed(f"delete these by hand: {[resource for resource, _ in remaining]}")
 
 
-def main(choice=""):
+def main(*choices):
     began, api = time.monotonic(), None
 
     def tell(what):
         print(f"{time.monotonic() - began:5.0f} s  {what}", flush=True)
 
     try:
-        if choice != "--delete":
+        if "--delete" not in choices:
             api = make(tell)
             prove(api, tell)
             if alarms := ringing():
                 raise Failed(f"these alarms have gone off: {alarms}")
             tell("no alarm has gone off")
+            if "--push-token" in choices:
+                check_push_token(client, outputs(TRIAL.stack)["RepositoryUri"], tell)
     finally:
-        if choice != "--keep":
+        if "--keep" not in choices:
             delete(api, tell)
 
 

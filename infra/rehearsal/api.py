@@ -110,8 +110,10 @@ def clear(api, patience):
 
 
 def await_answer(ask, is_wanted, patience):
+    """Asks each second, and returns the first wanted answer."""
     deadline = time.monotonic() + patience
     while not is_wanted(answer := ask()):
         if time.monotonic() > deadline:
             raise Failed(f"the last answer was {answer}")
         time.sleep(1)
+    return answer

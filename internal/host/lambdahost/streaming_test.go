@@ -63,6 +63,17 @@ func TestAnEventThatIsNoRequestIsRefusedByAStream(t *testing.T) {
 	}
 }
 
+// TestACallWithoutARequest: API Gateway was seen to call a function again when a stream had ended,
+// with how it ended.
+func TestACallWithoutARequest(t *testing.T) {
+	t.Parallel()
+	api := self(t, "streaming")
+	answer := api.invoke(`{"invokeCompletionStatus": "Success", "requestId": "a5f1"}`, time.Minute)
+	if got := answer.rest(t); !strings.Contains(got, `"statusCode":404`) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long
 // before its function has to end it.
 func TestEachWriteArrivesAtOnce(t *testing.T) {
