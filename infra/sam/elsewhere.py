@@ -90,7 +90,7 @@ TABLE, LIST = arn("dynamodb", f"table/{STACK}"), arn("dynamodb", f"table/{STACK}
 ALL = "GetItem BatchGetItem Query ConditionCheckItem PutItem UpdateItem DeleteItem BatchWriteItem"
 OPEN = ("Githubhook", "Integrations", "Authservice")
 REACHED = [
-    (ALL, TABLE, "W#0 W#0#D#0 W#0#AUDIT W#0#AUTH-USER#ann W#0#GIT-CREDENTIALS W#0#INSTALLATION#7 INSTALLATIONS#7"),
+    (ALL, TABLE, "W#0 W#0#D#0 W#0#AUDIT W#0#AUTH-USER#ann W#0#GIT-CREDENTIALS W#0#INSTALLATION#7 W#0#D#0#BODY#0#0 INSTALLATIONS#7 BODY-CLAIMS#A"),
     ("Query", LIST, "W#0#PUSHES#0 W#0#AUTH-TOKEN#0 INSTALLATIONS#7"), ("Query", TABLE, "DATA-KEYS")]
 UNREACHED = [
     (ALL, TABLE, "KEY#0 SESSION#0 SIGN-IN#0 WORKSPACE-NAMES BUILD#0 W#0#MEMBERS W#0#TRUST-RULES W#0#API-KEYS"),
