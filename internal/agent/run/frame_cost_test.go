@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // growing is an agent that keeps checkpoints. Each checkpoint contains all messages, in its
@@ -72,6 +73,7 @@ func (g *growing) run() {
 // 400 messages, and the number of reads of its last run.
 func TestWhatAKeeperStoresGrowsLinearly(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	g := newGrowing(t)
 	g.run()
 	g.run()

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var bytewise = cmp.Comparer(bytes.Equal)
@@ -60,7 +61,7 @@ func TestCheckpointsOfAgentsAreKeptAsTheyCame(t *testing.T) {
 	tb := testtable.Open(t, clock.System)
 	rapid.Check(t, func(rt *rapid.T) {
 		k := &keeper{fixture: newFixtureOn(t, tb), t: rt, values: map[string]json.RawMessage{}}
-		for range rapid.IntRange(3, 25).Draw(rt, "steps") {
+		for range rapid.IntRange(3, check.Size(25, 8)).Draw(rt, "steps") {
 			k.step()
 		}
 		if k.attempt != nil {

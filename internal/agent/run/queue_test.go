@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestQueuedRunsGoInTheirOrder(t *testing.T) {
@@ -198,7 +199,7 @@ func TestThousandsOfQueuedRunsAreInterruptedByOneRequest(t *testing.T) {
 	first, a := f.started("first")
 	show(a, "partial", "I was")
 	f.flush(a)
-	const n = 3000
+	n := check.Size(3000, 300)
 	texts := f.enqueueMany(n)
 	f.table.largest = 0
 	f.table.transactions.Store(0)

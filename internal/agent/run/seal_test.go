@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestWhatAnInterruptedRunShowedIsKept(t *testing.T) {
@@ -223,6 +224,7 @@ func TestAnInterruptWhileSealing(t *testing.T) {
 // than a megabyte at a time.
 func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := newFixture(t)
 	large := input(`{"document":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for _, strategy := range []run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt} {

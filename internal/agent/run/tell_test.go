@@ -100,6 +100,7 @@ func TestTheEndOfALargeRunIsTold(t *testing.T) {
 // transaction holds all of them.
 func TestWhatIsToldMakesABatchLarge(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := newFixture(t)
 	_, address, _ := f.withCourier()
 	f.started("first")

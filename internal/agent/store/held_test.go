@@ -136,10 +136,10 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t, 1<<20)
 	random := randomOf(0)
-	for range 2000 {
+	for range check.Size(2000, 500) {
 		check.Must(t, h.change(t, random, 3000))
 	}
-	for round := range 3 {
+	for round := range check.Size(3, 1) {
 		var work errgroup.Group
 		for i := range 4 {
 			writes, searches := randomOf(1+8*round+2*i), randomOf(2+8*round+2*i)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // step is an agent's checkpoint with a number. Its only task returns text, which is in the next
@@ -43,6 +44,7 @@ func words(size int) string {
 // history was removed, and that a result that is in the change is not stored a second time.
 func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	const steps, size = 60, 4000
 	written := map[bool]int64{}
 	for _, tells := range []bool{false, true} {

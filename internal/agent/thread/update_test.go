@@ -39,6 +39,7 @@ func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error
 // with a message.
 func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	many := make([]string, table.MaxWrites)
 	for i := range many {
 		many[i] = fmt.Sprintf(`{"n":%d}`, i)
@@ -55,9 +56,6 @@ func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c.kind == fault.TooLarge {
-				check.Large(t)
-			}
 			s, m := newStore(t)
 			ref := newRef()
 			if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
@@ -83,6 +81,7 @@ func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 // copied returns a thread with some large checkpoints.
 func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
 	t.Helper()
+	check.Large(t)
 	s, m := newStore(t)
 	ref := newRef()
 	if _, err := s.Create(t.Context(), ref, nil, false); err != nil {

@@ -205,6 +205,7 @@ func TestASilentTaskRepeatsItsStatus(t *testing.T) {
 // task: the stream ends with an error that says so.
 func TestAttackAnEventThatATaskCannotHold(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, echoing)
 	answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), rpc("message/stream", sendOf("huge", nil)), map[string]string{auth.HeaderKey: f.key})
 	defer answer.Body.Close()

@@ -159,6 +159,7 @@ func TestAttackSchemasOfTools(t *testing.T) {
 // TestAttackToolsWithLongDescriptions checks that the list of all tools is bounded.
 func TestAttackToolsWithLongDescriptions(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	f := setUp(t, nil)
 	for range 18 {
 		wantStatus(t, f.call(t, "POST", "/assistants", object{"graph_id": "agent", "description": strings.Repeat("𝕏", 64<<10)}), http.StatusOK)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // problem is one entry of a 422.
@@ -267,6 +268,7 @@ func TestABodyMustBeJSON(t *testing.T) {
 
 func TestABodyMayBeTenMegabytes(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
