@@ -14,25 +14,25 @@ import (
 func TestRunLimits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
+	const timeout = 1500 * time.Millisecond
 	settings := []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "3"}, {Name: "BG_JOB_TIMEOUT_SECS", Value: "1.5"}}
 	for name, c := range map[string]struct {
 		request deployment.NewDeployment
 		secrets []deployment.Secret
-		jobs    int
-		timeout time.Duration
+		want    compute.RunLimits
 	}{
-		"dev":     {typed(fromGit("dev"), "dev"), settings, 3, 1500 * time.Millisecond},
-		"prod":    {typed(fromGit("prod"), "prod"), settings, 30, 1500 * time.Millisecond},
-		"unset":   {typed(fromGit("unset"), "prod"), nil, 0, 0},
-		"wrong":   {fromGit("wrong"), []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "-1"}, {Name: "BG_JOB_TIMEOUT_SECS", Value: "soon"}}, 0, 0},
-		"image":   {sized(fromImage("image"), `{"min_scale":1,"max_scale":4}`), settings, 12, 1500 * time.Millisecond},
-		"minimum": {sized(fromImage("minimum"), `{"min_scale":2}`), settings, 6, 1500 * time.Millisecond},
+		"dev":     {typed(fromGit("dev"), "dev"), settings, compute.RunLimits{Jobs: 3, Timeout: timeout}},
+		"prod":    {typed(fromGit("prod"), "prod"), settings, compute.RunLimits{Jobs: 30, Timeout: timeout, Scales: true}},
+		"unset":   {typed(fromGit("unset"), "prod"), nil, compute.RunLimits{Scales: true}},
+		"wrong":   {fromGit("wrong"), []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "-1"}, {Name: "BG_JOB_TIMEOUT_SECS", Value: "soon"}}, compute.RunLimits{}},
+		"image":   {sized(fromImage("image"), `{"min_scale":1,"max_scale":4}`), settings, compute.RunLimits{Jobs: 12, Timeout: timeout, Scales: true}},
+		"minimum": {sized(fromImage("minimum"), `{"min_scale":2}`), settings, compute.RunLimits{Jobs: 6, Timeout: timeout}},
 	} {
 		c.request.Secrets = c.secrets
 		d := f.create(t, c.request)
-		jobs, timeout, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest)))
-		if err != nil || jobs != c.jobs || timeout != c.timeout {
-			t.Errorf("%s: got %d, %s, %v; want %d, %s", name, jobs, timeout, err, c.jobs, c.timeout)
+		got, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest)))
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func BenchmarkRunLimits(b *testing.B) {
 	request.Secrets = []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "3"}, {Name: "KEY", Value: "open-sesame"}}
 	d := f.create(b, request)
 	for b.Loop() {
-		if _, _, err := f.RunLimits(b.Context(), compute.Ref(d.Revision(d.Latest))); err != nil {
+		if _, err := f.RunLimits(b.Context(), compute.Ref(d.Revision(d.Latest))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -87,8 +87,8 @@ func TestAnAgentIsGivenWhatItRefersTo(t *testing.T) {
 		d := f.create(t, request)
 		f.wantGiven(t, d.Ref, own, deployment.Secret{Name: "KEY", Value: "planted-first"}, deployment.Secret{Name: "SAME", Value: "planted-first"},
 			deployment.Secret{Name: "N_JOBS_PER_WORKER", Value: "3"})
-		if jobs, _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err != nil || jobs < 3 {
-			t.Errorf("%s: %d runs at a time (%v)", d.Name, jobs, err)
+		if limits, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err != nil || limits.Jobs < 3 {
+			t.Errorf("%s: %d runs at a time (%v)", d.Name, limits.Jobs, err)
 		}
 		f.rotate(t, "search", "api-key", "planted-second")
 		f.wantGiven(t, d.Ref, own, deployment.Secret{Name: "KEY", Value: "planted-second"}, deployment.Secret{Name: "SAME", Value: "planted-second"},
@@ -305,7 +305,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 		}
 	}
 	wantUnusable(deployment.ReasonSecretsTooLarge, "61440 bytes", "these take 65")
-	if _, _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err != nil {
+	if _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err != nil {
 		t.Errorf("an agent that has the value of before takes no runs any more: %v", err)
 	}
 	f.rotate(t, "search", "a", "planted")
@@ -316,7 +316,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUnusable(revision.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
-	if _, _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err == nil {
+	if _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err == nil {
 		t.Error("its limits are not known, and that is no error")
 	}
 }

@@ -134,11 +134,11 @@ func TestTheLimitsOfBothReleasesAreReadOnce(t *testing.T) {
 	read := map[string]int{}
 	endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
 	f := newFixture(t, endpoint, func(c *runner.Config) {
-		c.ReadLimits = func(_ context.Context, release compute.Ref) (int, time.Duration, error) {
+		c.ReadLimits = func(_ context.Context, release compute.Ref) (compute.RunLimits, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			read[release.Revision]++
-			return 0, 0, nil
+			return compute.RunLimits{}, nil
 		}
 	})
 	for range 3 {

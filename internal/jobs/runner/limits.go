@@ -24,13 +24,6 @@ const (
 	knownSize = 256
 )
 
-// limits are the bounds of a deployment's runs.
-type limits struct {
-	// permits is how many runs may work at a time, 0 for no limit.
-	permits int
-	timeout time.Duration
-}
-
 // started is a release since one of its restarts.
 type started struct {
 	compute.Ref
@@ -39,18 +32,18 @@ type started struct {
 }
 
 // limitsOf returns the limits of a release. They are read once, and once after each restart.
-func (r *Runner) limitsOf(ctx context.Context, release started) (limits, error) {
+func (r *Runner) limitsOf(ctx context.Context, release started) (compute.RunLimits, error) {
 	found, ok := r.known.Get(release)
 	if ok {
 		return found, nil
 	}
 	if r.ReadLimits != nil {
 		var err error
-		if found.permits, found.timeout, err = r.ReadLimits(ctx, release.Ref); err != nil {
-			return limits{}, err
+		if found, err = r.ReadLimits(ctx, release.Ref); err != nil {
+			return compute.RunLimits{}, err
 		}
 	}
-	found.timeout = cmp.Or(found.timeout, r.Timeout)
+	found.Timeout = cmp.Or(found.Timeout, r.Timeout)
 	r.known.Put(release, found, knownSize)
 	return found, nil
 }

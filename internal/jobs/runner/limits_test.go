@@ -19,7 +19,9 @@ import (
 // time.
 func limitTo(jobs int, timeout time.Duration) func(*runner.Config) {
 	return func(c *runner.Config) {
-		c.ReadLimits = func(context.Context, compute.Ref) (int, time.Duration, error) { return jobs, timeout, nil }
+		c.ReadLimits = func(context.Context, compute.Ref) (compute.RunLimits, error) {
+			return compute.RunLimits{Jobs: jobs, Timeout: timeout}, nil
+		}
 	}
 }
 
@@ -96,9 +98,9 @@ func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
 	var read atomic.Int64
 	endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
 	f := newFixture(t, endpoint, func(c *runner.Config) {
-		c.ReadLimits = func(context.Context, compute.Ref) (int, time.Duration, error) {
+		c.ReadLimits = func(context.Context, compute.Ref) (compute.RunLimits, error) {
 			read.Add(1)
-			return 0, 0, nil
+			return compute.RunLimits{}, nil
 		}
 	})
 	for restarts := range 3 {

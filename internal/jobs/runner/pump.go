@@ -40,6 +40,7 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 		case <-pace.C:
 		case <-heartbeat.C: // the write of waiting events is due soon, and renews the lease, too
 			heartbeat.Reset(r.SilentHeartbeat)
+			r.busy.beat(ctx)
 			if r.FlushInterval > 0 && a.attempt.HasUnflushed() {
 				continue
 			}

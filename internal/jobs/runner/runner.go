@@ -43,10 +43,15 @@ type Config struct {
 	// ServerURL returns the URL of a deployment's agent server, whose store its agent may use;
 	// nil if agents cannot reach it.
 	ServerURL func(deployment string) string
-	// ReadLimits reads the limits of runs in a release's own environment: how many runs of its
-	// deployment may work at a time, wherever their workers are, and how long each may take; 0
-	// if the environment does not say. If ReadLimits is nil, no release has such limits.
-	ReadLimits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
+	// ReadLimits reads the limits of runs in a release's own environment, which hold wherever
+	// the workers of the runs are. If ReadLimits is nil, no release has such limits.
+	ReadLimits func(ctx context.Context, release compute.Ref) (compute.RunLimits, error)
+	// Busy, if not nil, is told how long the runs of a release that scales have been with its
+	// agent since the last call: all runs of this process together, soon after each full minute,
+	// and when the last run leaves the agent. What a process that dies has not told is lost.
+	Busy func(ctx context.Context, release compute.Ref, worked time.Duration)
+	// Now is the clock of Busy; default clock.System.
+	Now clock.Clock
 	// Jobs is how many runs of a deployment this runner itself works on at a time, the other
 	// runs wait; default 1024. Timeout is how long a run may take in all its attempts together
 	// unless the release says otherwise; default an hour.
@@ -93,9 +98,10 @@ type Runner struct {
 	Config
 
 	gates  gates
+	busy   *meter
 	values agentValueCache
 	// known holds the limits of releases, which change with a restart only.
-	known *lru.Cache[started, limits]
+	known *lru.Cache[started, compute.RunLimits]
 	// alone is the turn of a run that is claimed without room for its state, grown the turn of a
 	// run whose state has grown without room.
 	alone, grown chan struct{}
@@ -115,7 +121,13 @@ func New(c Config) *Runner {
 	c.FlushDelay, c.Heartbeat = cmp.Or(c.FlushDelay, 2*time.Millisecond), cmp.Or(c.Heartbeat, 5*time.Second)
 	c.SilentHeartbeat = cmp.Or(c.SilentHeartbeat, c.Heartbeat)
 	c.AgentWait, c.Margin = cmp.Or(c.AgentWait, 30*time.Second), cmp.Or(c.Margin, 3*time.Second)
-	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown), alone: make(chan struct{}, 1), grown: make(chan struct{}, 1)}
+	if c.Now == nil {
+		c.Now = clock.System
+	}
+	return &Runner{
+		Config: c, busy: newMeter(c), values: newAgentValueCache(), known: lru.New[started, compute.RunLimits](mostKnown),
+		alone: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+	}
 }
 
 // task is the input of a Task state: the step, and the run of the step.
@@ -248,13 +260,16 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	defer done()
 	// From here on, a worker that has little time left still takes the run up. So each slice
 	// is counted, and slices cannot be wasted for ever.
-	attempt, room, err := r.claim(ctx, slice, ref, limits.permits)
+	attempt, room, err := r.claim(ctx, slice, ref, limits.Jobs)
 	defer room.close()
 	if err != nil {
 		return false, r.unclaimed(ctx, ref, err)
 	}
-	limited, stop := r.within(slice, attempt, limits.timeout)
+	limited, stop := r.within(slice, attempt, limits.Timeout)
 	defer stop()
+	if limits.Scales && r.busy != nil {
+		defer r.busy.enter(ctx, release)()
+	}
 	goesOn, err = r.invoke(ctx, limited, attempt, room, release, endpoint)
 	if err != nil {
 		return r.afterFailure(ctx, attempt, release, thread, err)
@@ -326,7 +341,7 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 
 // turn waits until this runner may work on one more run of the deployment, and returns the
 // release that serves the thread then.
-func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
+func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found compute.RunLimits, leave func(), err error) {
 	for {
 		var restart string
 		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {

@@ -121,6 +121,9 @@ func (r Resources) OrDefaults() Resources {
 	return r
 }
 
+// Scales reports whether the number of replicas may change.
+func (r Resources) Scales() bool { return r.MaxScale > r.MinScale }
+
 // State is the state of a release.
 type State string
 

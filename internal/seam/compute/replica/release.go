@@ -132,7 +132,7 @@ func (r *release) prepared(host Prepared) {
 	defer r.mu.Unlock()
 	r.host, r.spec = host, host.Release()
 	size := r.spec.Resources.OrDefaults()
-	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(r.spec)
+	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, r.spec.Jobs()
 	r.sleeps = r.target.limits.SleepAfter > 0 && r.spec.Resources.MinScale == 0
 }
 

@@ -2,30 +2,10 @@ package replica
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
-
-const (
-	// jobsVariable is the predefined setting for the number of runs that a replica is meant
-	// for at a time.
-	jobsVariable = "N_JOBS_PER_WORKER"
-	defaultJobs  = 10
-)
-
-// jobsOf is the number of callers that a replica of the release is meant for. A replica gets
-// more callers if no more replicas are allowed, or if no further replica comes within
-// RoomLimit.
-func jobsOf(spec compute.Release) int {
-	for _, env := range []map[string]string{spec.Env, spec.Artifact.Env} {
-		if jobs, err := strconv.Atoi(env[jobsVariable]); err == nil && jobs > 0 {
-			return jobs
-		}
-	}
-	return defaultJobs
-}
 
 // scale keeps as many replicas as there is work for, until the release must stop, and returns when
 // all replicas have ended. A release that sleeps has none.

@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// meter adds up how long the runs of this process are with the agents of each release. It has no
+// timer of its own: the heartbeats of the runs carry it.
+type meter struct {
+	tell func(ctx context.Context, release compute.Ref, worked time.Duration)
+	now  clock.Clock
+
+	mu sync.Mutex
+	of map[compute.Ref]*work
+	// minute is the minute of the last look.
+	minute time.Time
+}
+
+// work is what the runs of a release have done that was not told yet: untold until a time, and
+// since then as many seconds in a second as there are runs.
+type work struct {
+	runs   int
+	until  time.Time
+	untold time.Duration
+}
+
+func (w *work) count(until time.Time) {
+	if until.After(w.until) {
+		w.untold += time.Duration(w.runs) * until.Sub(w.until)
+		w.until = until
+	}
+}
+
+func (w *work) take() time.Duration {
+	untold := w.untold
+	w.untold = 0
+	return untold
+}
+
+// newMeter returns a meter, which is nil if nobody is told.
+func newMeter(c Config) *meter {
+	if c.Busy == nil {
+		return nil
+	}
+	return &meter{tell: c.Busy, now: c.Now, of: map[compute.Ref]*work{}}
+}
+
+// enter counts a run in that comes to the agent of a release. The caller must call leave when the
+// run leaves the agent.
+func (m *meter) enter(ctx context.Context, release compute.Ref) (leave func()) {
+	m.beat(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	w := m.of[release]
+	if w == nil {
+		w = &work{until: now}
+		m.of[release] = w
+	}
+	w.count(now)
+	w.runs++
+	return func() { m.leave(ctx, release) }
+}
+
+// leave counts a run out. The rest of the work is told with the last run, because a function's
+// process may get no time after it.
+func (m *meter) leave(ctx context.Context, release compute.Ref) {
+	m.beat(ctx)
+	m.mu.Lock()
+	w := m.of[release]
+	w.count(m.now())
+	w.runs--
+	last := w.runs == 0
+	if last {
+		delete(m.of, release)
+	}
+	m.mu.Unlock()
+	if last && w.untold > 0 {
+		m.tell(ctx, release, w.untold)
+	}
+}
+
+// beat tells the work of all releases up to the end of the last full minute, once for each minute.
+// So a run that goes on is told with 60 seconds in each minute, soon after the minute begins.
+func (m *meter) beat(ctx context.Context) {
+	if m == nil {
+		return
+	}
+	for release, worked := range m.full() {
+		m.tell(ctx, release, worked)
+	}
+}
+
+// full takes the work of all releases up to the present minute, if that minute is new.
+func (m *meter) full() map[compute.Ref]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	minute := m.now().Truncate(time.Minute)
+	if !minute.After(m.minute) {
+		return nil
+	}
+	m.minute = minute
+	done := map[compute.Ref]time.Duration{}
+	for release, w := range m.of {
+		w.count(minute)
+		if worked := w.take(); worked > 0 {
+			done[release] = worked
+		}
+	}
+	return done
+}
