@@ -3,9 +3,12 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -52,4 +55,21 @@ func endRefused(ctx context.Context, attempt *run.Attempt, refused *graph.Refuse
 
 func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {
 	return attempt.Finish(ctx, run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: message}})
+}
+
+// endPatience bounds how long to wait for the target's reason for the end of an agent.
+const endPatience = time.Second
+
+// explained returns the error of an invocation that broke off, with the reason why the agent
+// has ended if its target knows the reason.
+func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
+	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	if why := endpoint.Witness.WhyEnded(wait); why != "" {
+		return &graph.UnavailableError{Err: errors.New(why)}
+	}
+	return err
 }

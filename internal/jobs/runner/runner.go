@@ -435,23 +435,6 @@ func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// endPatience bounds how long to wait for the target's reason for the end of an agent.
-const endPatience = time.Second
-
-// explained returns the error of an invocation that broke off, with the reason why the agent
-// has ended if its target knows the reason.
-func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
-	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
-		return err
-	}
-	wait, cancel := context.WithTimeout(ctx, endPatience)
-	defer cancel()
-	if why := endpoint.Witness.WhyEnded(wait); why != "" {
-		return &graph.UnavailableError{Err: errors.New(why)}
-	}
-	return err
-}
-
 // cutShort handles the error that ended an attempt before the agent's answer was complete. The
 // events that had arrived by then are kept, because the next attempt goes on from them.
 func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (goesOn bool, _ error) {
