@@ -58,7 +58,7 @@ READS = [
     ("elasticloadbalancing:DeleteTargetGroup", GROUP, {}),
     ("elasticloadbalancing:DeleteRule", RULE, {}),
     ("elasticloadbalancing:DescribeRules elasticloadbalancing:DescribeTags elasticloadbalancing:DescribeTargetGroups elasticloadbalancing:DescribeTargetHealth", "*", IN_REGION),
-    ("application-autoscaling:DeregisterScalableTarget", TARGET, SCALED),
+    ("application-autoscaling:DeregisterScalableTarget application-autoscaling:DeleteScalingPolicy", TARGET, SCALED),
     ("cloudwatch:DeleteAlarms", ALARM, {}),
 ]
 WRITES = [

@@ -7,10 +7,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/metric"
 )
 
-// Figures writes log lines from which CloudWatch makes metrics of runs, for the whole stack and
-// for each deployment: each line is in CloudWatch's embedded metric format.
+// Figures writes log lines from which CloudWatch makes metrics of runs. Each line is in the
+// embedded metric format of CloudWatch.
 type Figures struct {
 	// Log writes JSON, with attributes as members of the line.
 	Log *slog.Logger
@@ -28,12 +30,15 @@ func (s *Stack) figures() run.Observer {
 	return Figures{Log: s.Log, Namespace: namespace, Now: clock.System}
 }
 
-// metric is the definition of a metric, as the format names its members.
-type metric struct{ Name, Unit string }
+// measured is a value of a metric.
+type measured struct {
+	name, unit string
+	value      any
+}
 
 // Started implements run.Observer.
 func (f Figures) Started(ctx context.Context, started run.Run, waited time.Duration) {
-	f.write(ctx, "run started", started, []metric{{"RunsStarted", "Count"}, {"QueueTime", "Milliseconds"}}, 1, waited.Milliseconds())
+	f.writeRun(ctx, "run started", started, measured{"RunsStarted", "Count", 1}, measured{"QueueTime", "Milliseconds", waited.Milliseconds()})
 }
 
 // Ended implements run.Observer.
@@ -42,26 +47,36 @@ func (f Figures) Ended(ctx context.Context, ended run.Run) {
 	if ended.Status == run.Error || ended.Status == run.Timeout {
 		failed = 1
 	}
-	f.write(ctx, "run ended", ended, []metric{{"RunsEnded", "Count"}, {"RunsFailed", "Count"}}, 1, failed)
+	f.writeRun(ctx, "run ended", ended, measured{"RunsEnded", "Count", 1}, measured{"RunsFailed", "Count", failed})
 }
 
-// write writes one line; values are the values of the metrics. The format wants the values and
-// the dimensions as members of the line itself.
-func (f Figures) write(ctx context.Context, text string, of run.Run, metrics []metric, values ...any) {
+// Busy writes how long the runs of a release have been with its agent, for the release alone: by
+// this metric the release's service scales.
+func (f Figures) Busy(ctx context.Context, release compute.Ref, worked time.Duration) {
+	f.write(ctx, "runs were with their agent", [][]string{{metric.Revision}}, []measured{{metric.Busy, "Seconds", worked.Seconds()}},
+		slog.String(metric.Revision, release.Revision), slog.String("deployment", release.Deployment))
+}
+
+// writeRun writes a line for the whole stack and for the run's deployment.
+func (f Figures) writeRun(ctx context.Context, text string, of run.Run, values ...measured) {
+	f.write(ctx, text, [][]string{{}, {"Deployment"}}, values,
+		slog.String("Deployment", of.Deployment), slog.String("run", of.Run), slog.String("status", string(of.Status)))
+}
+
+// write writes one line. The format wants the values and the dimensions as members of the line
+// itself; attrs has the dimensions.
+func (f Figures) write(ctx context.Context, text string, dimensions [][]string, values []measured, attrs ...slog.Attr) {
+	type defined struct{ Name, Unit string }
 	type directive struct {
 		Namespace  string
 		Dimensions [][]string
-		Metrics    []metric
+		Metrics    []defined
 	}
-	attrs := []slog.Attr{
-		slog.Any("_aws", map[string]any{
-			"Timestamp":         f.Now().UnixMilli(),
-			"CloudWatchMetrics": []directive{{Namespace: f.Namespace, Dimensions: [][]string{{}, {"Deployment"}}, Metrics: metrics}},
-		}),
-		slog.String("Deployment", of.Deployment), slog.String("run", of.Run), slog.String("status", string(of.Status)),
+	described := directive{Namespace: f.Namespace, Dimensions: dimensions}
+	for _, m := range values {
+		described.Metrics = append(described.Metrics, defined{m.name, m.unit})
+		attrs = append(attrs, slog.Any(m.name, m.value))
 	}
-	for n, m := range metrics {
-		attrs = append(attrs, slog.Any(m.Name, values[n]))
-	}
+	attrs = append(attrs, slog.Any("_aws", map[string]any{"Timestamp": f.Now().UnixMilli(), "CloudWatchMetrics": []directive{described}}))
 	f.Log.LogAttrs(ctx, slog.LevelInfo, text, attrs...)
 }

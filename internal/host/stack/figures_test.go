@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
 // TestFiguresAreInTheEmbeddedMetricFormat reads each line as CloudWatch does: the metrics and
@@ -33,7 +35,7 @@ func TestFiguresAreInTheEmbeddedMetricFormat(t *testing.T) {
 		if err := lines.Decode(&line); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, valuesOf(t, line, at))
+		got = append(got, valuesOf(t, line, at, [][]string{{}, {"Deployment"}}, "Deployment", "d"))
 	}
 	ended := func(failed float64) map[string]float64 {
 		return map[string]float64{"RunsEnded Count": 1, "RunsFailed Count": failed}
@@ -44,8 +46,26 @@ func TestFiguresAreInTheEmbeddedMetricFormat(t *testing.T) {
 	}
 }
 
-// valuesOf returns the values of a line's metrics by name and unit.
-func valuesOf(t *testing.T, line map[string]json.RawMessage, at time.Time) map[string]float64 {
+// TestTheMetricOfScalingIsOfTheReleaseAlone: each further dimension would be a metric that costs.
+func TestTheMetricOfScalingIsOfTheReleaseAlone(t *testing.T) {
+	t.Parallel()
+	var written bytes.Buffer
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	figures := stack.Figures{Log: lambdahost.NewLog(&written, slog.LevelInfo), Namespace: "Slipway/test", Now: func() time.Time { return at }}
+	figures.Busy(t.Context(), compute.Ref{Workspace: "w", Deployment: "d", Revision: "r"}, 90500*time.Millisecond)
+	var line map[string]json.RawMessage
+	if err := json.Unmarshal(written.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	got := valuesOf(t, line, at, [][]string{{"Revision"}}, "Revision", "r")
+	if diff := cmp.Diff(map[string]float64{"RunSeconds Seconds": 90.5}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// valuesOf returns the values of a line's metrics by name and unit. It checks the dimensions, and
+// the value of one of them.
+func valuesOf(t *testing.T, line map[string]json.RawMessage, at time.Time, dimensions [][]string, name, value string) map[string]float64 {
 	t.Helper()
 	var meta struct {
 		Timestamp         int64
@@ -62,8 +82,8 @@ func valuesOf(t *testing.T, line map[string]json.RawMessage, at time.Time) map[s
 		t.Fatalf("got %+v", meta)
 	}
 	directive := meta.CloudWatchMetrics[0]
-	if diff := cmp.Diff([][]string{{}, {"Deployment"}}, directive.Dimensions); diff != "" || string(line["Deployment"]) != `"d"` {
-		t.Errorf("the deployment is %s, dimensions (-want +got):\n%s", line["Deployment"], diff)
+	if diff := cmp.Diff(dimensions, directive.Dimensions); diff != "" || string(line[name]) != strconv.Quote(value) {
+		t.Errorf("the %s is %s, dimensions (-want +got):\n%s", name, line[name], diff)
 	}
 	values := map[string]float64{}
 	for _, metric := range directive.Metrics {

@@ -66,8 +66,8 @@ var (
 	// removal is the part of ecs.Actions and codebuild.Actions that reads and removes, except
 	// the reads that only Await needs.
 	removal = []string{
-		"application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms", "codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage",
-		"ecr:DeleteRepository", "ecr:DescribeImages",
+		"application-autoscaling:DeleteScalingPolicy", "application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms",
+		"codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages",
 		"ecs:DeleteExpressGatewayService", "ecs:DeleteService", "ecs:DeleteTaskDefinitions", "ecs:DeregisterTaskDefinition",
 		"ecs:DescribeExpressGatewayService", "ecs:DescribeServices", "ecs:ListTaskDefinitions", "elasticloadbalancing:AddTags",
 		"elasticloadbalancing:DeleteRule", "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DescribeRules",

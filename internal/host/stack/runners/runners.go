@@ -5,9 +5,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/metric"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -47,10 +50,19 @@ func (r *Runners) Runner(ctx context.Context) (*runner.Runner, error) {
 	defer r.mu.Unlock()
 	if r.shared == nil {
 		r.shared = runner.New(runner.Config{
+			Busy:      r.busy(),
 			ServerURL: agents.ServerURL(r.Stack),
 			Runs:      r.Runs(), Deployments: r.Deployments(), Target: target, Graph: graph.NewClient(nil), Log: r.Log, ReadLimits: r.Deployments().RunLimits,
 			FlushInterval: flushInterval, ReaderlessInterval: readerlessInterval, SilentHeartbeat: silentHeartbeat,
 		})
 	}
 	return r.shared, nil
+}
+
+// busy writes the metric by which releases scale; nil if their place is not AWS.
+func (r *Runners) busy() func(context.Context, compute.Ref, time.Duration) {
+	if prefix := r.Get(agents.VariableNamePrefix); prefix != "" && !r.IsHosted() {
+		return stack.Figures{Log: r.Log, Namespace: metric.Namespace(prefix), Now: clock.System}.Busy
+	}
+	return nil
 }

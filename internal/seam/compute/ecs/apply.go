@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
-	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
@@ -24,9 +22,6 @@ const (
 	draining = "DRAINING"
 	primary  = "PRIMARY"
 )
-
-// cpuTarget is the load of the replicas, in percent, that scaling aims at.
-const cpuTarget = 60
 
 // errDraining is the error of an Apply that follows its Remove too soon.
 var errDraining = errors.New("the service of the same name is still draining")
@@ -55,7 +50,7 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	case service != nil && aws.ToString(service.Status) == draining:
 		return errDraining
 	case service != nil && t.cfg.Compute == Express:
-		return t.retryExpress(ctx, release.Ref, service)
+		return errors.Join(t.retryExpress(ctx, release.Ref, service), t.scale(ctx, release))
 	case service != nil:
 		return errors.Join(t.retry(ctx, release, service), t.scale(ctx, release))
 	}
@@ -63,6 +58,14 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	if err != nil {
 		return err
 	}
+	if err := t.createService(ctx, release, definition); err != nil {
+		return err
+	}
+	return t.scale(ctx, release)
+}
+
+// createService makes the service, and before it the way in that it needs.
+func (t *Target) createService(ctx context.Context, release compute.Release, definition string) error {
 	if t.cfg.Compute == Express {
 		return t.createExpress(ctx, release, definition)
 	}
@@ -70,10 +73,7 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	if err != nil {
 		return err
 	}
-	if err := t.create(ctx, release, definition, group); err != nil {
-		return err
-	}
-	return t.scale(ctx, release)
+	return t.create(ctx, release, definition, group)
 }
 
 // define makes the secret and the task definition that refers to it, and returns the ARN of
@@ -183,32 +183,6 @@ func (t *Target) retry(ctx context.Context, release compute.Release, service *ty
 	_, err = t.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{
 		Service: service.ServiceName, Cluster: aws.String(t.cfg.Cluster), ForceNewDeployment: true,
 		DesiredCount: aws.Int32(int32(release.Resources.MinScale)),
-	})
-	return err
-}
-
-// scale lets the service have between MinScale and MaxScale tasks.
-func (t *Target) scale(ctx context.Context, release compute.Release) error {
-	if release.Resources.MinScale == release.Resources.MaxScale {
-		return nil
-	}
-	name := aws.String(t.names.scalable(release.Ref))
-	_, err := t.scaling.RegisterScalableTarget(ctx, &applicationautoscaling.RegisterScalableTargetInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ScalableDimension: scalingtypes.ScalableDimensionECSServiceDesiredCount, ResourceId: name,
-		MinCapacity: aws.Int32(int32(release.Resources.MinScale)), MaxCapacity: aws.Int32(int32(release.Resources.MaxScale)),
-	})
-	if err != nil {
-		return err
-	}
-	_, err = t.scaling.PutScalingPolicy(ctx, &applicationautoscaling.PutScalingPolicyInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ScalableDimension: scalingtypes.ScalableDimensionECSServiceDesiredCount, ResourceId: name,
-		PolicyName: aws.String(t.names.of(release.Ref)), PolicyType: scalingtypes.PolicyTypeTargetTrackingScaling,
-		TargetTrackingScalingPolicyConfiguration: &scalingtypes.TargetTrackingScalingPolicyConfiguration{
-			TargetValue: aws.Float64(cpuTarget),
-			PredefinedMetricSpecification: &scalingtypes.PredefinedMetricSpecification{
-				PredefinedMetricType: scalingtypes.MetricTypeECSServiceAverageCPUUtilization,
-			},
-		},
 	})
 	return err
 }

@@ -38,7 +38,7 @@ func TestApplyMakesTheServiceLast(t *testing.T) {
 		"CreateTargetGroup":      {"HealthCheckPath=%2Fping", "TargetType=ip", "VpcId=vpc-1"},
 		"CreateRule":             {"X-Slipway-Revision", release.Revision, "TargetGroupArn=arn%3Agroup"},
 		"RegisterScalableTarget": {`"MinCapacity":1`, `"MaxCapacity":3`, `"ResourceId":"service/agents/slipway-` + release.Revision + `"`},
-		"PutScalingPolicy":       {`"ECSServiceAverageCPUUtilization"`},
+		"PutScalingPolicy":       {`"PolicyName":"slipway-` + release.Revision + `"`, `"TargetValue":8`},
 	} {
 		for _, word := range words {
 			if body := strings.Join(r.of(operation), "\n"); !strings.Contains(body, word) {

@@ -13,6 +13,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
+// expressCPU is the load of the replicas, in percent, at which an Express service gets more
+// replicas, beside the number of its runs.
+const expressCPU = 60
+
 func (t *Target) createExpress(ctx context.Context, release compute.Release, definition string) error {
 	input := &ecs.CreateExpressGatewayServiceInput{
 		ServiceName: aws.String(t.names.of(release.Ref)), Cluster: aws.String(t.cfg.Cluster),
@@ -20,7 +24,7 @@ func (t *Target) createExpress(ctx context.Context, release compute.Release, def
 		TaskDefinitionArn:     aws.String(definition),
 		HealthCheckPath:       aws.String("/ping"),
 		ScalingTarget: &types.ExpressGatewayScalingTarget{
-			AutoScalingMetric: types.ExpressGatewayServiceScalingMetricAverageCPUUtilization, AutoScalingTargetValue: aws.Int32(cpuTarget),
+			AutoScalingMetric: types.ExpressGatewayServiceScalingMetricAverageCPUUtilization, AutoScalingTargetValue: aws.Int32(expressCPU),
 			MinTaskCount: aws.Int32(int32(release.Resources.MinScale)), MaxTaskCount: aws.Int32(int32(release.Resources.MaxScale)),
 		},
 		Tags: t.serviceTags(release),

@@ -25,7 +25,7 @@ func TestExpressApply(t *testing.T) {
 	release := newRelease()
 	release.Resources = compute.Resources{CPU: 2, MemoryMB: 4096, MinScale: 2, MaxScale: 5}
 	check.Must(t, r.target(express).Apply(t.Context(), release))
-	if got, want := r.operations(), "DescribeServices CreateSecret DescribeTaskDefinition RegisterTaskDefinition CreateExpressGatewayService"; got != want {
+	if got, want := r.operations(), "DescribeServices CreateSecret DescribeTaskDefinition RegisterTaskDefinition CreateExpressGatewayService RegisterScalableTarget PutScalingPolicy"; got != want {
 		t.Errorf("calls: %s", got)
 	}
 	body := r.of("CreateExpressGatewayService")[0]

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
-	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -55,23 +52,6 @@ func (t *Target) removeRule(ctx context.Context, ref compute.Ref) error {
 		}
 	}
 	return nil
-}
-
-func (t *Target) removeScaling(ctx context.Context, ref compute.Ref) error {
-	if t.cfg.Compute == Express {
-		return nil
-	}
-	_, err := t.scaling.DeregisterScalableTarget(ctx, &applicationautoscaling.DeregisterScalableTargetInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ScalableDimension: scalingtypes.ScalableDimensionECSServiceDesiredCount,
-		ResourceId: aws.String(t.names.scalable(ref)),
-	})
-	if _, missing := errors.AsType[*scalingtypes.ObjectNotFoundException](err); missing {
-		return nil
-	}
-	if invalid, ok := errors.AsType[*scalingtypes.ValidationException](err); ok && strings.Contains(invalid.ErrorMessage(), "No scalable target found") {
-		return nil
-	}
-	return err
 }
 
 // removeService deletes the service. Its tasks drain.

@@ -46,24 +46,26 @@ func (t *Target) restart(ctx context.Context, release compute.Release, restartID
 	case aws.ToString(service.Status) == draining:
 		return errDraining
 	}
+	release.Resources = release.Resources.OrDefaults()
 	newest, err := t.newestTask(ctx, release.Ref)
 	if err != nil {
 		return err
 	}
 	definition := aws.ToString(newest.TaskDefinitionArn)
 	if restartOf(newest) != restartID {
-		release.Resources = release.Resources.OrDefaults()
 		if definition, err = t.redefine(ctx, release, restartID); err != nil {
 			return err
 		}
 	}
-	if aws.ToString(service.TaskDefinition) == definition {
-		return nil
+	if aws.ToString(service.TaskDefinition) != definition {
+		if err := t.retireTasks(ctx, release.Ref, service, definition); err != nil {
+			return err
+		}
+		if err := t.moveTo(ctx, release.Ref, definition); err != nil {
+			return err
+		}
 	}
-	if err := t.retireTasks(ctx, release.Ref, service, definition); err != nil {
-		return err
-	}
-	return t.moveTo(ctx, release.Ref, definition)
+	return t.scale(ctx, release)
 }
 
 // redefine gives the secret its present values and registers a task definition for a restart.
