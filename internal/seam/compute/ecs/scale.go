@@ -67,20 +67,18 @@ func (t *Target) policy(ref compute.Ref) *string {
 // has one sample of a service's CPU utilization for each task that runs, which costs nothing. A
 // minute without tasks, or whose samples have not come yet, is left out.
 func (t *Target) runsPerTask(ref compute.Ref) []scalingtypes.TargetTrackingMetricDataQuery {
-	measure := func(id, stat, namespace, name string, dimensions ...string) scalingtypes.TargetTrackingMetricDataQuery {
+	measure := func(id, stat, namespace, name string, dimensions ...[2]string) scalingtypes.TargetTrackingMetricDataQuery {
 		measured := &scalingtypes.TargetTrackingMetric{Namespace: aws.String(namespace), MetricName: aws.String(name)}
-		for i := 0; i < len(dimensions); i += 2 {
-			measured.Dimensions = append(measured.Dimensions, scalingtypes.TargetTrackingMetricDimension{
-				Name: aws.String(dimensions[i]), Value: aws.String(dimensions[i+1]),
-			})
+		for _, d := range dimensions {
+			measured.Dimensions = append(measured.Dimensions, scalingtypes.TargetTrackingMetricDimension{Name: aws.String(d[0]), Value: aws.String(d[1])})
 		}
 		return scalingtypes.TargetTrackingMetricDataQuery{
 			Id: aws.String(id), ReturnData: aws.Bool(false), MetricStat: &scalingtypes.TargetTrackingMetricStat{Stat: aws.String(stat), Metric: measured},
 		}
 	}
 	return []scalingtypes.TargetTrackingMetricDataQuery{
-		measure("busy", "Sum", metric.Namespace(t.names.prefix), metric.Busy, metric.Revision, ref.Revision),
-		measure("tasks", "SampleCount", "AWS/ECS", "CPUUtilization", "ClusterName", t.names.cluster, "ServiceName", t.names.of(ref)),
+		measure("busy", "Sum", metric.Namespace(t.names.prefix), metric.Busy, [2]string{metric.Revision, ref.Revision}),
+		measure("tasks", "SampleCount", "AWS/ECS", "CPUUtilization", [2]string{"ClusterName", t.names.cluster}, [2]string{"ServiceName", t.names.of(ref)}),
 		{
 			Id: aws.String("load"), Expression: aws.String("FILL(busy, 0) / 60 / tasks"), Label: aws.String("Runs for each replica"), ReturnData: aws.Bool(true),
 		},
