@@ -142,11 +142,18 @@ func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Ki
 				return revision.Revision{}, err
 			}
 		}
-		over := f.over()
-		if err := f.drain(ctx); err != nil || over {
+		over, err := f.over(), f.drain(ctx)
+		busy := errors.Is(err, revisionlog.ErrBusy) // the watcher knows, and wakes later
+		if !busy && (err != nil || over) {
 			return f.revision, err
 		}
+		var end <-chan time.Time
+		if !busy && !f.live {
+			end = time.After(f.ending())
+		}
 		select {
+		case <-end:
+			changed = false
 		case <-lines.C():
 			changed = false
 		case <-statuses.C():
@@ -216,8 +223,11 @@ func prints(d Deployment, r revision.Revision, kind revisionlog.Kind) bool {
 
 // over reports whether no further lines will come.
 func (f *follower) over() bool {
-	return !f.live && !f.Now().Before(f.revision.Updated.Add(f.Reader.Lag()))
+	return !f.live && f.ending() <= 0
 }
+
+// ending is how long it takes until the last line of a program that prints no more is shown.
+func (f *follower) ending() time.Duration { return f.revision.Updated.Add(f.Reader.Lag()).Sub(f.Now()) }
 
 // drain sends the available lines. If other lines may still come before a line, that line
 // waits.

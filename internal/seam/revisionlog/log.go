@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // Kind distinguishes the two logs of a revision.
@@ -56,7 +58,8 @@ type Page struct {
 // Reader reads logs. All methods may be called concurrently.
 type Reader interface {
 	// Read returns a page of a log. A log that does not exist is empty. Read returns ErrPosition
-	// for an After that the reader never returned.
+	// for an After that the reader never returned, and ErrBusy if the log takes no more readers
+	// at the moment.
 	Read(ctx context.Context, log Log, query Query) (Page, error)
 	// Watch returns a watcher that wakes when the log may have new lines.
 	Watch(log Log) Watcher
@@ -80,6 +83,9 @@ type Watcher interface {
 	// Stop ends the watch.
 	Stop()
 }
+
+// ErrBusy says that the log takes no more readers at the moment. Reading again later helps.
+var ErrBusy = fault.New(fault.Unavailable, "The log is busy. Try again later.")
 
 // ErrPosition says that the After of a query is not a position in the log.
 var ErrPosition = errors.New("there is no such position in the log")

@@ -7,9 +7,10 @@
 // the order of their times. Lines of the same millisecond are in the order of their events'
 // ids. A line's ID consists of both.
 //
-// CloudWatch sends no wake-ups, so a watcher is woken at intervals. The service allows an
-// account a few of these requests per second. It takes some seconds until CloudWatch shows a
-// line. Lag covers this delay.
+// CloudWatch sends no wake-ups, so a watcher is woken at intervals: 3 s after new lines, and up to
+// 24 s while the log is silent. The service allows an account a few of these requests per second.
+// If it refuses a request, the error is ErrBusy, and the watcher is woken later. It takes some
+// seconds until CloudWatch shows a line. Lag covers this delay.
 package cloudwatch
 
 // Actions are the actions that reading needs, on the streams of both groups.

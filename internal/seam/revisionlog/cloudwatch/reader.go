@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
@@ -19,8 +21,6 @@ import (
 )
 
 const (
-	// pollInterval is the interval at which a watcher is woken.
-	pollInterval = 3 * time.Second
 	// lag is how long a line may take from an agent's standard output to an answer, because
 	// the log driver and CodeBuild send batches.
 	lag = 10 * time.Second
@@ -29,6 +29,9 @@ const (
 	// skew is how far the clocks of the account's machines may differ.
 	skew = time.Minute
 )
+
+// throttles knows the refusals of an account that has sent too many requests.
+var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 
 // Config holds the settings of Logs.
 type Config struct {
@@ -42,6 +45,10 @@ type Config struct {
 type Logs struct {
 	logs   *cloudwatchlogs.Client
 	groups map[revisionlog.Kind]string
+
+	mu sync.Mutex
+	// watching are the watchers of each log.
+	watching map[revisionlog.Log][]*watcher
 }
 
 var (
@@ -52,8 +59,9 @@ var (
 // New returns the logs of two groups. It sends no request.
 func New(cfg Config) *Logs {
 	return &Logs{
-		logs:   cloudwatchlogs.NewFromConfig(cfg.AWS),
-		groups: map[revisionlog.Kind]string{revisionlog.Build: cfg.Builds, revisionlog.Deploy: cfg.Agents},
+		logs:     cloudwatchlogs.NewFromConfig(cfg.AWS),
+		groups:   map[revisionlog.Kind]string{revisionlog.Build: cfg.Builds, revisionlog.Deploy: cfg.Agents},
+		watching: map[revisionlog.Log][]*watcher{},
 	}
 }
 
@@ -74,8 +82,15 @@ func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.
 		return revisionlog.Page{Next: query.After}, nil
 	}
 	events, more, err := r.find(ctx, request(group, log, query, after), query, after)
+	if throttles.IsErrorThrottle(err) == aws.TrueTernary {
+		r.tell(log, (*watcher).refused)
+		err = revisionlog.ErrBusy
+	}
 	if err != nil {
 		return revisionlog.Page{}, fmt.Errorf("read %s log of revision %s: %w", log.Kind, log.Revision, err)
+	}
+	if len(events) > 0 && !query.Backward {
+		r.tell(log, (*watcher).found)
 	}
 	page := revisionlog.Page{Next: query.After, More: more || len(events) > query.Limit}
 	for _, event := range events[:min(len(events), query.Limit)] {
@@ -178,39 +193,4 @@ func parsePlace(text string) (place, error) {
 		return place{}, revisionlog.ErrPosition
 	}
 	return place{ms, event}, nil
-}
-
-// watcher wakes at intervals.
-type watcher struct {
-	ticker *time.Ticker
-	c      chan struct{}
-	done   chan struct{}
-}
-
-// Watch wakes the reader at intervals at which it is worth looking again.
-func (r *Logs) Watch(revisionlog.Log) revisionlog.Watcher {
-	w := &watcher{ticker: time.NewTicker(pollInterval), c: make(chan struct{}, 1), done: make(chan struct{})}
-	go func() {
-		for {
-			select {
-			case <-w.ticker.C:
-			case <-w.done:
-				return
-			}
-			select {
-			case w.c <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return w
-}
-
-// C delivers wake-ups.
-func (w *watcher) C() <-chan struct{} { return w.c }
-
-// Stop ends the watch.
-func (w *watcher) Stop() {
-	w.ticker.Stop()
-	close(w.done)
 }
