@@ -29,7 +29,6 @@ var unguarded = map[string]struct {
 	"internal/seam/build/local/limits.go":            {1, "each look is guarded, so that the build ends with its error"},
 	"internal/seam/compute/replica/relapse.go":       {1, "the probing is guarded, so that the agent is started again"},
 	"internal/seam/compute/replica/restart.go":       {1, "the restart is guarded, so that it ends with a failure"},
-	"internal/seam/revisionlog/cloudwatch/reader.go": {1, "waits for two channels"},
 	"internal/seam/table/due.go":                     {1, "each look is guarded, so that the pass has its error"},
 	"internal/seam/table/sqlite/sqlite.go":           {1, "the one writer: nothing can be stored without it, so the process had better end"},
 	"internal/seam/workflow/local/invoke.go":         {1, "the function is recovered there, as its panic is an error that a machine may catch"},
