@@ -30,7 +30,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), AgentURL: gateway.AgentURL(s.BaseURL), VisitorLimit: lambdahost.Unnoticed, Log: log,
+		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), AgentURL: gateway.AgentURL(s.BaseURL), Unnoticed: lambdahost.Unnoticed, Log: log,
 	}))
 	return lambdahost.Streaming(mux, log, lambdahost.Unnoticed), err
 }

@@ -1036,7 +1036,7 @@ type RunCreate struct {
 	// OnCompletion The action on the thread at the end of a run that has a thread of its own. The default is `delete`.
 	OnCompletion *OnCompletion `json:"on_completion,omitempty"`
 
-	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`. Functions of AWS are not told of lost connections, so in a stack runs always continue.
+	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`. Functions of AWS are not told of lost connections: with `cancel`, a stack ends the run if its client has not taken up the `Location` of the answer within a minute after the answer's end, which comes after 5 minutes for a stream and after 15 for a request that waits.
 	OnDisconnect *OnDisconnect `json:"on_disconnect,omitempty"`
 
 	// StreamMode The events to keep and stream. The default is `values`.
@@ -1542,7 +1542,8 @@ type TakeUpStatelessRunParams struct {
 	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
-	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections: a stack ends a stream after 5 minutes, and a request
+	// that waits after 15, and cancels the run if its client has not taken the answer up again, with this parameter, within a minute after that.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
 	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.
@@ -1616,7 +1617,8 @@ type CancelRunParamsReason string
 
 // JoinRunParams defines parameters for JoinRun.
 type JoinRunParams struct {
-	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections: a stack ends a stream after 5 minutes, and a request
+	// that waits after 15, and cancels the run if its client has not taken the answer up again, with this parameter, within a minute after that.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 }
 
@@ -1625,7 +1627,8 @@ type StreamRunParams struct {
 	// StreamMode Send only events of these modes. The default is all modes of the run. May be repeated.
 	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
 
-	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections, so a stack cancels nothing.
+	// CancelOnDisconnect Cancel the run when this connection is lost. Functions of AWS are not told of lost connections: a stack ends a stream after 5 minutes, and a request
+	// that waits after 15, and cancels the run if its client has not taken the answer up again, with this parameter, within a minute after that.
 	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
 
 	// LastEventID The id of the last event that arrived. Only later events are sent. `-1` asks for all events.

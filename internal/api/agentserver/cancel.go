@@ -99,6 +99,20 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	}
 }
 
+// comeBack is how long a client has to take an answer up again after its connection has ended.
+const comeBack = time.Minute
+
+// expect has the run end if its client wants this and does not come back, where the loss of a
+// connection is not noticed. The connection ends by itself after limit at the latest.
+func (s server) expect(ctx context.Context, ref run.Ref, cancel bool, limit time.Duration) {
+	if !cancel || s.Unnoticed == 0 {
+		return
+	}
+	if err := s.Runs.Expect(ctx, ref, limit+comeBack); err != nil {
+		s.Log.ErrorContext(ctx, "run will not be cancelled if its client goes", "run", ref.Run, "error", err)
+	}
+}
+
 // TakeUpStatelessRun continues the answer of a run on a thread of its own. The thread has the
 // same id as the run.
 func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error) {

@@ -188,8 +188,8 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath()), Prefix: (&url.URL{Path: below}).EscapedPath()}}
 	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer, below) }
 	handler := s.visitors
-	if s.VisitorLimit > 0 {
-		handler = within(s.VisitorLimit, handler)
+	if s.Unnoticed > 0 {
+		handler = within(s.Unnoticed, handler)
 	}
 	if isClosed(r, d) && !web.IsPreflight(r) {
 		known, err := s.admit(r, web.Operation{})

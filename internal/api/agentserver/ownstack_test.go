@@ -39,7 +39,7 @@ func TestAnAddressWithAPathOfItsOwn(t *testing.T) {
 // server no longer than the limit says.
 func TestAttackVisitorsThatStay(t *testing.T) {
 	t.Parallel()
-	f := setUpOwn(t, build.HTTP{}, quota.Limits{}, func(c *agentserver.Config) { c.VisitorLimit = 50 * time.Millisecond })
+	f := setUpOwn(t, build.HTTP{}, quota.Limits{}, func(c *agentserver.Config) { c.Unnoticed = 50 * time.Millisecond })
 	answer := f.open(t.Context(), t, "GET", f.path("/holds"), nil, nil)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err == nil && answer.StatusCode == http.StatusOK {

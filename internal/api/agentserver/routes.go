@@ -72,9 +72,11 @@ type Config struct {
 	Origins []string
 	// WebSockets says that connections can become WebSockets.
 	WebSockets bool
-	// VisitorLimit is how long a request of a visitor to a repository's own application may last,
-	// where the loss of a connection is not noticed; 0 is no limit.
-	VisitorLimit time.Duration
+	// Unnoticed is how long the server goes on for a client that may have gone, where the loss of a
+	// connection is not noticed; 0 where it is noticed. Requests of visitors to a repository's own
+	// application end then; event streams are ended by the host. A run that is to end with its
+	// connection ends if the client has not come back a minute later.
+	Unnoticed time.Duration
 	// Strangers bounds the requests of strangers to the authentications of repositories.
 	Strangers StrangerLimits
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -334,10 +335,20 @@ func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return
 func (f *finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f *finalValues) write(w http.ResponseWriter) error {
+	f.expect(f.ctx, f.ref, f.cancel, f.limit())
 	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
 	return web.Await(f.ctx, w, f.Heartbeat, f.await)
+}
+
+// limit is how long the answer may take at most: as long as the request may last. Unlike an event
+// stream it is not ended early.
+func (f *finalValues) limit() time.Duration {
+	if deadline, ok := f.ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return f.Unnoticed
 }
 
 func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {

@@ -80,6 +80,7 @@ func (e *eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error 
 func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e *eventStream) write(w http.ResponseWriter) error {
+	e.expect(e.ctx, e.run.Ref, e.cancel, e.Unnoticed)
 	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	again := leaving(e.cancel)

@@ -74,6 +74,7 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 	}
 	begin("rescue rollouts", func() error { return r.Rollout.Rescue(pass, dueBy) })
 	begin("rescue runs", func() error { return r.Runs.Rescue(pass, dueBy) })
+	begin("cancel runs whose clients have gone", func() error { return r.Runs.CancelMissed(pass, dueBy) })
 	if r.Webhooks != nil {
 		begin("rescue webhooks", func() error { return r.Webhooks.Rescue(pass, dueBy) })
 	}

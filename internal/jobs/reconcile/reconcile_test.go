@@ -70,14 +70,14 @@ func TestAPassLooksAtRolloutsAndRunsThatAreDue(t *testing.T) {
 	}
 }
 
-// TestTroubleWithOneKindDoesNotKeepTheOther checks that both kinds are looked at, and both
-// errors returned.
+// TestTroubleWithOneKindDoesNotKeepTheOther checks that rollouts, runs and the clients of runs are
+// looked at, and all errors returned.
 func TestTroubleWithOneKindDoesNotKeepTheOther(t *testing.T) {
 	t.Parallel()
 	tb := &asked{trouble: true}
 	err := reconciler(tb, time.Now, slog.New(slog.DiscardHandler)).Once(t.Context(), time.Now())
-	if !errors.Is(err, errTable) || tb.rollouts.Load() != 1 || tb.leases.Load() == 0 || strings.Count(err.Error(), errTable.Error()) != 2 {
-		t.Errorf("got %v after %d and %d queries, want both errors", err, tb.rollouts.Load(), tb.leases.Load())
+	if !errors.Is(err, errTable) || tb.rollouts.Load() != 1 || tb.leases.Load() == 0 || strings.Count(err.Error(), errTable.Error()) != 3 {
+		t.Errorf("got %v after %d and %d queries, want three errors", err, tb.rollouts.Load(), tb.leases.Load())
 	}
 }
 

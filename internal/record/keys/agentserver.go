@@ -253,6 +253,41 @@ func BusyThreads(workspace, deployment string) []table.Query {
 // ThreadID reads a thread's id back from its place among the busy threads.
 func ThreadID(key table.Key) string { return key.SK }
 
+const clientPrefix = "CLIENT#"
+
+// RunClient is the key of the time by which the client of a run is to come back.
+func RunClient(workspace, deployment, thread, run string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: clientPrefix + run}
+}
+
+// ParseRunClient reads the ids back from a key of RunClient.
+func ParseRunClient(key table.Key) (RunParts, error) {
+	id, ok := strings.CutPrefix(key.SK, clientPrefix)
+	if !ok {
+		return RunParts{}, fmt.Errorf("key %v is not of a run's client", key)
+	}
+	return ParseRun(table.Key{PK: key.PK, SK: runPrefix + id})
+}
+
+// dueClientShards spreads the clients that a timer looks for.
+const dueClientShards = 4
+
+// DueClient places the client of a run among those that a timer looks for when they are due.
+func DueClient(run string, due time.Time) table.Key {
+	return table.Key{PK: dueClientsPK(shardOf(run, dueClientShards)), SK: clock.Format(due) + "#" + run}
+}
+
+func dueClientsPK(shard int) string { return fmt.Sprintf("DUE-CLIENTS#%d", shard) }
+
+// DueClients asks for the clients that are due, one query for each shard.
+func DueClients(dueBy time.Time) []table.Query {
+	queries := make([]table.Query, dueClientShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: dueClientsPK(shard), To: clock.Format(dueBy) + "~"}
+	}
+	return queries
+}
+
 // leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one
 // partition.
 const leaseShards = 16

@@ -76,6 +76,8 @@
 //	how many crons there are          Get CronCount; condition on it in the creating transaction
 //	crons that are due                Query DueCrons (index due) up to now, for each shard
 //	runs whose worker is overdue      Query Leases (index due) up to now, for each shard
+//	runs whose client has gone        Query DueClients (index due) up to now, for each shard; Get
+//	                                  RunClient
 //	OAuth provider by name            Get AuthProvider
 //	OAuth providers of a workspace    Query AuthProviders
 //	request for consent               Get AuthRequest (the workspace is part of its state)

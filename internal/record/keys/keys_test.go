@@ -98,6 +98,8 @@ var all = map[string]struct {
 	"Event":                 {keys.Event("w", "d", "t", 7), table.Key{PK: "W#w#D#d#T#t", SK: "EV#0000000000000007"}},
 	"Checkpoint":            {keys.Checkpoint("w", "d", "t", 7), table.Key{PK: "W#w#D#d#T#t", SK: "CP#000000000007"}},
 	"RunRequest":            {keys.RunRequest("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "REQ#r"}},
+	"RunClient":             {keys.RunClient("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CLIENT#r"}},
+	"DueClient":             {keys.DueClient("t", due), table.Key{PK: "DUE-CLIENTS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"AmendedCheckpoint":     {keys.AmendedCheckpoint("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CPB#r"}},
 	"BusyThread":            {keys.BusyThread("w", "d", "t"), table.Key{PK: "W#w#D#d#BUSY#3", SK: "t"}},
 	"CheckpointName":        {keys.CheckpointName("w", "d", "t", "c"), table.Key{PK: "W#w#D#d#T#t", SK: "CPID#c"}},
@@ -195,7 +197,7 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"DeploymentName": keys.DeploymentName(x, x), "TracingProject": keys.TracingProject(x, x),
 			"DeploymentListEntry": keys.DeploymentListEntry(x, x), "Build": keys.Build(x), "BuildPlace": keys.BuildPlace(x, len(made)), "ReleaseEntry": keys.ReleaseEntry(x), "RolloutEntry": keys.RolloutEntry(x, due),
 			"Thread": keys.Thread(x, x, x), "Run": keys.Run(x, x, x, x), "Event": keys.Event(x, x, x, 1), "Checkpoint": keys.Checkpoint(x, x, x, 1),
-			"RunRequest": keys.RunRequest(x, x, x, x), "CheckpointName": keys.CheckpointName(x, x, x, x), "Frame": keys.Frame(x, x, x, 1),
+			"RunRequest": keys.RunRequest(x, x, x, x), "RunClient": keys.RunClient(x, x, x, x), "DueClient": keys.DueClient(x, due), "CheckpointName": keys.CheckpointName(x, x, x, x), "Frame": keys.Frame(x, x, x, 1),
 			"KeptFrame": keys.KeptFrame(x, x, x, x, 1), "FrameSince": keys.FrameSince(x, x, x, 1, 1),
 			"ThreadListEntry": keys.ThreadListEntry(x, x, x, due), "ThreadTTL": keys.ThreadTTL(x, x, x), "DueThread": keys.DueThread(x, due),
 			"StoreItem": keys.StoreItem(x, x, []string{x}, x), "StoreVectors": keys.StoreVectors(keys.StoreItem(x, x, []string{x}, x)), "StoreNamespace": keys.StoreNamespace(x, x, []string{x}),
@@ -294,6 +296,9 @@ func TestIdsAreReadBackFromKeys(t *testing.T) {
 	if want := (keys.RunParts{Workspace: w, Deployment: d, Thread: "t", Run: r}); err != nil || run != want {
 		t.Errorf("ParseRun: got %v (%v)", run, err)
 	}
+	if client, err := keys.ParseRunClient(keys.RunClient(w, d, "t", r)); err != nil || client != run {
+		t.Errorf("ParseRunClient: got %v (%v)", client, err)
+	}
 	for _, want := range []int64{0, 7, 999_999_999_999} {
 		if got, err := keys.CheckpointNumber(keys.Checkpoint(w, d, "t", want)); err != nil || got != want {
 			t.Errorf("CheckpointNumber: got %d (%v), want %d", got, err, want)
@@ -319,6 +324,9 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 		}
 		if parts, err := keys.ParseRun(c.got); (err == nil) != (name == "Run") {
 			t.Errorf("ParseRun of %s: got %v (%v)", name, parts, err)
+		}
+		if parts, err := keys.ParseRunClient(c.got); (err == nil) != (name == "RunClient") {
+			t.Errorf("ParseRunClient of %s: got %v (%v)", name, parts, err)
 		}
 		if number, err := keys.CheckpointNumber(c.got); (err == nil) != (name == "Checkpoint") {
 			t.Errorf("CheckpointNumber of %s: got %v (%v)", name, number, err)

@@ -112,6 +112,7 @@ var nouns = []noun{
 	{"thread", keys.Thread(x, x, x)},
 	{"run", keys.Run(x, x, x, x)},
 	{"run's request", keys.RunRequest(x, x, x, x)},
+	{"run's client", keys.RunClient(x, x, x, x)},
 	{"events", keys.Event(x, x, x, 7)},
 	{"checkpoint", keys.Checkpoint(x, x, x, 7)},
 	{"amended checkpoint", keys.AmendedCheckpoint(x, x, x, x)},
@@ -129,6 +130,7 @@ var nouns = []noun{
 	{"cron", keys.Cron(x, x, x)},
 	{"due crons", keys.DueCron(x, time.Time{})},
 	{"leases", keys.Lease(x, time.Time{})},
+	{"due clients", keys.DueClient(x, time.Time{})},
 }
 
 // anything matches a part of a key that identifies the item: a shard, a number, a digest or a
