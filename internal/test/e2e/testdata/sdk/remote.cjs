@@ -34,9 +34,12 @@ async function streamed() {
   assert.ok(tokens.length > 3);
 }
 
-/** threadsStreamed speaks the thread-centric protocol: messages, events and the output. */
+/**
+ * threadsStreamed speaks the thread-centric protocol: messages, events and the output. The client opens a connection for the messages when they are asked
+ * for, and closes it when the run has ended, so the answer takes longer than opening a connection on a busy machine.
+ */
 async function threadsStreamed() {
-  const run = await remote.streamEvents(ask("sf"), { ...brisk, version: "v3" });
+  const run = await remote.streamEvents(ask("sf"), { configurable: { token_delay_ms: 100, node_delay_ms: 20 }, version: "v3" });
   const messages = collect(run.messages).then((all) => Promise.all(all.map(async (message) => String(await message.text))));
   const output = await run.output;
   assert.deepEqual(types(output), answered);
