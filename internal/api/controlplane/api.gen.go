@@ -1142,7 +1142,8 @@ type ListenerClaimRequest struct {
 	// Version The version of the listener's program; null or empty leaves it unchanged.
 	Version *ListenerVersion `json:"version,omitempty"`
 
-	// Wait How long to wait for work, in seconds. With 0 the server looks once and does not wait.
+	// Wait How long to wait for work, in seconds. With 0 the server looks once and does not wait. On AWS a claim that waits occupies a function: a listener
+	// that claims with 0 each 10 seconds costs a fifth, and begins its work up to 10 seconds later.
 	Wait *int `json:"wait,omitempty"`
 }
 
