@@ -268,8 +268,8 @@ func TestABodyMustBeJSON(t *testing.T) {
 
 func TestABodyMayBeTenMegabytes(t *testing.T) {
 	t.Parallel()
-	check.Large(t)
 	rule(t, "JSON that is malformed, that is not UTF-8 or that other parsers cannot read is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	check.Large(t)
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for method, target := range map[string]string{"POST": "/v2/deployments", "PATCH": path} {

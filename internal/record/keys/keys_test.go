@@ -371,7 +371,7 @@ func TestKeysOfEncryptedDeployments(t *testing.T) {
 
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Encrypted", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueClient", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Encrypted", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

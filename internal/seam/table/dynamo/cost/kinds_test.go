@@ -131,6 +131,7 @@ var nouns = []noun{
 	{"due crons", keys.DueCron(x, time.Time{})},
 	{"leases", keys.Lease(x, time.Time{})},
 	{"due clients", keys.DueClient(x, time.Time{})},
+	{"due listeners", keys.DueListener(x, time.Time{})},
 }
 
 // anything matches a part of a key that identifies the item: a shard, a number, a digest or a

@@ -114,8 +114,9 @@ func measure(t *testing.T) measured {
 
 // agents measures a deployment, and the operations of its agent server.
 func (m *measured) agents(s *stack) {
+	kinds := []string{"leases", "rollouts", "body claim", "due clients", "due threads", "due crons", "due deliveries", "due listeners"}
 	m.other("a pass of reconcile that finds nothing, each minute", s.settle().only(func(c charge) bool {
-		return slices.ContainsFunc([]string{"leases", "rollouts", "body claim"}, func(kind string) bool { return strings.HasSuffix(c.what, kind) })
+		return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasSuffix(c.what, kind) })
 	}))
 	m.deploy(s)
 	m.runs(s)
@@ -323,14 +324,17 @@ func (m *measured) interrupt(s *stack) {
 	m.about("the same, when it interrupts another", s.settle().only(isWork), 1)
 }
 
-// cheapest measures twice, for lines that are compared with each other. A transaction that met
-// another one, and was sent again, can only add to a measurement.
+// cheapest measures four times, for lines that are compared with each other. A transaction that met
+// another one, and was sent again, and events that a busy machine writes in several parts can only
+// add to a measurement.
 func cheapest(measure func() trace) trace {
-	first, second := measure(), measure()
-	if second.units().write < first.units().write {
-		return second
+	least := measure()
+	for range 3 {
+		if again := measure(); again.units().write < least.units().write {
+			least = again
+		}
 	}
-	return first
+	return least
 }
 
 // told measures a run on a thread that tells a webhook of its end.
@@ -341,11 +345,24 @@ func (m *measured) told(s *stack, thread string) trace {
 	request := ask(fast)
 	request["webhook"] = receiver.URL
 	s.await(thread, s.start(thread, request))
+	s.until("the message has come, and its delivery has ended", func() bool { return messages.Load() > 0 && s.delivered() })
 	consumed := s.settle().only(isWork)
 	if messages.Load() != 1 {
 		s.t.Errorf("%d messages came", messages.Load())
 	}
 	return consumed
+}
+
+// delivered reports whether no message to a webhook is under way.
+func (s *stack) delivered() bool {
+	for _, query := range keys.DueDeliveries(time.Now().AddDate(1, 0, 0)) {
+		page, err := s.table.Query(s.t.Context(), query)
+		check.Must(s.t, err)
+		if len(page.Items) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // visits measures a request to a repository's own application, without a key. The example has no
