@@ -60,7 +60,7 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 			return fmt.Errorf("get the client of a run: %w", err)
 		}
 		if item.Index[table.ByDue] != noted.Index[table.ByDue] {
-			return nil // it has come back, which the index does not show yet
+			return nil // the client has come back, and the index is behind
 		}
 		return s.miss(ctx, Task(parts).Ref(), item)
 	})

@@ -33,19 +33,19 @@ type started struct {
 
 // limitsOf returns the limits of a release. They are read once, and once after each restart.
 func (r *Runner) limitsOf(ctx context.Context, release started) (compute.RunLimits, error) {
-	found, ok := r.known.Get(release)
+	limits, ok := r.known.Get(release)
 	if ok {
-		return found, nil
+		return limits, nil
 	}
 	if r.ReadLimits != nil {
 		var err error
-		if found, err = r.ReadLimits(ctx, release.Ref); err != nil {
+		if limits, err = r.ReadLimits(ctx, release.Ref); err != nil {
 			return compute.RunLimits{}, err
 		}
 	}
-	found.Timeout = cmp.Or(found.Timeout, r.Timeout)
-	r.known.Put(release, found, knownSize)
-	return found, nil
+	limits.Timeout = cmp.Or(limits.Timeout, r.Timeout)
+	r.known.Put(release, limits, knownSize)
+	return limits, nil
 }
 
 // within returns the context of a run's work. It ends when all attempts of the run together

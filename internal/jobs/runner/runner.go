@@ -341,21 +341,21 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 
 // turn waits until this runner may work on one more run of the deployment, and returns the
 // release that serves the thread then.
-func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found compute.RunLimits, leave func(), err error) {
+func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, limits compute.RunLimits, leave func(), err error) {
 	for {
 		var restart string
 		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
-			return release, found, nil, unserved(err)
+			return release, limits, nil, unserved(err)
 		}
-		if found, err = r.limitsOf(ctx, started{release, restart}); err != nil {
-			return release, found, nil, err
+		if limits, err = r.limitsOf(ctx, started{release, restart}); err != nil {
+			return release, limits, nil, err
 		}
 		if leave != nil {
-			return release, found, leave, nil
+			return release, limits, leave, nil
 		}
 		var waited bool
 		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, r.Jobs); err != nil || !waited {
-			return release, found, leave, err
+			return release, limits, leave, err
 		}
 		// Another release may serve by now.
 	}

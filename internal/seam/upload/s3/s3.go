@@ -78,11 +78,11 @@ func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Gra
 // does not exist or that is too large to be built.
 func (s *Store) Keep(ctx context.Context, ref upload.Ref) error {
 	key := aws.String(Prefix + ref.Path())
-	found, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(s.bucket), Prefix: key, MaxKeys: aws.Int32(1)})
+	objects, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(s.bucket), Prefix: key, MaxKeys: aws.Int32(1)})
 	if err != nil {
 		return fmt.Errorf("look at the upload of deployment %s: %w", ref.Deployment, err)
 	}
-	if len(found.Contents) == 0 || aws.ToInt64(found.Contents[0].Size) > upload.MaxSize {
+	if len(objects.Contents) == 0 || aws.ToInt64(objects.Contents[0].Size) > upload.MaxSize {
 		return nil
 	}
 	if _, err := s.client.DeleteObjectTagging(ctx, &s3.DeleteObjectTaggingInput{Bucket: aws.String(s.bucket), Key: key}); err != nil {

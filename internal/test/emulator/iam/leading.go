@@ -29,33 +29,33 @@ func (p place) partition() string {
 // condition matches the beginning of a condition on keys: a partition, which a placeholder names.
 var condition = regexp.MustCompile(`^\S+ = (:\w+)`)
 
-// partitions returns the partitions of a batch of reads or writes; one partition without a name
-// if the batch names none.
+// partitions returns the names of the partitions of a batch of reads or writes, or an empty name if
+// the batch names no partition.
 func partitions(batch json.RawMessage) []string {
 	var reads struct{ Keys []map[string]json.RawMessage }
 	var writes []map[string]place
-	var found []string
+	var names []string
 	if json.Unmarshal(batch, &reads) == nil {
 		for _, key := range reads.Keys {
-			found = append(found, place{Key: key}.partition())
+			names = append(names, place{Key: key}.partition())
 		}
 	}
 	if json.Unmarshal(batch, &writes) == nil {
 		for _, write := range writes {
 			for _, of := range write {
-				found = append(found, of.partition())
+				names = append(names, of.partition())
 			}
 		}
 	}
-	if len(found) == 0 {
-		found = []string{""}
+	if len(names) == 0 {
+		names = []string{""}
 	}
-	return found
+	return names
 }
 
-// chosen matches the ids and digests in the names of partitions: 16 or more hexadecimal digits
+// ids matches the ids and digests in the names of partitions: 16 or more hexadecimal digits
 // and hyphens.
-var chosen = regexp.MustCompile(`[0-9a-f-]{16,}`)
+var ids = regexp.MustCompile(`[0-9a-f-]{16,}`)
 
 // leading returns the condition keys of a call about a partition. Calls about partitions that
 // differ in ids only are noted once.
@@ -63,5 +63,5 @@ func leading(partition string) map[string]string {
 	if partition == "" {
 		return nil
 	}
-	return map[string]string{LeadingKeys: chosen.ReplaceAllString(partition, "0")}
+	return map[string]string{LeadingKeys: ids.ReplaceAllString(partition, "0")}
 }
