@@ -35,6 +35,7 @@ class Palette extends LitElement {
   }
 
   // find looks for deployments by the first word of a text: the last answer for the newest text counts.
+  // An entry that the person has moved to stays the chosen one when the answer adds others before it.
   async find(text) {
     this.text = text;
     this.chosen = 0;
@@ -42,7 +43,9 @@ class Palette extends LitElement {
     try {
       const {resources} = await get(`/v2/deployments?limit=20&name_contains=${encodeURIComponent(name)}`, this.ending.signal);
       if (this.text !== text) return;
+      const moved = this.chosen > 0 ? this.found()[this.chosen] : undefined;
       this.deployments = resources;
+      this.chosen = Math.max(0, this.found().findIndex(({text, kind}) => text === moved?.text && kind === moved.kind));
       this.trouble = '';
     } catch (error) {
       if (!this.ending.signal.aborted) this.trouble = error.message;

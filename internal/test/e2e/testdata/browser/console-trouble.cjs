@@ -22,6 +22,9 @@ tell(async (browser) => {
     if (r.headers().accept === "text/event-stream") streams.add(r);
   });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => streams.delete(r));
+  page.on("response", (r) => {
+    if (r.request().isNavigationRequest()) streams.clear(); // those of the page before end with it
+  });
   const count = (text) => asked.filter((line) => line.includes(text)).length;
   const until = async (what, done) => {
     for (let tries = 0; !done(); tries++) {
@@ -29,18 +32,15 @@ tell(async (browser) => {
       await page.waitForTimeout(50);
     }
   };
-  const reload = async () => {
-    streams.clear(); // those of the page before end with it
-    await page.reload();
-  };
   const go = (at) => page.goto(`${base}/console/#${at}`);
   const troubles = () => page.locator(".trouble").allInnerTexts();
 
   // The server is away when the page loads: the page tries again.
   await page.goto((await call("POST", "/console/codes")).url);
   await page.getByRole("heading", { name: "Deployments" }).waitFor();
+  await until("the events are followed", () => streams.size === 1);
   await page.route("**/v2/workspaces/current", (route) => route.abort(), { times: 1 });
-  await reload();
+  await page.reload();
   await page.getByText("The server does not answer.").waitFor();
   await page.getByRole("heading", { name: "Deployments" }).waitFor();
   await until("the events are followed", () => streams.size === 1);
@@ -62,7 +62,7 @@ tell(async (browser) => {
 
   // Events that are refused are told.
   await page.route("**/v2/events?*", (route) => route.fulfill({ status: 403, json: { detail: "Planted refusal." } }), { times: 1 });
-  await reload();
+  await page.reload();
   await page.getByText("Planted refusal.").waitFor();
   await page.getByRole("button", { name: "Try again" }).click();
   await page.waitForFunction(() => !document.querySelector(".trouble"));
@@ -83,7 +83,7 @@ tell(async (browser) => {
   await go(`/deployments/${deployment}/threads/${thread}`);
   await page.getByRole("slider").waitFor();
   asked.length = 0;
-  await reload();
+  await page.reload();
   await page.getByRole("slider").waitFor();
   // The log of events has been read when it has the end of the second run.
   await page.waitForFunction(() => document.querySelector("slipway-chat").events.filter((e) => e.data.status === "run_done").length === 2);
