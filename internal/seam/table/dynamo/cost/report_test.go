@@ -56,8 +56,12 @@ func TestCost(t *testing.T) { //nolint:tparallel // the stacks are measured at o
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
 // tolerance is how far numbers may differ from the numbers in the file, where polling and the
-// machine's speed make them vary: on lines that say "about".
-const tolerance = 0.4
+// machine's speed make them vary: on lines that say "about". Small numbers may differ by two units: on
+// a busy machine a run is read twice more.
+const (
+	tolerance      = 0.4
+	toleranceUnits = 2
+)
 
 func compare(t *testing.T, want, got []string) {
 	t.Helper()
@@ -81,7 +85,7 @@ func alike(a, b string) bool {
 	for i := range these {
 		x, _ := strconv.ParseFloat(these[i], 64)
 		y, _ := strconv.ParseFloat(those[i], 64)
-		if max(x, y)-min(x, y) > max(tolerance*max(x, y), 1) {
+		if max(x, y)-min(x, y) > max(tolerance*max(x, y), toleranceUnits) {
 			return false
 		}
 	}
@@ -96,7 +100,8 @@ func TestLinesAreCompared(t *testing.T) {
 	}{
 		{"| a run | about 100 | about 0.43 |", "| a run | about 80 | about 0.40 |", true},
 		{"| a run | about 100 | about 0.43 |", "| a run | about 50 | about 0.40 |", false},
-		{"| a run | about 1 |", "| a run | about 2 |", true},
+		{"| a run | about 2 |", "| a run | about 4 |", true},
+		{"| a run | about 2 |", "| a run | about 5 |", false},
 		{"| a run | about 1 |", "| two runs | about 1 |", false},
 		{"| GetRun | 2 |", "| GetRun | 3 |", false},
 	} {
