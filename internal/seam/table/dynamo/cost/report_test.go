@@ -56,8 +56,8 @@ func TestCost(t *testing.T) { //nolint:tparallel // the stacks are measured at o
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
 // tolerance is how far numbers may differ from the numbers in the file, where polling and the
-// machine's speed make them vary: on lines that say "about". Small numbers may differ by two units: on
-// a busy machine a run is read twice more.
+// machine's speed make them vary: on lines that say "about". Small numbers may differ by two units:
+// on a busy machine a run is read twice more.
 const (
 	tolerance      = 0.4
 	toleranceUnits = 2
