@@ -57,22 +57,30 @@ func NothingToCancel() error {
 // nothing more. The next queued run begins. Cancel returns NothingToCancel for a run that has
 // ended, and a fault.NotFound for an unknown run.
 func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
-	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
+	return s.cancel(ctx, ref, cancellation{action: action, why: byRequest}, Pending, Running)
 }
 
 // CancelTaken cancels a run whose input a client has given to another run.
 func (s *Store) CancelTaken(ctx context.Context, ref Ref) error {
-	return s.cancel(ctx, ref, ActionInterrupt, byTaking, Pending, Running)
+	return s.cancel(ctx, ref, cancellation{action: ActionInterrupt, why: byTaking}, Pending, Running)
 }
 
 // CancelOnDisconnect cancels a run whose client has disconnected. The state keeps the output
 // that the run has shown.
 func (s *Store) CancelOnDisconnect(ctx context.Context, ref Ref) error {
-	return s.cancel(ctx, ref, ActionInterrupt, byDisconnect, Pending, Running)
+	return s.cancel(ctx, ref, cancellation{action: ActionInterrupt, why: byDisconnect}, Pending, Running)
+}
+
+// cancellation says how a run is cancelled, and why.
+type cancellation struct {
+	action Action
+	why    Reason
+	// also is written in the transaction that cancels the run.
+	also record.Outbox
 }
 
 // cancel is Cancel for a run that has one of the given statuses.
-func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
+func (s *Store) cancel(ctx context.Context, ref Ref, c cancellation, in ...Status) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		t, run, err := s.getWithThread(ctx, ref)
 		if err != nil {
@@ -81,13 +89,16 @@ func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, 
 		if !slices.Contains(in, run.Status) {
 			return o, NothingToCancel()
 		}
-		if action == ActionRollback && t.Lock.Cut != "" {
+		if c.action == ActionRollback && t.Lock.Cut != "" {
 			return o, s.clearFirst(ctx, ref.Ref)
 		}
 		if run.Run == t.Lock.Run {
-			return s.cancelActive(ctx, t, run, action, why)
+			o, err = s.cancelActive(ctx, t, run, c.action, c.why)
+		} else {
+			o = s.cancelQueued(t, run, c.action, c.why)
 		}
-		return s.cancelQueued(t, run, action, why), nil
+		o.Join(c.also)
+		return o, err
 	})
 }
 
@@ -291,7 +302,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		return false, err
 	}
 	one := func(run string, status Status) error {
-		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, action, byRequest, status)
+		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, cancellation{action: action, why: byRequest}, status)
 		if err == nil {
 			found = true
 		} else if fault.Is(err, fault.NotFound) {

@@ -25,19 +25,39 @@ const (
 	missLimit = 500
 	// missAgain is after which time a run is cancelled again if the first attempt failed.
 	missAgain = time.Minute
+	// missNote is how long the note of a failed attempt may take.
+	missNote = 2 * time.Second
+	// expectKept is how long after its time an expectation is removed, even if nothing can serve it.
+	expectKept = 24 * time.Hour
 )
 
-// Expect has a timer cancel the run if no later call of Expect comes within a time.
+// errCameBack means that the client has come back while its run was going to be cancelled.
+var errCameBack = errors.New("the client has come back")
+
+// Expect has a timer cancel the run if no later call of Expect comes within a time, and no call of
+// Dismiss.
 func (s *Store) Expect(ctx context.Context, ref Ref, within time.Duration) error {
 	now := s.now()
+	due := now.Add(within)
 	put := table.Put{Item: table.Item{
-		Key: keys.RunClient(ref.Workspace, ref.Deployment, ref.Thread, ref.Run), Attrs: record.Attrs(clientKind, now, nil), Index: dueClient(ref, now.Add(within)),
+		Key: ref.clientKey(), Attrs: record.Attrs(clientKind, now, nil), Index: dueClient(ref, due), Expires: due.Add(expectKept),
 	}}
 	if err := record.CommitInOrder(ctx, s.table, record.Write(put)); err != nil {
 		return fmt.Errorf("expect the client of run %s: %w", ref.Run, err)
 	}
 	return nil
 }
+
+// Dismiss has no client of the run be expected any more, because the run has ended. Without it, the
+// timer would look for the client of each run.
+func (s *Store) Dismiss(ctx context.Context, ref Ref) error {
+	if err := record.CommitInOrder(ctx, s.table, record.Write(table.Delete{Key: ref.clientKey()})); err != nil {
+		return fmt.Errorf("dismiss the client of run %s: %w", ref.Run, err)
+	}
+	return nil
+}
+
+func (r Ref) clientKey() table.Key { return keys.RunClient(r.Workspace, r.Deployment, r.Thread, r.Run) }
 
 func dueClient(ref Ref, due time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.DueClient(ref.Run, due)}
@@ -66,18 +86,35 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 	})
 }
 
-// miss cancels a run whose client has not come back. If this fails, a timer tries it again later,
-// so that the run does not take the place of others in each pass.
+// miss cancels a run whose client has not come back, unless it comes back meanwhile. If this fails, a
+// timer tries it again later, so that the run does not take the place of others in each pass. What
+// was begun is completed when the pass ends.
 func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
-	unchanged := table.Equals(record.Created, item.Text(record.Created))
-	failed := s.CancelOnDisconnect(ctx, ref)
-	var after table.Write = table.Delete{Key: item.Key, If: unchanged}
-	if fault.Is(failed, fault.NotFound) {
-		failed = nil // it has ended, or it was deleted
+	ctx = context.WithoutCancel(ctx)
+	expected := table.Equals(record.Created, item.Text(record.Created))
+	remove := table.Delete{Key: item.Key, If: expected}
+	failed := s.cancelMissed(ctx, ref, remove)
+	var after table.Write = table.Update{Key: item.Key, Index: dueClient(ref, s.now().Add(missAgain)), If: expected}
+	switch {
+	case failed == nil, errors.Is(failed, errCameBack):
+		return nil
+	case fault.Is(failed, fault.NotFound): // it has ended, or it was deleted
+		failed, after = nil, remove
 	}
-	if failed != nil {
-		after = table.Update{Key: item.Key, Index: dueClient(ref, s.now().Add(missAgain)), If: unchanged}
+	ctx, cancel := context.WithTimeout(ctx, missNote)
+	defer cancel()
+	err := record.CommitInOrder(ctx, s.table, record.Write(after))
+	if errors.Is(err, record.ErrLost) {
+		err = nil // the client has come back, or its thread was deleted
 	}
-	_, err := record.Try(ctx, s.table, after)
 	return errors.Join(failed, err)
+}
+
+// cancelMissed cancels a run, and removes the expectation of its client by the given write.
+func (s *Store) cancelMissed(ctx context.Context, ref Ref, remove table.Delete) error {
+	ctx, cancel := context.WithTimeout(ctx, rescueLimit)
+	defer cancel()
+	var also record.Outbox
+	also.AddOr(remove, record.Always(errCameBack))
+	return s.cancel(ctx, ref, cancellation{action: ActionInterrupt, why: byDisconnect, also: also}, Pending, Running)
 }

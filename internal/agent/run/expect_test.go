@@ -77,6 +77,49 @@ func TestARunThatHasEndedWithoutItsClient(t *testing.T) {
 	f.wantExpected(0)
 }
 
+// TestAClientThatComesBackAtTheLastMoment has the client come after its absence was read, and before
+// its run is cancelled.
+func TestAClientThatComesBackAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, _ := f.started("first")
+	f.expect(r)
+	f.table.before = func() {
+		f.table.before = nil
+		f.expect(r)
+	}
+	f.must(f.missed(2 * time.Minute))
+	if diff := cmp.Diff(map[run.Status]int{run.Running: 1}, f.countStatuses()); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+	f.wantExpected(1)
+}
+
+// TestAMissingClientIsServedWhenItsPassEnds checks that a pass completes what it has begun.
+func TestAMissingClientIsServedWhenItsPassEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, _ := f.started("first")
+	f.expect(r)
+	pass, end := context.WithCancel(t.Context())
+	defer end()
+	f.table.before = end
+	f.hand.move(2 * time.Minute)
+	f.must(f.runs.CancelMissed(pass, f.hand.now()))
+	f.wantExpected(0)
+}
+
+// TestAMissingClientIsForgottenAfterADay checks that an expectation that nothing serves leaves the table.
+func TestAMissingClientIsForgottenAfterADay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, _ := f.started("first")
+	f.expect(r)
+	f.wantExpected(1)
+	f.hand.move(25 * time.Hour)
+	f.wantExpected(0)
+}
+
 // TestAMissingClientWhoseRunCannotBeCancelled checks that the run is tried again later, and not in
 // each pass.
 func TestAMissingClientWhoseRunCannotBeCancelled(t *testing.T) {

@@ -251,14 +251,19 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	tb := testtable.Open(t, clock.System)
-	return newFixtureOn(t, tb)
+	hand := new(hand)
+	return newFixtureAt(t, testtable.Open(t, hand.now), hand)
 }
 
 // newFixtureOn makes a thread on a table that other fixtures use, too.
 func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 	t.Helper()
-	f := &fixture{t: t, table: &hooked{Table: tb}, engine: new(engine), hand: new(hand)}
+	return newFixtureAt(t, tb, new(hand))
+}
+
+func newFixtureAt(t testing.TB, tb table.Table, hand *hand) *fixture {
+	t.Helper()
+	f := &fixture{t: t, table: &hooked{Table: tb}, engine: new(engine), hand: hand}
 	f.threads = thread.NewStore(f.table, f.hand.now)
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Paced: true, Now: f.hand.now})
 	f.ref = thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}

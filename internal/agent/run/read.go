@@ -146,6 +146,9 @@ func (s *Store) WatchEnd(ctx context.Context, ref Ref) (*EndWatch, error) {
 	return w, nil
 }
 
+// Over reports whether the run had ended when the watch began.
+func (w *EndWatch) Over() bool { return w.run.Status.Final() }
+
 // End waits as Await does, and returns the run in any case. Call it once.
 func (w *EndWatch) End(ctx context.Context) (*Run, error) {
 	defer w.watch.Stop()

@@ -86,14 +86,29 @@ func (s server) DeleteRun(ctx context.Context, request DeleteRunRequestObject) (
 // stateless run, after its client has gone.
 const disconnectLimit = 10 * time.Second
 
-// leave cancels a run if its client wants this and the connection that waits for the run was
-// lost before the run ended. The stop of a server does not count as such a loss.
-func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
-	if !cancel || !errors.Is(context.Cause(ctx), context.Canceled) {
+// tie binds a run to a connection that waits for it.
+type tie struct {
+	// cancel says that the run is to end when the connection is lost.
+	cancel bool
+	// over says that the run has ended.
+	over bool
+}
+
+// leave is called when a connection has ended. It cancels the run if its client wants this and the
+// connection was lost before the run ended. The stop of a server does not count as such a loss.
+func (s server) leave(ctx context.Context, ref run.Ref, t tie) {
+	if !t.cancel {
 		return
 	}
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
+	if t.over {
+		s.dismiss(after, ref)
+		return
+	}
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
+		return
+	}
 	if err := s.Runs.CancelOnDisconnect(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
 		s.Log.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
 	}
@@ -103,14 +118,42 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 const comeBack = time.Minute
 
 // expect has the run end if its client wants this and does not come back, where the loss of a
-// connection is not noticed. The connection ends by itself after limit at the latest.
-func (s server) expect(ctx context.Context, ref run.Ref, cancel bool, limit time.Duration) {
+// connection is not noticed. The connection ends by itself after limit at the latest. If expect fails
+// for a client that has come back, its run ends at the time that was noted before.
+func (s server) expect(ctx context.Context, ref run.Ref, cancel bool, limit time.Duration) error {
 	if !cancel || s.Unnoticed == 0 {
-		return
+		return nil
 	}
-	if err := s.Runs.Expect(ctx, ref, limit+comeBack); err != nil {
+	return s.Runs.Expect(ctx, ref, limit+comeBack)
+}
+
+// expectFirst is expect for the client that has created the run, whose answer goes on in any case.
+func (s server) expectFirst(ctx context.Context, ref run.Ref, cancel bool, limit time.Duration) {
+	if err := s.expect(ctx, ref, cancel, limit); err != nil {
 		s.Log.ErrorContext(ctx, "run will not be cancelled if its client goes", "run", ref.Run, "error", err)
 	}
+}
+
+// dismiss removes what expect has noted, as the run has ended.
+func (s server) dismiss(ctx context.Context, ref run.Ref) {
+	if s.Unnoticed == 0 {
+		return
+	}
+	if err := s.Runs.Dismiss(ctx, ref); err != nil {
+		s.Log.WarnContext(ctx, "the client of a run that has ended is looked for later", "run", ref.Run, "error", err)
+	}
+}
+
+// longest is how long a request without a known deadline may last at most, which is how long a
+// function may take. Servers of other protocols hide the deadline.
+const longest = 15 * time.Minute
+
+// untilDeadline is how long the request may last.
+func untilDeadline(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return longest
 }
 
 // TakeUpStatelessRun continues the answer of a run on a thread of its own. The thread has the

@@ -12,11 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -288,48 +285,6 @@ func TestARunEndsWithTheConnectionOfItsClient(t *testing.T) {
 					break
 				}
 			}
-			if got := f.status(t, run); got != c.want {
-				t.Errorf("the run is %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
-// TestARunEndsWithoutAClientThatNobodySeesGo has a server that notices no lost connection: its
-// streams end after 5 minutes, and clients that are there come back within a minute.
-func TestARunEndsWithoutAClientThatNobodySeesGo(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		create, join string
-		option       any
-		want         string
-	}{
-		"stream, cancel":      {"/runs/stream", "", "cancel", "interrupted"},
-		"wait, cancel":        {"/runs/wait", "", "cancel", "interrupted"},
-		"stream, by default":  {"/runs/stream", "", nil, "running"},
-		"comes back":          {"/runs/stream", "/stream?cancel_on_disconnect=true", "cancel", "running"},
-		"comes back and asks": {"/runs/wait", "/join?cancel_on_disconnect=true", "cancel", "running"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			agent := newStoppable()
-			f := setUpLimited(t, graphtest.Start(t, agent.answer), time.Millisecond, quota.Limits{}, func(c *agentserver.Config) { c.Unnoticed = 5 * time.Minute })
-			f.deploy(t, "agent")
-			thread, headers := f.newThread(t), map[string]string{auth.HeaderKey: f.key}
-			answer := f.open(t.Context(), t, "POST", f.path(thread+c.create), with(saying("one"), "on_disconnect", c.option), headers)
-			defer answer.Body.Close()
-			run := thread + "/runs/" + receiveOr(t, agent.reached, "the run's start")
-			f.ahead.Add(int64(5 * time.Minute))
-			check.Must(t, f.runs.CancelMissed(t.Context(), f.now()))
-			if got := f.status(t, run); got != "running" {
-				t.Errorf("the run is %s when its client may still come", got)
-			}
-			if c.join != "" {
-				again := f.open(t.Context(), t, "GET", f.path(run+c.join), nil, headers)
-				defer again.Body.Close()
-			}
-			f.ahead.Add(int64(2 * time.Minute))
-			check.Must(t, f.runs.CancelMissed(t.Context(), f.now()))
 			if got := f.status(t, run); got != c.want {
 				t.Errorf("the run is %s, want %s", got, c.want)
 			}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -40,7 +39,14 @@ func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestO
 	if err != nil {
 		return nil, err
 	}
-	return &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, nil
+	return s.waitFor(ctx, created, request.Body), nil
+}
+
+// waitFor returns the answer that waits for a run that the request has created.
+func (s server) waitFor(ctx context.Context, created run.Run, body *RunCreate) *finalValues {
+	f := &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), tie: tie{cancel: cancels(body)}}
+	s.expectFirst(ctx, f.ref, f.cancel, untilDeadline(ctx))
+	return f
 }
 
 // JoinRun answers with a run's final values, once it has ended.
@@ -53,7 +59,14 @@ func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (*finalValu
 	if err != nil {
 		return nil, err // before anything is sent
 	}
-	return &finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
+	f := &finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, tie: tie{cancel: isTrue(cancel)}}
+	if waiting.Over() {
+		return f, nil
+	}
+	if err := s.expect(ctx, ref, f.cancel, untilDeadline(ctx)); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // endOf returns a function that waits for the end of a run that was just created and may have
@@ -317,15 +330,14 @@ func distinct[T comparable](values []T) []T {
 }
 
 // finalValues is the answer of join and wait: it waits for the run's end, then writes the values
-// that the run left behind.
+// that the run left behind. Unlike an event stream it is not ended early.
 type finalValues struct {
 	server
+	tie
 	ctx context.Context
 	ref run.Ref
 	// end waits for the run's end.
 	end func(context.Context) (*run.Run, error)
-	// cancel says that the run is to end when the connection is lost.
-	cancel bool
 }
 
 // VisitJoinRunResponse implements JoinRunResponseObject.
@@ -335,20 +347,10 @@ func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return
 func (f *finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f *finalValues) write(w http.ResponseWriter) error {
-	f.expect(f.ctx, f.ref, f.cancel, f.limit())
-	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
+	defer func() { f.leave(f.ctx, f.ref, f.tie) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
 	return web.Await(f.ctx, w, f.Heartbeat, f.await)
-}
-
-// limit is how long the answer may take at most: as long as the request may last. Unlike an event
-// stream it is not ended early.
-func (f *finalValues) limit() time.Duration {
-	if deadline, ok := f.ctx.Deadline(); ok {
-		return time.Until(deadline)
-	}
-	return f.Unnoticed
 }
 
 func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
@@ -356,6 +358,7 @@ func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.over = true
 	return f.values(ctx, ended)
 }
 

@@ -34,13 +34,19 @@ func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
 func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
 	created, err := s.createStateless(ctx, request.Body, unread)
-	return &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
+	if err != nil {
+		return nil, err
+	}
+	return s.waitFor(ctx, created, request.Body), nil
 }
 
 // CreateStatelessRunStream creates a run on a thread of its own and streams its events.
 func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error) {
 	created, err := s.createStateless(ctx, request.Body, streamed)
-	return &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
+	if err != nil {
+		return nil, err
+	}
+	return s.follow(ctx, created, request.Body), nil
 }
 
 // CreateStatelessRuns creates runs, each on a thread of its own: all runs or, as far as

@@ -16,7 +16,14 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 	if err != nil {
 		return nil, err
 	}
-	return &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
+	return s.follow(ctx, created, request.Body), nil
+}
+
+// follow returns the stream of a run that the request has created.
+func (s server) follow(ctx context.Context, created run.Run, body *RunCreate) *eventStream {
+	e := &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, tie: tie{cancel: cancels(body)}}
+	s.expectFirst(ctx, created.Ref, e.cancel, s.Unnoticed)
+	return e
 }
 
 // StreamRun streams a run's events, from the beginning or after the client's last event, while
@@ -36,7 +43,12 @@ func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []S
 	if err != nil {
 		return nil, err
 	}
-	stream := &eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after, cancel: isTrue(cancel)}
+	stream := &eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after, tie: tie{cancel: isTrue(cancel)}}
+	if !found.Status.Final() {
+		if err := s.expect(ctx, ref, stream.cancel, s.Unnoticed); err != nil {
+			return nil, err
+		}
+	}
 	if len(modes) > 0 {
 		stream.chosen = distinct(streamModes(modes))
 		stream.modes = stream.chosen
@@ -62,6 +74,7 @@ func lastEventID(header *string) (int64, error) {
 // eventStream is the answer of the streaming endpoints.
 type eventStream struct {
 	server
+	tie
 	ctx   context.Context
 	run   run.Run
 	modes []string
@@ -69,8 +82,6 @@ type eventStream struct {
 	// modes are the run's.
 	chosen []string
 	after  int64
-	// cancel says that the run is to end when the connection is lost.
-	cancel bool
 }
 
 // VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
@@ -80,8 +91,7 @@ func (e *eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error 
 func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e *eventStream) write(w http.ResponseWriter) error {
-	e.expect(e.ctx, e.run.Ref, e.cancel, e.Unnoticed)
-	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
+	defer func() { e.leave(e.ctx, e.run.Ref, e.tie) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	again := leaving(e.cancel)
 	for _, mode := range e.chosen {
@@ -102,6 +112,7 @@ func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) e
 		}
 		return send(translated...)
 	})
+	e.over = err == nil || fault.Is(err, fault.NotFound)
 	if err == nil {
 		err = send(t.end()...)
 	}
