@@ -27,7 +27,7 @@ const (
 	missAgain = time.Minute
 	// missNote is how long the note of a failed attempt may take.
 	missNote = 2 * time.Second
-	// expectKept is how long after its time an expectation is removed, even if nothing can serve it.
+	// expectKept is how long after its time an expectation leaves, even if nothing can serve it.
 	expectKept = 24 * time.Hour
 )
 
@@ -86,9 +86,9 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 	})
 }
 
-// miss cancels a run whose client has not come back, unless it comes back meanwhile. If this fails, a
-// timer tries it again later, so that the run does not take the place of others in each pass. What
-// was begun is completed when the pass ends.
+// miss cancels a run whose client has not come back, unless it comes back meanwhile. If this fails,
+// a timer tries it again later, so that the run does not take the place of others in each pass.
+// What was begun is completed when the pass ends.
 func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
 	ctx = context.WithoutCancel(ctx)
 	expected := table.Equals(record.Created, item.Text(record.Created))

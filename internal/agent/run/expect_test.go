@@ -77,7 +77,7 @@ func TestARunThatHasEndedWithoutItsClient(t *testing.T) {
 	f.wantExpected(0)
 }
 
-// TestAClientThatComesBackAtTheLastMoment has the client come after its absence was read, and before
+// TestAClientThatComesBackAtTheLastMoment has the client come after its absence was read, before
 // its run is cancelled.
 func TestAClientThatComesBackAtTheLastMoment(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestAMissingClientIsServedWhenItsPassEnds(t *testing.T) {
 	f.wantExpected(0)
 }
 
-// TestAMissingClientIsForgottenAfterADay checks that an expectation that nothing serves leaves the table.
+// TestAMissingClientIsForgottenAfterADay checks that an expectation that nothing serves leaves.
 func TestAMissingClientIsForgottenAfterADay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -118,8 +118,8 @@ func (s server) leave(ctx context.Context, ref run.Ref, t tie) {
 const comeBack = time.Minute
 
 // expect has the run end if its client wants this and does not come back, where the loss of a
-// connection is not noticed. The connection ends by itself after limit at the latest. If expect fails
-// for a client that has come back, its run ends at the time that was noted before.
+// connection is not noticed. The connection ends by itself after limit at the latest. If expect
+// fails for a client that has come back, its run ends at the time that was noted before.
 func (s server) expect(ctx context.Context, ref run.Ref, cancel bool, limit time.Duration) error {
 	if !cancel || s.Unnoticed == 0 {
 		return nil

@@ -46,8 +46,8 @@ func (f *fixture) wantExpected(t *testing.T, want int) {
 }
 
 // TestARunEndsWithoutAClientThatNobodySeesGo has a server that notices no lost connection: its
-// streams end after 5 minutes, other answers after 15, and clients that are there come back within a
-// minute.
+// streams end after 5 minutes, other answers after 15, and clients that are there come back within
+// a minute.
 func TestARunEndsWithoutAClientThatNobodySeesGo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,8 +114,8 @@ func TestAToolsAnswerMayLastAsLongAsAFunction(t *testing.T) {
 	check.Must(t, <-ended)
 }
 
-// TestNobodyIsExpectedAfterARun checks that the timer has nothing to do for a run that has ended before
-// its client's eyes, nor for a client that reads the run afterwards.
+// TestNobodyIsExpectedAfterARun checks that the timer has nothing to do for a run whose end was
+// told to its client, nor for a client that reads the run afterwards.
 func TestNobodyIsExpectedAfterARun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ create, again string }{
