@@ -152,12 +152,26 @@ class Deployment:
             return
         if kind not in ACTIONS:
             sys.exit(f"{logical}: say in ACTIONS what CloudFormation calls for a resource of the type {kind}")
+        if kind == "AWS::KMS::Key":
+            yield call("kms:TagResource", self.arn(logical), self.tags_of_key("Request"))  # CreateKey asks for it if it gives tags
         for action in ACTIONS[kind].split():
             named = f"{service(kind)}:{action.rstrip('*')}"
-            if action.endswith("*"):
+            if action == "CreateKey*":
+                yield call(named, "*", self.tags_of_key("Request"))
+            elif action.endswith("*"):
                 yield call(named, "*", IN_REGION)
             else:
-                yield from (call(named, arn, TAGGED) for arn in self.about(logical, kind, properties, action))
+                yield from (call(named, arn, self.tags(kind)) for arn in self.about(logical, kind, properties, action))
+
+    def tags(self, kind):
+        """Returns the tags of a resource, as a context: CloudFormation puts its own on all types, except those of KMS."""
+        if kind == "AWS::KMS::Key":
+            return self.tags_of_key("Resource")
+        return TAGGED if service(kind) != "kms" else {}
+
+    def tags_of_key(self, of):
+        """Returns the tags that the template itself gives to its key, as a context. Not every deployment gives tags to its stack."""
+        return {f"aws:{of}Tag/{tag['Key']}": self.text(tag["Value"]) for tag in self.resources["Key"]["Properties"].get("Tags", [])}
 
     def about(self, logical, kind, properties, action):
         """Returns the ARNs that a call about a resource names."""
@@ -233,6 +247,8 @@ SAM = [
     *(call(f"wafv2:{action}", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/ipset/{STACK}-CdnAddresses-x/id") for action in ("CreateWebACL", "UpdateWebACL")),
 ]
 
+# The key of another stack, whose policy lets policies of the account decide too.
+ANOTHER_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another"
 # What the role must not be able to do.
 FORBIDDEN = [
     call("lambda:UpdateFunctionCode", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function"),
@@ -241,7 +257,11 @@ FORBIDDEN = [
     call("lambda:InvokeFunction", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK}-Runner-x"),
     call("dynamodb:GetItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}-Table-x"),
     call("dynamodb:DeleteTable", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/another"),
-    call("kms:ScheduleKeyDeletion", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another", {"aws:ResourceTag/aws:cloudformation:stack-name": "another"}),
+    call("kms:CreateKey", "*"),
+    call("kms:CreateKey", "*", {"aws:RequestTag/slipway:stack": "another"}),
+    call("kms:ScheduleKeyDeletion", ANOTHER_KEY),
+    call("kms:ScheduleKeyDeletion", ANOTHER_KEY, {"aws:ResourceTag/slipway:stack": "another"}),
+    call("kms:TagResource", ANOTHER_KEY, {"aws:ResourceTag/slipway:stack": "another", "aws:RequestTag/slipway:stack": PREFIX}),
     call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/another"),
     call("iam:AttachRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess"}),
     call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PassedToService": "ec2.amazonaws.com"}),
@@ -281,8 +301,9 @@ def main(template, role):
     for problem in problems:
         print(problem, file=sys.stderr)
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-    key = {deployment.arn("Key"): deployment.text(deployment.resources["Key"]["Properties"]["KeyPolicy"])}
-    asked = {"roles": {"Deployer": {"policies": documents, "boundary": everything}}, "resources": key}
+    decides = deployment.text(deployment.resources["Key"]["Properties"]["KeyPolicy"])
+    keys = {deployment.arn("Key"): decides, ANOTHER_KEY: decides}
+    asked = {"roles": {"Deployer": {"policies": documents, "boundary": everything}}, "resources": keys}
     print(json.dumps({"policies": asked, "calls": calls, "forbidden": FORBIDDEN}))
     return 1 if problems else 0
 

@@ -11,7 +11,7 @@ const account = '000000000000'
 
 // The simulator ignores keys of conditions that have a variable part, such as kms:EncryptionContext:<name>, unless they are about tags of the
 // principal, which every request may have. So such keys are called that, in policies and in requests.
-const variable = /^(kms:EncryptionContext:|aws:ResourceTag\/)/
+const variable = /^(kms:EncryptionContext:|aws:(Resource|Request)Tag\/)/
 const rename = (keys) => Object.fromEntries(Object.entries(keys).map(([key, value]) => [variable.test(key) ? `aws:PrincipalTag/${key}` : key, value]))
 
 // Keys of conditions that have several values.
