@@ -105,6 +105,14 @@ UNKNOWN = {
 }
 
 
+# The role that a service makes in the account, in the caller's name, for the first resource of a type.
+LINKED = {
+    "AWS::ApiGateway::DomainName": "ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway",
+    "AWS::KMS::Key": "mrk.kms.amazonaws.com/AWSServiceRoleForKeyManagementServiceMultiRegionKeys",  # if it is a multi-Region key
+    "AWS::Lambda::CapacityProvider": "lambda.amazonaws.com/AWSServiceRoleForLambda",
+}
+
+
 class Deployment:
     """One deployment of a translated template, as calls to AWS."""
 
@@ -146,6 +154,8 @@ class Deployment:
     def of_resource(self, logical, kind, properties):
         if kind == "AWS::IAM::Role":
             yield from self.of_role(logical, properties)
+        if kind in LINKED:
+            yield call("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{LINKED[kind]}", {"iam:AWSServiceName": LINKED[kind].split("/")[0]})
         if kind in API:
             for path, methods in API[kind].items():
                 yield from (call(f"apigateway:{method}", f"arn:aws:apigateway:{REGION}::{path}") for method in methods.split())
@@ -228,7 +238,6 @@ def stacks(*names):
     return [f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{name}/id" for name in names]
 
 
-DOMAINS = "ops.apigateway.amazonaws.com"  # makes a role in the account for the first custom domain
 BUCKET = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-x"
 # What `sam deploy`, `sam list` and `sam delete` call themselves; the functions' subnets are looked up by Lambda in the caller's name.
 SAM = [
@@ -241,7 +250,6 @@ SAM = [
         "GetEncryptionConfiguration", "PutEncryptionConfiguration")),
     *(call(f"s3:{action}", f"{BUCKET}/{STACK}/object") for action in ("PutObject", "GetObject", "GetObjectVersion")),
     *(call(f"ec2:{action}", "*", IN_REGION) for action in ("DescribeSecurityGroups", "DescribeSubnets", "DescribeVpcs")),
-    call("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{DOMAINS}/AWSServiceRoleForAPIGateway", {"iam:AWSServiceName": DOMAINS}),
     *(call(f"wafv2:{action}", f"arn:aws:apigateway:{REGION}::/restapis/id/stages/v") for action in ("AssociateWebACL", "DisassociateWebACL")),
     call("wafv2:CreateWebACL", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/managedruleset/AWS/id"),
     *(call(f"wafv2:{action}", f"arn:aws:wafv2:{REGION}:{ACCOUNT}:regional/ipset/{STACK}-CdnAddresses-x/id") for action in ("CreateWebACL", "UpdateWebACL")),
@@ -263,6 +271,7 @@ FORBIDDEN = [
     call("kms:ScheduleKeyDeletion", ANOTHER_KEY, {"aws:ResourceTag/slipway:stack": "another"}),
     call("kms:TagResource", ANOTHER_KEY, {"aws:ResourceTag/slipway:stack": "another", "aws:RequestTag/slipway:stack": PREFIX}),
     call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/another"),
+    call("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot", {"iam:AWSServiceName": "spot.amazonaws.com"}),
     call("iam:AttachRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PolicyARN": "arn:aws:iam::aws:policy/AdministratorAccess"}),
     call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{STACK}-x", {"iam:PassedToService": "ec2.amazonaws.com"}),
     *(call(f"iam:{action}", f"arn:aws:iam::{ACCOUNT}:role/{OWN_STACK}-Deployer-x") for action in ("PutRolePolicy", "UpdateAssumeRolePolicy")),
