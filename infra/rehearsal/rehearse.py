@@ -38,6 +38,7 @@ LACKS = {
     "AWS::CloudWatch::Dashboard": "no dashboards",
     "AWS::CodeBuild::Project": "no builds",
     "AWS::ECS::Cluster": "no containers",
+    "AWS::ECS::ClusterCapacityProviderAssociations": "no containers",
     "AWS::EC2::EIP": "no public addresses",
     "AWS::EC2::NatGateway": "no public address to give it",
     "AWS::EC2::Route": "no gateway to name",

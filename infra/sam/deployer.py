@@ -45,6 +45,7 @@ ACTIONS = {
     "AWS::ECR::Repository": "CreateRepository DescribeRepositories DeleteRepository GetLifecyclePolicy PutLifecyclePolicy GetRepositoryPolicy PutImageScanningConfiguration "
     "PutImageTagMutability ListTagsForResource TagResource UntagResource ListImages BatchDeleteImage",
     "AWS::ECS::Cluster": "CreateCluster* DescribeClusters UpdateCluster UpdateClusterSettings DeleteCluster TagResource UntagResource",
+    "AWS::ECS::ClusterCapacityProviderAssociations": "PutClusterCapacityProviders DescribeClusters",
     "AWS::Events::Rule": "PutRule DescribeRule DeleteRule PutTargets RemoveTargets TagResource UntagResource",
     "AWS::IAM::ManagedPolicy": "CreatePolicy GetPolicy GetPolicyVersion CreatePolicyVersion ListPolicyVersions DeletePolicyVersion DeletePolicy",
     "AWS::IAM::Role": "CreateRole GetRole UpdateRole UpdateRoleDescription UpdateAssumeRolePolicy DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy ListRolePolicies "
@@ -86,6 +87,7 @@ PLACES = {
 NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "LayerName", "AliasName", "Name")
 # Resources that belong to another: whose ARN their calls are about.
 OWNERS = {
+    "AWS::ECS::ClusterCapacityProviderAssociations": "Cluster",
     "AWS::Lambda::Alias": "FunctionName", "AWS::Lambda::EventInvokeConfig": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Lambda::Version": "FunctionName",
     "AWS::Logs::MetricFilter": "LogGroupName", "AWS::SQS::QueuePolicy": "Queues",
 }
@@ -108,6 +110,7 @@ UNKNOWN = {
 # The role that a service makes in the account, in the caller's name, for the first resource of a type.
 LINKED = {
     "AWS::ApiGateway::DomainName": "ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway",
+    "AWS::ECS::Cluster": "ecs.amazonaws.com/AWSServiceRoleForECS",
     "AWS::KMS::Key": "mrk.kms.amazonaws.com/AWSServiceRoleForKeyManagementServiceMultiRegionKeys",  # if it is a multi-Region key
     "AWS::Lambda::CapacityProvider": "lambda.amazonaws.com/AWSServiceRoleForLambda",
 }

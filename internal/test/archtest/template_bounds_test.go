@@ -256,3 +256,32 @@ func TestTheBudgetCountsTheStackAndTellsTheTopic(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyExpressModeHasACapacityProvider checks that the cluster has the provider by which
+// services of Express Mode place their tasks, and that only a stack with Express Mode adds it: ECS
+// refuses a provider in an account without ECS's own role.
+func TestOnlyExpressModeHasACapacityProvider(t *testing.T) {
+	t.Parallel()
+	for name, parameters := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stack(t, parameters)
+			var found []any
+			for _, r := range s.Resources {
+				if r.Type == "AWS::ECS::ClusterCapacityProviderAssociations" {
+					found = append(found, r.Properties)
+				}
+			}
+			var want []any
+			if parameters["ComputeKind"] == "express" {
+				want = []any{map[string]any{"Cluster": stackName, "CapacityProviders": []any{"FARGATE"}, "DefaultCapacityProviderStrategy": []any{}}}
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
+				t.Errorf("providers (-want +got):\n%s", diff)
+			}
+			if providers := resourceNamed(t, s, "Cluster").Properties["CapacityProviders"]; providers != nil {
+				t.Errorf("the cluster itself has the providers %v, want no providers", providers)
+			}
+		})
+	}
+}
