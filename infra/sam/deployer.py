@@ -22,7 +22,7 @@ NETWORK = {
 # What a person with an account may have: everything that a condition of the template can add.
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
-    "AlarmTopic": "topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
+    "AlarmTopic": "arn:aws:sns:us-east-1:000000000000:topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
     "RunnerCompute": "managed", "CdnNetworks": "192.0.2.0/24", "ClientAddressHeader": "CF-Connecting-IP",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
@@ -140,7 +140,7 @@ class Deployment:
         if kind == "AWS::CloudWatch::Dashboard":
             return f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{PREFIX}-{REGION}"
         if kind == "AWS::Budgets::Budget":
-            return f"arn:aws:budgets::{ACCOUNT}:budget/{PREFIX}-{REGION}"
+            return f"arn:aws:budgets::{ACCOUNT}:budget/{self.text(self.resources[logical]['Properties']['Budget']['BudgetName'])}"
         if kind == "AWS::Lambda::Alias":
             return self.arn(self.resources[logical]["Properties"]["FunctionName"]["Ref"])
         region = "" if "::IAM::" in kind else REGION

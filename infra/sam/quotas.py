@@ -31,6 +31,8 @@ def resolve(value, names):
             return argument[0].join(str(part) for part in parts) if isinstance(parts, list) else str(parts)
         if function == "Fn::Split":
             return str(resolve(argument[1], names)).split(argument[0])
+        if function == "Fn::Select":
+            return resolve(argument[1], names)[int(argument[0])]
         if function == "Fn::If":
             branches = [resolve(branch, names) for branch in argument[1:] if branch != {"Ref": "AWS::NoValue"}]
             return max(branches, key=lambda branch: len(json.dumps(branch)), default="")

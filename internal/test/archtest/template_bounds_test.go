@@ -239,10 +239,14 @@ func TestTheBudgetCountsTheStackAndTellsTheTopic(t *testing.T) {
 	if diff := cmp.Diff(want, what["CostFilters"]); diff != "" {
 		t.Errorf("it counts (-want +got):\n%s", diff)
 	}
+	// A new topic replaces the budget: the name must be a new one, which deployer.yaml allows.
+	if got, want := what["BudgetName"], stackName+"-us-east-1-topic"; got != want {
+		t.Errorf("it has the name %v, want %s", got, want)
+	}
 	told := map[string]float64{}
 	for _, n := range budget["NotificationsWithSubscribers"].([]any) {
 		notification, _ := n.(map[string]any)["Notification"].(map[string]any)
-		if diff := cmp.Diff([]any{map[string]any{"SubscriptionType": "SNS", "Address": "topic"}}, n.(map[string]any)["Subscribers"]); diff != "" {
+		if diff := cmp.Diff([]any{map[string]any{"SubscriptionType": "SNS", "Address": topicARN}}, n.(map[string]any)["Subscribers"]); diff != "" {
 			t.Errorf("it tells (-want +got):\n%s", diff)
 		}
 		told[notification["NotificationType"].(string)], _ = notification["Threshold"].(float64)

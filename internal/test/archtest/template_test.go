@@ -26,13 +26,15 @@ const stackName = "thestack"
 
 const listenerARN = "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/" + stackName + "/1/2"
 
+const topicARN = "arn:aws:sns:us-east-1:000000000000:topic"
+
 // variants are parameters with which every condition of the template is true in some variant
 // and false in another.
 var variants = map[string]map[string]string{
 	"without agents": nil,
 	"with agents": {
 		"VpcId": "vpc", "Subnets": "subnet-a,subnet-b", "SecurityGroups": "sg",
-		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic", "MonthlyBudget": "100", "DetailedMetrics": "true",
+		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": topicARN, "MonthlyBudget": "100", "DetailedMetrics": "true",
 		"CdnNetworks": "192.0.2.0/24,198.51.100.7/32", "ClientAddressHeader": "CF-Connecting-IP",
 		"DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": "zone", "RunnerConcurrency": "5", "RunstreamConcurrency": "5",
 		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
@@ -202,7 +204,7 @@ func TestAlarmsAreToldAndExplained(t *testing.T) {
 			continue
 		}
 		for _, actions := range []string{"AlarmActions", "OKActions"} {
-			if diff := cmp.Diff([]any{"topic"}, resource.Properties[actions]); diff != "" {
+			if diff := cmp.Diff([]any{topicARN}, resource.Properties[actions]); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", resource.Name, actions, diff)
 			}
 		}
