@@ -107,7 +107,7 @@ UNKNOWN = {
 }
 
 
-# The role that a service makes in the account, in the caller's name, for the first resource of a type.
+# The role that a service makes in the account, in the caller's name, for a type's first resource.
 LINKED = {
     "AWS::ApiGateway::DomainName": "ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway",
     "AWS::ECS::Cluster": "ecs.amazonaws.com/AWSServiceRoleForECS",
