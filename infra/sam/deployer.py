@@ -166,7 +166,7 @@ class Deployment:
         if kind not in ACTIONS:
             sys.exit(f"{logical}: say in ACTIONS what CloudFormation calls for a resource of the type {kind}")
         if kind == "AWS::KMS::Key":
-            yield call("kms:TagResource", self.arn(logical), self.tags_of_key("Request"))  # CreateKey asks for it if it gives tags
+            yield call("kms:TagResource", self.arn(logical), self.tags_of_key("Request"))  # asked by CreateKey
         for action in ACTIONS[kind].split():
             named = f"{service(kind)}:{action.rstrip('*')}"
             if action == "CreateKey*":
@@ -177,13 +177,13 @@ class Deployment:
                 yield from (call(named, arn, self.tags(kind)) for arn in self.about(logical, kind, properties, action))
 
     def tags(self, kind):
-        """Returns the tags of a resource, as a context: CloudFormation puts its own on all types, except those of KMS."""
+        """Returns a resource's tags. CloudFormation puts its own on all types but those of KMS."""
         if kind == "AWS::KMS::Key":
             return self.tags_of_key("Resource")
         return TAGGED if service(kind) != "kms" else {}
 
     def tags_of_key(self, of):
-        """Returns the tags that the template itself gives to its key, as a context. Not every deployment gives tags to its stack."""
+        """Returns the tags that the template gives its key. A stack may have no tags."""
         return {f"aws:{of}Tag/{tag['Key']}": self.text(tag["Value"]) for tag in self.resources["Key"]["Properties"].get("Tags", [])}
 
     def about(self, logical, kind, properties, action):
