@@ -84,10 +84,7 @@ func TestAClientThatComesBackAtTheLastMoment(t *testing.T) {
 	f := newFixture(t)
 	r, _ := f.started("first")
 	f.expect(r)
-	f.table.before = func() {
-		f.table.before = nil
-		f.expect(r)
-	}
+	f.table.beforeNext(func() { f.expect(r) })
 	f.must(f.missed(2 * time.Minute))
 	if diff := cmp.Diff(map[run.Status]int{run.Running: 1}, f.countStatuses()); diff != "" {
 		t.Errorf("statuses (-want +got):\n%s", diff)
@@ -103,7 +100,7 @@ func TestAMissingClientIsServedWhenItsPassEnds(t *testing.T) {
 	f.expect(r)
 	pass, end := context.WithCancel(t.Context())
 	defer end()
-	f.table.before = end
+	f.table.beforeNext(end)
 	f.hand.move(2 * time.Minute)
 	f.must(f.runs.CancelMissed(pass, f.hand.now()))
 	f.wantExpected(0)

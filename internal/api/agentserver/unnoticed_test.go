@@ -143,7 +143,7 @@ func TestNobodyIsExpectedAfterARun(t *testing.T) {
 }
 
 // TestAClientIsRefusedIfNobodyNotesItsReturn checks that a client that comes back is not answered
-// while its run ends at the time that was noted before.
+// while its run ends at the time that was noted before. After the run nothing has to be noted.
 func TestAClientIsRefusedIfNobodyNotesItsReturn(t *testing.T) {
 	t.Parallel()
 	tb := new(unwritable)
@@ -155,10 +155,22 @@ func TestAClientIsRefusedIfNobodyNotesItsReturn(t *testing.T) {
 	f.deploy(t, "agent")
 	thread := f.newThread(t)
 	path := thread + "/runs/" + f.call(t, "POST", thread+"/runs", saying("one")).string("run_id")
-	tb.full.Store(true)
-	for _, part := range []string{"/stream", "/join"} {
-		wantStatus(t, f.call(t, "GET", path+part+"?cancel_on_disconnect=true", nil), http.StatusInternalServerError)
+	want := func(status int) {
+		t.Helper()
+		for _, part := range []string{"/stream", "/join"} {
+			ctx, leave := context.WithCancel(t.Context()) // an answer would wait for the run
+			answer := f.open(ctx, t, "GET", f.path(path+part+"?cancel_on_disconnect=true"), nil, map[string]string{auth.HeaderKey: f.key})
+			if answer.StatusCode != status {
+				t.Errorf("%s answers %d, want %d", part, answer.StatusCode, status)
+			}
+			leave()
+			check.Must(t, answer.Body.Close())
+		}
 	}
+	tb.full.Store(true)
+	want(http.StatusInternalServerError)
+	wantStatus(t, f.call(t, "POST", path+"/cancel", nil), http.StatusAccepted)
+	want(http.StatusOK)
 }
 
 // unwritable is a table that takes no single writes while it is full.

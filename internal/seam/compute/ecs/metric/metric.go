@@ -3,8 +3,8 @@
 package metric
 
 const (
-	// Busy is how long runs have been with the agent of a release, in seconds. The sum of a
-	// minute is 60 times the number of runs that the release worked on.
+	// Busy is how long runs have been with the agent of a release, in seconds. Over minutes, its
+	// sum for each minute is 60 times the number of runs that the release worked on.
 	Busy = "RunSeconds"
 	// Revision is the dimension of Busy: each release is a service of its own.
 	Revision = "Revision"

@@ -321,7 +321,7 @@ func (m *measured) interrupt(s *stack) {
 	})
 	s.meter.take()
 	s.await(thread, s.start(thread, ask(fast).interrupting()))
-	m.about("the same, when it interrupts another", s.settle().only(isWork), 1)
+	m.about("a run that answers at once, and interrupts another", s.settle().only(isWork), 1)
 }
 
 // typical measures five times and returns the middle one by its writes, for lines that are compared
