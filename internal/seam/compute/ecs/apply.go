@@ -50,7 +50,7 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	case service != nil && aws.ToString(service.Status) == draining:
 		return errDraining
 	case service != nil && t.cfg.Compute == Express:
-		return errors.Join(t.retryExpress(ctx, release.Ref, service), t.scale(ctx, release))
+		return t.retryExpress(ctx, release.Ref, service)
 	case service != nil:
 		return errors.Join(t.retry(ctx, release, service), t.scale(ctx, release))
 	}

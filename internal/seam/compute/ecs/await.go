@@ -30,7 +30,7 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 }
 
 // await calls look, which is one of several ways to look at a release, until the release is
-// not Progressing.
+// not Progressing. An Express service that serves is Progressing until it scales.
 func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.Context, compute.Ref) (compute.Status, error)) (compute.Status, error) {
 	if err := t.names.check(ref); err != nil {
 		return compute.Status{}, fmt.Errorf("await release %s: %w", ref.Revision, err)
@@ -38,6 +38,9 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 	status := compute.Status{State: compute.Progressing, Message: "it is starting"}
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		seen, err := look(ctx, ref)
+		if err == nil && seen.State == compute.Healthy && t.cfg.Compute == Express {
+			seen, err = t.scaleExpress(ctx, ref)
+		}
 		switch {
 		case isOver(ctx, err):
 			return status, nil

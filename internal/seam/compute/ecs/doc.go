@@ -28,6 +28,10 @@
 // the secret, is an error. The SDK sends requests again that are throttled or meet a fault of
 // a service; any other refusal of a request is an error.
 //
+// The number of tasks follows the number of runs (scale.go), between the release's bounds. ECS
+// itself prepares this for a service of Express Mode, so only Await, when the tasks serve, adds
+// the policy to it.
+//
 // A restart makes the service replace its tasks by tasks of another task definition
 // (restart.go). Until the new tasks have taken over, the status of the release is the status
 // of the previous tasks. If the new tasks do not start, only the restart's status says so.

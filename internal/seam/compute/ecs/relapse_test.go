@@ -93,7 +93,7 @@ func TestAReleaseIsNotWhatARestartTries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answers := map[string][]answer{"DescribeServices": c.service, "ListServiceDeployments": c.express}
+			answers := map[string][]answer{"DescribeServices": c.service, "ListServiceDeployments": c.express, "DescribeTaskDefinition": task("arn:task", "")}
 			for _, further := range c.further {
 				maps.Copy(answers, further)
 			}

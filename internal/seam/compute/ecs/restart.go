@@ -141,11 +141,14 @@ func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDe
 
 // restartOf is the id of the restart that a task definition was made for. It is "" for the
 // task definition of the release's first start.
-func restartOf(definition *types.TaskDefinition) string {
+func restartOf(definition *types.TaskDefinition) string { return labelOf(definition, labelRestart) }
+
+// labelOf is a label of the container of a task definition; "" if it has no such label.
+func labelOf(definition *types.TaskDefinition, label string) string {
 	if len(definition.ContainerDefinitions) != 1 {
 		return ""
 	}
-	return definition.ContainerDefinitions[0].DockerLabels[labelRestart]
+	return definition.ContainerDefinitions[0].DockerLabels[label]
 }
 
 // isReplacing reports whether a service replaces its tasks for a restart, or goes back to the

@@ -3,14 +3,17 @@ package ecs
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs/metric"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/pod"
 )
 
 // share is the part of the runs a replica is meant for that scaling aims at. The rest is for the
@@ -24,31 +27,69 @@ const (
 )
 
 // scale lets the service have between MinScale and MaxScale tasks, and makes their number follow
-// the number of runs. It replaces what an earlier version made.
-//
-// An Express service has a policy of its own besides, because ECS knows CPU, memory and requests
-// only. Application Auto Scaling starts tasks if one policy asks for it, and ends tasks if all do:
-// agents that wait for models are far below the target of CPU, so that policy keeps no task. ECS
-// and scale register the same scalable target with the same bounds, in any order: registering is
-// also how a target is changed.
+// the number of runs. It replaces what an earlier version made. An Express service scales by
+// scaleExpress.
 func (t *Target) scale(ctx context.Context, release compute.Release) error {
-	if !release.Resources.Scales() {
+	if t.cfg.Compute == Express || !release.Resources.Scales() {
 		return nil
 	}
-	name := aws.String(t.names.scalable(release.Ref))
 	_, err := t.scaling.RegisterScalableTarget(ctx, &applicationautoscaling.RegisterScalableTargetInput{
-		ServiceNamespace: scalingNamespace, ScalableDimension: scalingDimension, ResourceId: name,
+		ServiceNamespace: scalingNamespace, ScalableDimension: scalingDimension, ResourceId: aws.String(t.names.scalable(release.Ref)),
 		MinCapacity: aws.Int32(int32(release.Resources.MinScale)), MaxCapacity: aws.Int32(int32(release.Resources.MaxScale)),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = t.scaling.PutScalingPolicy(ctx, &applicationautoscaling.PutScalingPolicyInput{
-		ServiceNamespace: scalingNamespace, ScalableDimension: scalingDimension, ResourceId: name,
-		PolicyName: t.policy(release.Ref), PolicyType: scalingtypes.PolicyTypeTargetTrackingScaling,
+	return t.putPolicy(ctx, release.Ref, release.Jobs())
+}
+
+// labelJobs is a label of the container of an Express service that scales. Its value is the
+// number of runs that a replica is meant for. Await knows only the name of the release, and the
+// task definition is the one that the service has at that time.
+const labelJobs = pod.LabelPrefix + "jobs"
+
+// scaleExpress makes the number of tasks of an Express service follow the number of runs. ECS
+// registers the scalable target of such a service with tags, which AWS refuses for a target that
+// exists. So scaleExpress only adds a policy, and the release is Progressing until ECS has
+// registered the target.
+//
+// The service has a policy of its own besides, because ECS knows CPU, memory and requests only.
+// Application Auto Scaling starts tasks if one policy asks for it, and ends tasks if all do:
+// agents that wait for models are far below the target of CPU, so that policy keeps no task.
+func (t *Target) scaleExpress(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	service, err := t.describe(ctx, ref)
+	if err != nil {
+		return compute.Status{}, err
+	}
+	if service == nil {
+		return absent, nil
+	}
+	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: service.TaskDefinition})
+	if err != nil {
+		return compute.Status{}, err
+	}
+	jobs, err := strconv.Atoi(labelOf(found.TaskDefinition, labelJobs))
+	if err != nil {
+		return healthy, nil // the number of its replicas does not change
+	}
+	err = t.putPolicy(ctx, ref, jobs)
+	if _, missing := errors.AsType[*scalingtypes.ObjectNotFoundException](err); missing {
+		return compute.Status{State: compute.Progressing, Message: "its replicas run, and it waits for its scalable target"}, nil
+	}
+	if err != nil {
+		return compute.Status{}, err
+	}
+	return healthy, nil
+}
+
+// putPolicy aims at a share of the runs that each replica is meant for.
+func (t *Target) putPolicy(ctx context.Context, ref compute.Ref, jobs int) error {
+	_, err := t.scaling.PutScalingPolicy(ctx, &applicationautoscaling.PutScalingPolicyInput{
+		ServiceNamespace: scalingNamespace, ScalableDimension: scalingDimension, ResourceId: aws.String(t.names.scalable(ref)),
+		PolicyName: t.policy(ref), PolicyType: scalingtypes.PolicyTypeTargetTrackingScaling,
 		TargetTrackingScalingPolicyConfiguration: &scalingtypes.TargetTrackingScalingPolicyConfiguration{
-			TargetValue:                   aws.Float64(share * float64(release.Jobs())),
-			CustomizedMetricSpecification: &scalingtypes.CustomizedMetricSpecification{Metrics: t.runsPerTask(release.Ref)},
+			TargetValue:                   aws.Float64(share * float64(jobs)),
+			CustomizedMetricSpecification: &scalingtypes.CustomizedMetricSpecification{Metrics: t.runsPerTask(ref)},
 		},
 	})
 	return err

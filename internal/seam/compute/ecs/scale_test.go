@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,22 +127,70 @@ func TestScalingMovesWithARestart(t *testing.T) {
 	}
 }
 
-// TestExpressServicesScaleByRunsToo checks that the policy has a name of its own, and that Apply
-// makes it again after Apply was cut off.
+// TestExpressServicesScaleByRunsToo: ECS registers the scalable target itself, so only the policy
+// is made, under a name of its own, once the target is there. A restart may bring another number
+// of runs.
 func TestExpressServicesScaleByRunsToo(t *testing.T) {
 	t.Parallel()
-	r, release := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}, deploying("IN_PROGRESS")[0]}}), growing("20")
-	target := r.target(express)
-	for range 2 {
-		check.Must(t, target.Apply(t.Context(), release))
+	release := growing("20")
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices":       {{0, `{"services":[]}`}, deploying("IN_PROGRESS")[0]},
+		"ListServiceDeployments": {{0, `{"serviceDeployments":[{"status":"SUCCESSFUL"}]}`}},
+		"PutScalingPolicy":       {refusal(400, "ObjectNotFoundException", "No scalable target registered"), {}},
+	})
+	target := r.target(express, func(c *ecs.Config) {
+		c.After = func(time.Duration) <-chan time.Time { over := make(chan time.Time); close(over); return over }
+	})
+	check.Must(t, target.Apply(t.Context(), release))
+	r.describeNewest()
+	status, err := target.Await(t.Context(), release.Ref)
+	if err != nil || status.State != compute.Healthy {
+		t.Errorf("await: %+v, %v", status, err)
 	}
-	made := r.policies()
-	if len(made) != 2 || made[0].String() != scaling("slipway-"+release.Revision+"-runs", release.Revision, 16) || made[1].String() != made[0].String() {
-		t.Errorf("made %v", made)
+	release.Env["N_JOBS_PER_WORKER"] = "50"
+	check.Must(t, target.Restart(t.Context(), release, restartID))
+	r.describeNewest()
+	status, err = target.AwaitRestart(t.Context(), release.Ref, restartID)
+	if err != nil || status.State != compute.Healthy {
+		t.Errorf("await restart: %+v, %v", status, err)
 	}
-	if got := r.of("RegisterScalableTarget"); len(got) != 2 || !strings.Contains(got[0], `"MaxCapacity":5,"MinCapacity":1`) {
+	var made []string
+	for _, p := range r.policies() {
+		made = append(made, p.String())
+	}
+	first, second := scaling("slipway-"+release.Revision+"-runs", release.Revision, 16), scaling("slipway-"+release.Revision+"-runs", release.Revision, 40)
+	if diff := cmp.Diff([]string{first, first, second}, made); diff != "" {
+		t.Errorf("policies (-want +got):\n%s", diff)
+	}
+	if got := r.of("RegisterScalableTarget"); len(got) != 0 {
 		t.Errorf("registered %q", got)
 	}
+}
+
+// TestExpressServicesOfOneSizeDoNotScale, and services of an earlier version keep what they have.
+func TestExpressServicesOfOneSizeDoNotScale(t *testing.T) {
+	t.Parallel()
+	release := growing("20")
+	release.Resources.MaxScale = 1
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices":       {{0, `{"services":[]}`}, deploying("IN_PROGRESS")[0]},
+		"ListServiceDeployments": {{0, `{"serviceDeployments":[{"status":"SUCCESSFUL"}]}`}},
+	})
+	target := r.target(express)
+	check.Must(t, target.Apply(t.Context(), release))
+	r.describeNewest()
+	status, err := target.Await(t.Context(), release.Ref)
+	if err != nil || status.State != compute.Healthy || strings.Contains(r.operations(), "Scal") {
+		t.Errorf("await: %+v, %v after %s", status, err, r.operations())
+	}
+}
+
+// describeNewest makes ECS describe the newest task definition that was registered.
+func (r *recorded) describeNewest() {
+	registered := r.of("RegisterTaskDefinition")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers["DescribeTaskDefinition"] = []answer{{0, `{"taskDefinition":` + registered[len(registered)-1] + `}`}}
 }
 
 // TestRemoveDeletesTheScaling, also if it never was, or went with an earlier call.

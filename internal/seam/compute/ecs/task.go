@@ -102,6 +102,9 @@ func (t *Target) taskOf(release compute.Release, env environment, secretARN stri
 		ContainerDefinitions:    []types.ContainerDefinition{t.containerOf(release, env, secretARN)},
 		Tags:                    t.tags(release.Ref),
 	}
+	if t.cfg.Compute == Express && release.Resources.Scales() {
+		labels[labelJobs] = strconv.Itoa(release.Jobs())
+	}
 	input.ContainerDefinitions[0].DockerLabels = labels
 	if t.cfg.TaskRole != "" {
 		input.TaskRoleArn = aws.String(t.cfg.TaskRole)
