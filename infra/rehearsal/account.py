@@ -180,6 +180,40 @@ def token_of(clients, keys, registry, name, ask):
     return given if username == "AWS" and ask(registry, name, given["authorizationToken"]) == 200 else None
 
 
+def scale(api, most):
+    """Lets the agent have several replicas. Returns the id of the revision that has them."""
+    [deployment] = api.call(200, "GET", "/v2/deployments")["resources"]
+    path = f"/v2/deployments/{deployment['id']}"
+    api.call(200, "PATCH", path, {"source_config": {"resource_spec": {"min_scale": 1, "max_scale": most}}})
+    served = await_answer(lambda: api.call(200, "GET", path), lambda d: d["active_revision_id"] == d["latest_revision_id"] != deployment["active_revision_id"], PATIENCE)
+    return served["active_revision_id"]
+
+
+MEASURED = 900  # seconds; CloudWatch has the first values of a service after a few minutes
+
+
+def check_scaling(clients, cluster, service, tell, wait=await_answer):
+    """Looks whether CloudWatch reads the expression by which a service scales, and counts its tasks as ECS does (finding B8 in infra/aws.md).
+
+    AWS documents no more that the sample count of the CPU utilization is the number of tasks. It counts more if the service has metrics each 20 s.
+    """
+    policies = clients("application-autoscaling").describe_scaling_policies(ServiceNamespace="ecs", ResourceId=f"service/{cluster}/{service}")["ScalingPolicies"]
+    [metrics] = [m for p in policies if (m := p["TargetTrackingScalingPolicyConfiguration"].get("CustomizedMetricSpecification", {}).get("Metrics"))]
+    queries = [{**m, **({"MetricStat": {**m["MetricStat"], "Period": 60}} if "MetricStat" in m else {"Period": 60}), "ReturnData": True} for m in metrics]
+
+    def measure():
+        now = time.time()
+        results = clients("cloudwatch").get_metric_data(MetricDataQueries=queries, StartTime=now - MEASURED, EndTime=now)["MetricDataResults"]
+        return {result["Id"]: result["Values"] for result in results}
+
+    measured = wait(measure, lambda values: values["tasks"] and values["load"], MEASURED)
+    [described] = clients("ecs").describe_services(cluster=cluster, services=[service])["services"]
+    # The newest value may be of a minute that is not over.
+    if described["runningCount"] not in measured["tasks"][:2]:
+        raise Failed(f"{described['runningCount']} tasks run, and CloudWatch counted {measured['tasks']}, the newest first. Say so in infra/aws.md, B8")
+    tell(f"CloudWatch counts the tasks of the agent as ECS does, and the runs for each of them are {measured['load'][0]:g}")
+
+
 def delete(api, tell):
     """Deletes everything. Deployments go first: what AWS has of them is no part of the stack."""
     if made := outputs(TRIAL.stack):
@@ -217,6 +251,9 @@ def main(*choices):
             if alarms := ringing():
                 raise Failed(f"these alarms have gone off: {alarms}")
             tell("no alarm has gone off")
+            made, revision = outputs(TRIAL.stack), scale(api, 2)
+            tell("the agent may have two replicas")
+            check_scaling(client, made["ClusterName"], f"{made['ClusterName']}-{revision}", tell)
             if "--push-token" in choices:
                 check_push_token(client, outputs(TRIAL.stack)["RepositoryUri"], tell)
     finally:

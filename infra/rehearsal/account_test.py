@@ -1,4 +1,4 @@
-"""Looks whether account.py tells a token that ends with its session from one that does not, against a stand-in for AWS.
+"""Looks whether account.py notices what AWS does otherwise than Slipway expects, against stand-ins for AWS.
 
 Usage: python -m unittest discover -s infra/rehearsal -p '*_test.py'
 """
@@ -72,6 +72,53 @@ class PushTokens(unittest.TestCase):
     def test_a_token_that_outlives_its_session(self):
         with self.assertRaisesRegex(Failed, "outlives its session"):
             self.check(200)
+
+
+class Scaling:
+    """Stands for the services that know how a service with three tasks scales, and have no values at first."""
+
+    def __init__(self, tasks):
+        self.values, self.asked = [{"busy": [], "tasks": [], "load": []}, {"busy": [], "tasks": tasks, "load": [0.0]}], []
+
+    def __call__(self, service):
+        return self
+
+    def describe_scaling_policies(self, ServiceNamespace, ResourceId):
+        assert ResourceId == "service/trial/trial-1"
+        counted = {"Id": "tasks", "ReturnData": False, "MetricStat": {"Stat": "SampleCount", "Metric": {"MetricName": "CPUUtilization"}}}
+        load = {"Id": "load", "ReturnData": True, "Expression": "FILL(busy, 0) / 60 / tasks"}
+        ours = {"CustomizedMetricSpecification": {"Metrics": [counted, load]}}
+        theirs = {"PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"}}
+        return {"ScalingPolicies": [{"TargetTrackingScalingPolicyConfiguration": c} for c in (theirs, ours)]}
+
+    def get_metric_data(self, MetricDataQueries, StartTime, EndTime):
+        self.asked.append(MetricDataQueries)
+        return {"MetricDataResults": [{"Id": name, "Values": values} for name, values in self.values.pop(0).items()]}
+
+    def describe_services(self, cluster, services):
+        return {"services": [{"runningCount": 3}]}
+
+
+class TasksOfAService(unittest.TestCase):
+    def check(self, *tasks):
+        stand = Scaling(list(tasks))
+
+        def wait(ask, is_wanted, patience):
+            self.assertFalse(is_wanted(ask()))
+            self.assertTrue(is_wanted(answer := ask()))
+            return answer
+
+        account.check_scaling(stand, "trial", "trial-1", lambda _: None, wait)
+        counted, load = stand.asked[0]
+        self.assertEqual((counted["MetricStat"]["Period"], load["Period"], counted["ReturnData"]), (60, 60, True))
+
+    def test_cloudwatch_counts_as_ecs_does(self):
+        self.check(3.0, 1.0)
+        self.check(1.0, 3.0)  # the newest minute is not over
+
+    def test_cloudwatch_counts_otherwise(self):
+        with self.assertRaisesRegex(Failed, "3 tasks run"):
+            self.check(9.0, 9.0, 3.0)
 
 
 if __name__ == "__main__":
