@@ -68,9 +68,13 @@ func (t *Target) scaleExpress(ctx context.Context, ref compute.Ref) (compute.Sta
 	if err != nil {
 		return compute.Status{}, err
 	}
-	jobs, err := strconv.Atoi(labelOf(found.TaskDefinition, labelJobs))
-	if err != nil {
+	label := labelOf(found.TaskDefinition, labelJobs)
+	if label == "" {
 		return healthy, nil // the number of its replicas does not change
+	}
+	jobs, err := strconv.Atoi(label)
+	if err != nil {
+		return compute.Status{}, err
 	}
 	err = t.putPolicy(ctx, ref, jobs)
 	if _, missing := errors.AsType[*scalingtypes.ObjectNotFoundException](err); missing {
