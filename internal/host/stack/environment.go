@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
@@ -27,6 +28,8 @@ const (
 	variablePrivate       = "SLIPWAY_PRIVATE_ADDRESSES"
 	variableLoopback      = "SLIPWAY_LOOPBACK_ADDRESSES"
 	variableQuotas        = "SLIPWAY_QUOTAS"
+	variableStreams       = "SLIPWAY_STREAM_CAPACITY"
+	variableThrottleRate  = "SLIPWAY_THROTTLE_RATE"
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
@@ -58,7 +61,7 @@ type Environment struct {
 	// itself and of its link never belong to them, except on a single machine that also runs
 	// the agents and the tests.
 	PrivateAddresses outbound.Networks
-	// Quotas bound the resources of each workspace.
+	// Quotas bound the resources of each workspace: see quotas.
 	Quotas quota.Limits
 	// Proxies are the CDN in front of the API.
 	Proxies inbound.Proxies
@@ -97,8 +100,8 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 	if getenv(variableLoopback) != "true" {
 		env.PrivateAddresses = env.PrivateAddresses.Elsewhere()
 	}
-	if env.Quotas, err = quota.ParseLimits(getenv(variableQuotas)); err != nil {
-		return Environment{}, fmt.Errorf("%s: %w", variableQuotas, err)
+	if env.Quotas, err = env.quotas(); err != nil {
+		return Environment{}, err
 	}
 	env.Proxies.Header = getenv(variableClientAddress)
 	for _, network := range env.List(variableCdn) {
@@ -120,6 +123,36 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 		return Environment{}, fmt.Errorf("these variables are not set: %s", strings.Join(missing, ", "))
 	}
 	return env, nil
+}
+
+// quotas returns the limits of each workspace. A limit that the operator has not set is at most
+// half of what all workspaces have together, and a quarter for a thread, so that a workspace
+// cannot use up the stack. A capacity that is not set bounds nothing.
+func (e Environment) quotas() (quota.Limits, error) {
+	limits, err := quota.ParseLimits(e.Get(variableQuotas))
+	if err != nil {
+		return quota.Limits{}, fmt.Errorf("%s: %w", variableQuotas, err)
+	}
+	for _, bound := range []struct {
+		variable string
+		shares   map[quota.Name]int64 // divisors
+	}{
+		{variableStreams, map[quota.Name]int64{quota.Streams: 2, quota.ThreadStreams: 4}},
+		{variableThrottleRate, map[quota.Name]int64{quota.Requests: 2}},
+	} {
+		text := e.Get(bound.variable)
+		if text == "" {
+			continue
+		}
+		capacity, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || capacity <= 0 {
+			return quota.Limits{}, fmt.Errorf("%s: %q is not a number above 0", bound.variable, text)
+		}
+		for name, divisor := range bound.shares {
+			limits = limits.Within(name, max(1, capacity/divisor))
+		}
+	}
+	return limits, nil
 }
 
 // Get returns any variable.

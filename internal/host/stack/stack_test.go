@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // variables are an environment.
@@ -36,6 +37,42 @@ func complete() variables {
 		"AWS_REGION": "eu-north-1", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session",
 		"SLIPWAY_TABLE": "slipway", "SLIPWAY_KMS_KEY": "alias/slipway",
 		"SLIPWAY_STATE_MACHINES": "arn:aws:states:eu-north-1:123456789012:stateMachine:slipway-",
+	}
+}
+
+// TestAWorkspaceGetsHalfOfTheStack, unless the operator says otherwise.
+func TestAWorkspaceGetsHalfOfTheStack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		streams, rate, set                string
+		wantStreams, wantThread, wantRate int64
+	}{
+		{"1000", "500", "", 500, 250, 250},
+		{"10", "100", "", 5, 2, 50},
+		{"1", "1", "", 1, 1, 1},
+		{"100000", "100000", "", 5000, 2000, 2000}, // the defaults of quotas are lower
+		{"10", "500", "streams_at_once=9,requests_per_second=450", 9, 2, 450},
+		{"", "", "", 5000, 2000, 2000},
+	} {
+		v := complete()
+		v["SLIPWAY_STREAM_CAPACITY"], v["SLIPWAY_THROTTLE_RATE"], v["SLIPWAY_QUOTAS"] = c.streams, c.rate, c.set
+		env, err := stack.ReadEnvironment(v.get)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		streams, thread, rate := env.Quotas.Of(quota.Streams), env.Quotas.Of(quota.ThreadStreams), env.Quotas.Of(quota.Requests)
+		if streams != c.wantStreams || thread != c.wantThread || rate != c.wantRate {
+			t.Errorf("%+v: got %d, %d, %d", c, streams, thread, rate)
+		}
+	}
+	for _, name := range []string{"SLIPWAY_STREAM_CAPACITY", "SLIPWAY_THROTTLE_RATE"} {
+		for _, bad := range []string{"0", "-1", "many"} {
+			v := complete()
+			v[name] = bad
+			if _, err := stack.ReadEnvironment(v.get); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s=%s: %v", name, bad, err)
+			}
+		}
 	}
 }
 

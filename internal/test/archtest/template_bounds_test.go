@@ -3,6 +3,7 @@ package archtest_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	hoststack "github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -287,5 +290,48 @@ func TestOnlyExpressModeHasACapacityProvider(t *testing.T) {
 				t.Errorf("the cluster itself has the providers %v, want no providers", providers)
 			}
 		})
+	}
+}
+
+// TestAWorkspaceCannotUseUpAStack: with the quotas that nobody has set, half of the streams, and
+// half of the requests that a method takes, are left for other workspaces.
+func TestAWorkspaceCannotUseUpAStack(t *testing.T) {
+	t.Parallel()
+	network := map[string]string{"VpcId": "vpc", "FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions"}
+	with := func(parameters map[string]string) map[string]string {
+		maps.Copy(parameters, network)
+		return parameters
+	}
+	for name, c := range map[string]struct {
+		parameters    map[string]string
+		streams, rate int64
+	}{
+		"by default":        {with(map[string]string{}), 1000, 500},
+		"in a new account":  {with(map[string]string{"ConcurrencyQuota": "10", "ThrottleRate": "100"}), 10, 100},
+		"with reservations": {with(map[string]string{"RunstreamConcurrency": "300"}), 300, 500},
+		"managed":           {with(map[string]string{"RunnerCompute": "managed", "ManagedProcesses": "2", "RunstreamConcurrency": "300"}), 8 * 256, 500},
+	} {
+		for _, f := range stack(t, c.parameters).Functions {
+			env, err := hoststack.ReadEnvironment(func(name string) string { return f.Environment[name] })
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, f.Name, err)
+			}
+			if got := env.Quotas.Of(quota.Streams); got != c.streams/2 {
+				t.Errorf("%s: %s gives a workspace %d of %d streams", name, f.Name, got, c.streams)
+			}
+			if got := env.Quotas.Of(quota.Requests); got != c.rate/2 {
+				t.Errorf("%s: %s gives a workspace %d of %d requests a second", name, f.Name, got, c.rate)
+			}
+		}
+	}
+	s := stack(t, with(map[string]string{"RunnerCompute": "managed", "ManagedProcesses": "2"}))
+	text, err := json.Marshal(resourceNamed(t, s, "ManagedRunstream").Properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bound := range []string{`"MaxExecutionEnvironments":"?8"?`, `"PerExecutionEnvironmentMaxConcurrency":256`} {
+		if !regexp.MustCompile(bound).Match(text) {
+			t.Errorf("ManagedRunstream has not %s: %s", bound, text)
+		}
 	}
 }
