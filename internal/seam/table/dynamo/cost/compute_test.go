@@ -5,10 +5,12 @@ package cost_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 // List prices of us-east-1 in dollars, as of November 2026, and the size that the template gives a
@@ -31,7 +33,11 @@ const (
 	priceStreamReads   = 0.0003 // an hour without events
 	secondsOfHour      = 3600.0
 	priceProcessHour   = processVCPUs * priceVCPUHour * managementFee
-	networkMonth       = (priceNATHour + priceBalancerHour) * hoursOfMonth
+	priceAddressHour   = 0.005 // a public IPv4 address, which the NAT gateway has
+	priceACLMonth      = 5.0   // a web ACL, and each of its rules
+	priceRuleMonth     = 1.0
+	priceAlarmMetric   = 0.10 // each metric of an alarm, after the first ten of the account
+	networkMonth       = (priceNATHour + priceAddressHour + priceBalancerHour) * hoursOfMonth
 	stackMonth         = priceKeyMonth + priceReconcile
 	managedMonth       = 2 * keptProcesses * priceProcessHour * hoursOfMonth
 	breakEven          = managedMonth / (secondsOfHour * hoursOfMonth * runnerGB * priceGBSecond)
@@ -48,7 +54,10 @@ func onManaged(seconds float64) float64 {
 }
 
 // computeReport writes what the two values of the parameter RunnerCompute cost.
-func computeReport(b *strings.Builder) {
+func computeReport(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	rules, alarmMetrics := watching(t)
+	firewallMonth, alarmsMonth := priceACLMonth+float64(rules)*priceRuleMonth, float64(alarmMetrics)*priceAlarmMetric
 	b.WriteString(`
 ## The runner and the streams, on Lambda and on managed instances
 
@@ -66,7 +75,10 @@ Computed for ` + "`RunnerCompute=lambda` and `RunnerCompute=managed`" + `, witho
 		{"1,000 streams of 10 s", onLambda(runSeconds, runstreamGB), onManaged(runSeconds)},
 		{"an open stream, each hour, with its reads", priceStreamReads + secondsOfHour*runstreamGB*priceGBSecond, priceStreamReads + priceProcessHour/processCalls},
 		{"an idle deployment, each month: a Fargate task of 1 vCPU and 2 GB", idleDeploymentCost, idleDeploymentCost},
-		{"fixed each month: key, reconcile, NAT gateway, load balancer", stackMonth + networkMonth, stackMonth + networkMonth},
+		{"fixed each month: key, reconcile", stackMonth, stackMonth},
+		{"fixed each month: NAT gateway with its address, load balancer", networkMonth, networkMonth},
+		{fmt.Sprintf("fixed each month: web ACL with %d rules (`Firewall`)", rules), firewallMonth, firewallMonth},
+		{fmt.Sprintf("fixed each month: alarms of %d metrics, of which an account has ten free", alarmMetrics), alarmsMonth, alarmsMonth},
 		{fmt.Sprintf("fixed each month: %.0f processes of each of the two functions", keptProcesses), 0, managedMonth},
 	} {
 		fmt.Fprintf(b, "| %s | %.4f | %.4f |\n", row.what, row.lambda, row.managed)
@@ -76,16 +88,44 @@ The processes that are kept cost as much as Lambda for %.0f runs at once, all da
 slowly: calls that find no process with room are throttled, and the workflow repeats them.
 
 Prices as above, and from memory: $%.4f an hour for a processor of EC2 (c8g), and %.0f %% of it for Lambda's management; $%.4f an hour for a processor of Fargate
-and $%.4f for a GB (arm64); $%.3f an hour for a NAT gateway and $%.4f for a load balancer. Lambda chooses the instances; what they have beside the processes is
+and $%.4f for a GB (arm64); $%.3f an hour for a NAT gateway, $%.3f for its address and $%.4f for a load balancer; $%.0f a month for a web ACL and $%.0f for each rule; $%.2f a month for each
+metric of an alarm. Lambda chooses the instances; what they have beside the processes is
 not in it.
-`, breakEven, priceVCPUHour, 100*managementFee-100, priceTaskCPUHour, priceTaskGBHour, priceNATHour, priceBalancerHour)
+`, breakEven, priceVCPUHour, 100*managementFee-100, priceTaskCPUHour, priceTaskGBHour, priceNATHour, priceAddressHour, priceBalancerHour, priceACLMonth, priceRuleMonth, priceAlarmMetric)
+}
+
+// watching counts the rules of the web ACL, and the metrics of the alarms, of a stack with the
+// parameters that the template sets.
+func watching(t *testing.T) (rules, alarmMetrics int) {
+	t.Helper()
+	written, err := template.Load(filepath.Join("..", "..", "..", "..", "..", "template.yaml"))
+	check.Must(t, err)
+	stack, err := written.Resolve(template.Values{StackName: "slipway", Parameters: map[string]string{"NamePrefix": "slipway"}})
+	check.Must(t, err)
+	for _, r := range stack.Resources {
+		switch r.Type {
+		case "AWS::WAFv2::WebACL":
+			rules += len(r.Properties["Rules"].([]any))
+		case "AWS::CloudWatch::Alarm":
+			if r.Properties["MetricName"] != nil {
+				alarmMetrics++
+			}
+			metrics, _ := r.Properties["Metrics"].([]any)
+			for _, m := range metrics {
+				if m.(map[string]any)["MetricStat"] != nil {
+					alarmMetrics++
+				}
+			}
+		}
+	}
+	return rules, alarmMetrics
 }
 
 // TestCostOfCompute checks that the file has the table, which is computed and not measured.
 func TestCostOfCompute(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	computeReport(&b)
+	computeReport(t, &b)
 	text, err := os.ReadFile(costFile)
 	check.Must(t, err)
 	if !strings.HasSuffix(string(text), b.String()) {

@@ -43,7 +43,7 @@ func TestCost(t *testing.T) { //nolint:tparallel // the stacks are measured at o
 			t.Errorf("%s: kinds_test.go has no noun for a key: %s", row.name, requests)
 		}
 	}
-	text := report(m)
+	text := report(t, m)
 	if *update {
 		check.Must(t, os.WriteFile(costFile, []byte(text), 0o600))
 		return
@@ -123,12 +123,13 @@ find is free there. The meter counts transactions from the items before and afte
 
 Lines with "about" vary from one measurement to the next: watched keys are polled, and events are written together as they come. The others do not;
 what an operation polls while it waits is left out of them.
-The report of a process about 20 requests of a workspace in 10 s, a write of 2 units, is in no line.
-Neither are the reads of the counts of a workspace's streams, which GetWorkspace and PatchWorkspace make: 32 with the default quota.
+The report of a process about 10 requests of a workspace in 10 s, a write of 2 units, is in no line.
+Neither are the reads of the counts of a workspace's streams, which GetWorkspace and PatchWorkspace make: 14 with the default quota of a stack.
 Items are as small as in the example; a state, an input or an answer of more than a KB adds to each line that has it.
 `
 
-func report(m measured) string {
+func report(t *testing.T, m measured) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString(preamble)
 	b.WriteString("\n## Operations\n\nWithout the call of the authorizer and the place of a connection that waits (below).\nAnswers of lists and of a run that is over grow with what is read.\n")
@@ -144,7 +145,7 @@ func report(m measured) string {
 		fmt.Fprintf(&b, "| %s | %s%g | %s%g | %s%g | %s%.2f |\n", o.name, about, u.read, about, u.write, about, u.index, about, u.dollars()*1e6)
 	}
 	runReport(&b, m)
-	computeReport(&b)
+	computeReport(t, &b)
 	return b.String()
 }
 
