@@ -227,12 +227,25 @@ func checkStatement(t *testing.T, name string, s statement) {
 			}
 		case strings.HasSuffix(resource, ":alarm:*") && slices.Equal(s.Action, []string{"cloudwatch:DescribeAlarms"}):
 			// IAM compares a call about several alarms with all alarms. The call changes nothing.
-		case strings.Contains(resource, stackName+"*"):
+		case isOfSiblings(resource):
 			t.Errorf("%s may %v with %s, which another stack's name can begin with", name, s.Action, resource)
-		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !ownARN.MatchString(resource):
+		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !strings.Contains(resource, deployedName) && !ownARN.MatchString(resource):
 			t.Errorf("%s may %v with %s, which is not of this stack alone", name, s.Action, resource)
 		}
 	}
+}
+
+// isOfSiblings reports whether a pattern matches what has the same name in a stack whose own name,
+// or prefix, begins with that of the stack.
+func isOfSiblings(pattern string) bool {
+	matcher := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
+	for ours, theirs := range map[string]string{stackName: stackName + "dev", deployedName: deployedName + "-dev"} {
+		sibling := strings.ReplaceAll(strings.ReplaceAll(pattern, ours, theirs), "*", "x")
+		if strings.Contains(pattern, ours) && matcher.MatchString(sibling) {
+			return true
+		}
+	}
+	return false
 }
 
 // ownARN matches a text that begins with the ARN of a resource of the template whose name

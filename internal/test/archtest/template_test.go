@@ -24,6 +24,9 @@ import (
 // prefix of names.
 const stackName = "thestack"
 
+// deployedName is the stack's name for CloudFormation, which may contain hyphens.
+const deployedName = "the-deployed"
+
 const listenerARN = "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/" + stackName + "/1/2"
 
 const topicARN = "arn:aws:sns:us-east-1:000000000000:topic"
@@ -67,7 +70,7 @@ func stack(t *testing.T, parameters map[string]string) *template.Stack {
 	parameters["NamePrefix"] = stackName
 	resolve, _ := stacks.LoadOrStore(fmt.Sprint(parameters), sync.OnceValues(func() (*template.Stack, error) {
 		return written(t).Resolve(template.Values{
-			StackName: stackName, Parameters: parameters, References: map[string]string{"Table.Arn": "arn:aws:dynamodb:us-east-1:000000000000:table/" + stackName},
+			StackName: deployedName, Parameters: parameters, References: map[string]string{"Table.Arn": "arn:aws:dynamodb:us-east-1:000000000000:table/" + stackName},
 		})
 	}))
 	s, err := resolve.(func() (*template.Stack, error))()
