@@ -1,14 +1,30 @@
 """Computes what AWS would count of the translated template, for one stack in one region, and compares it with AWS's quotas.
 
 A quota is hard where AWS says so (Lambda, IAM, CloudFormation: "Quotas" pages of each service); API Gateway's resources are
-adjustable, but only for each account and region and by support. A check fails at 80 % of a quota, so that the next feature fits.
+adjustable, but only for each account and region and by support. A check fails at 80 % of a quota, so that the next feature fits. The bounds that
+this project sets itself are lower, and fail when they are passed; so do lengths of names, which depend on what people choose.
 """
 
 import json
 import re
+from pathlib import Path
 
+MACHINES = Path(__file__).parent.parent / "statemachines"
 ACCOUNT = "123456789012"
 SHARE = 0.8
+
+
+POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
+PATHS_BOUND = 150  # resources of the API, half of the quota
+LONGEST_STACK = 35  # characters of a stack's name, as infra/README.md says
+# The characters that a name may have, by the type of the resource and the property.
+NAMES = {
+    ("AWS::ApiGateway::RestApi", "Name"): 128, ("AWS::CloudWatch::Alarm", "AlarmName"): 255, ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::CodeBuild::Project", "Name"): 150, ("AWS::DynamoDB::Table", "TableName"): 255, ("AWS::ECR::Repository", "RepositoryName"): 256,
+    ("AWS::ECS::Cluster", "ClusterName"): 255, ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): 128, ("AWS::IAM::Role", "RoleName"): 64,
+    ("AWS::Lambda::Function", "FunctionName"): 64, ("AWS::Lambda::LayerVersion", "LayerName"): 140, ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::S3::Bucket", "BucketName"): 63, ("AWS::SQS::Queue", "QueueName"): 80, ("AWS::StepFunctions::StateMachine", "StateMachineName"): 80,
+}
 
 
 def resolve(value, names):
@@ -86,6 +102,40 @@ def resource_policies(resources, names):
     return sizes
 
 
+def definition(properties, names):
+    """Returns the definition of a state machine, which a transformed template has by the name of its file, with its substitutions."""
+    if "DefinitionS3Location" not in properties:
+        return json.dumps(properties.get("DefinitionString", properties.get("Definition", "")))
+    text = (MACHINES / properties["DefinitionS3Location"]["Key"]).read_text(encoding="utf-8")
+    for name, value in resolve(properties.get("DefinitionSubstitutions", {}), names).items():
+        text = text.replace("${%s}" % name, value)
+    return text
+
+
+def texts(value):
+    """Yields all texts in a value."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts(part)
+
+
+def bounds(translated, nodes, stack, region):
+    """Yields (what, value, bound) for what must not be above its bound."""
+    names = names_of(stack, region)
+    yield "resources of the API", len(nodes), PATHS_BOUND
+    for function, count in sorted(resource_policies(translated["Resources"], names).items()):
+        yield f"bytes of the resource policy of {function}", count, POLICY_BOUND
+    longest = names_of("s" * LONGEST_STACK, region)
+    for logical, resource in translated["Resources"].items():
+        for (kind, name), most in NAMES.items():
+            if resource["Type"] == kind and name in resource.get("Properties", {}):
+                yield f"characters of the {name} of {logical}", len(str(resolve(resource["Properties"][name], longest))), most
+    # CloudFormation cuts a name that is too long, and then no pattern in a policy matches it.
+    for logical in sorted({m[1] for text in texts(translated) for m in re.finditer(r"\$\{AWS::StackName\}-(\w+)-\*", text)}):
+        yield f"characters of the name of {logical} that a policy names", len(f"{longest['AWS::StackName']}-{logical}-AbCdEfGhIjKl"), 64
+
+
 def measure(translated, nodes, stack, region):
     """Yields (what, value, quota) for each quota that a template can exceed."""
     names = names_of(stack, region)
@@ -114,7 +164,7 @@ def measure(translated, nodes, stack, region):
         elif resource["Type"] == "AWS::CodeDeploy::DeploymentGroup":
             yield f"alarms of {logical}", len(resolve(properties.get("AlarmConfiguration", {}), names).get("Alarms", [])), 10
         elif resource["Type"] == "AWS::StepFunctions::StateMachine":
-            yield f"bytes of the definition of {logical}", size(properties.get("DefinitionString", properties.get("Definition", ""))), 1_048_576
+            yield f"bytes of the definition of {logical}", len(definition(properties, names)), 1_048_576
 
 
 def check(translated, nodes, stack, region):
@@ -122,4 +172,5 @@ def check(translated, nodes, stack, region):
     rows = sorted(measure(translated, nodes, stack, region), key=lambda row: row[1] / row[2], reverse=True)
     for what, value, quota in rows[:3]:
         print(f"{stack} in {region}: {what}: {value} of {quota}")
-    return [f"{stack} in {region}: {what}: {value}, more than 80 % of {quota}" for what, value, quota in rows if value > SHARE * quota]
+    problems = [f"{stack} in {region}: {what}: {value}, more than 80 % of {quota}" for what, value, quota in rows if value > SHARE * quota]
+    return problems + [f"{stack} in {region}: {what}: {value}, more than {bound}" for what, value, bound in bounds(translated, nodes, stack, region) if value > bound]

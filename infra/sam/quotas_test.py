@@ -5,7 +5,10 @@ Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 
 import contextlib
 import io
+import tempfile
 import unittest
+from pathlib import Path
+from unittest import mock
 
 import quotas
 
@@ -22,6 +25,10 @@ def policy(statements):
 
 def role(**properties):
     return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": policy(1), **properties}}
+
+
+def machine(**properties):
+    return {"Type": "AWS::StepFunctions::StateMachine", "Properties": properties}
 
 
 def stack(**resources):
@@ -48,6 +55,10 @@ class Quotas(unittest.TestCase):
             "metrics of the alarm Alarm": stack(Alarm={"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": [{"MetricStat": {}}] * 9}}),
             "alarms of Group": stack(Group={"Type": "AWS::CodeDeploy::DeploymentGroup", "Properties": {"AlarmConfiguration": {"Alarms": [{}] * 9}}}),
             "definition of Machine": stack(Machine={"Type": "AWS::StepFunctions::StateMachine", "Properties": {"DefinitionString": "x" * 900_000}}),
+            "StateMachineName of Machine": stack(Machine=machine(StateMachineName={"Fn::Sub": "${NamePrefix}-" + "x" * 60})),
+            "FunctionName of Work": stack(Work={"Type": "AWS::Lambda::Function", "Properties": {"FunctionName": {"Fn::Sub": "${AWS::StackName}-" + "x" * 29}}}),
+            "name of AVeryLongRolexxxx that a policy names": stack(Role=role(Policies=[{"PolicyDocument": {
+                "Statement": [{"Resource": {"Fn::Sub": "arn:aws:iam::1:role/${AWS::StackName}-AVeryLongRole" + "x" * 4 + "-*"}}]}}])),
             "bytes of the template": stack(Big={"Type": "AWS::SNS::Topic", "Metadata": "x" * 900_000}),
         }
         for what, translated in faults.items():
@@ -55,14 +66,27 @@ class Quotas(unittest.TestCase):
                 self.assertIn(what, " ".join(self.problems(translated)))
 
     def test_an_alias_has_a_policy_of_its_own(self):
-        permissions = {f"P{n}": permission() for n in range(60)}
+        permissions = {f"P{n}": permission() for n in range(50)}
         for n, p in enumerate(permissions.values()):
             p["Properties"]["FunctionName"] = {"Ref": "WorkAliaslive" if n % 2 else "Work"}
         alias = {"Type": "AWS::Lambda::Alias", "Properties": {"Name": "live", "FunctionName": {"Ref": "Work"}}}
         self.assertEqual(self.problems(stack(WorkAliaslive=alias, **permissions)), [])
 
     def test_too_many_paths_of_the_api_are_told(self):
-        self.assertIn("resources of the API", " ".join(self.problems(stack(), range(241))))
+        self.assertEqual(self.problems(stack(), range(150)), [])
+        self.assertIn("resources of the API: 151, more than 150", " ".join(self.problems(stack(), range(151))))
+
+    def test_half_of_a_resource_policy_is_the_bound(self):
+        self.assertEqual(self.problems(stack(**{f"P{n}": permission() for n in range(25)})), [])
+        self.assertIn("resource policy of Work", " ".join(self.problems(stack(**{f"P{n}": permission() for n in range(30)}))))
+
+    def test_definitions_are_read_from_their_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "run.asl.json").write_text("x" * 800_000 + "${Function}", encoding="utf-8")
+            with mock.patch.object(quotas, "MACHINES", Path(folder)):
+                for arn, wanted in (("a" * 10_000, False), ("a" * 50_000, True)):
+                    problems = self.problems(stack(Machine=machine(DefinitionS3Location={"Bucket": "b", "Key": "run.asl.json"}, DefinitionSubstitutions={"Function": arn})))
+                    self.assertEqual(bool(problems), wanted, problems)
 
 
 if __name__ == "__main__":
