@@ -68,6 +68,7 @@ ACTIONS = {
     "AWS::Route53::RecordSetGroup": "ChangeResourceRecordSets GetHostedZone GetChange",
     "AWS::S3::Bucket": "CreateBucket ListBucket DeleteBucket GetEncryptionConfiguration PutEncryptionConfiguration GetBucketOwnershipControls PutBucketOwnershipControls "
     "GetBucketPublicAccessBlock PutBucketPublicAccessBlock GetLifecycleConfiguration PutLifecycleConfiguration GetBucketTagging PutBucketTagging",
+    "AWS::S3::BucketPolicy": "GetBucketPolicy PutBucketPolicy DeleteBucketPolicy",
     "AWS::SQS::Queue": "CreateQueue GetQueueUrl GetQueueAttributes SetQueueAttributes DeleteQueue ListQueueTags TagQueue UntagQueue",
     "AWS::SQS::QueuePolicy": "SetQueueAttributes",
     "AWS::StepFunctions::StateMachine": "CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine ListTagsForResource TagResource UntagResource",
@@ -89,7 +90,7 @@ NAMES = ("RepositoryName", "ClusterName", "LogGroupName", "StateMachineName", "L
 OWNERS = {
     "AWS::ECS::ClusterCapacityProviderAssociations": "Cluster",
     "AWS::Lambda::Alias": "FunctionName", "AWS::Lambda::EventInvokeConfig": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Lambda::Version": "FunctionName",
-    "AWS::Logs::MetricFilter": "LogGroupName", "AWS::SQS::QueuePolicy": "Queues",
+    "AWS::Logs::MetricFilter": "LogGroupName", "AWS::S3::BucketPolicy": "Bucket", "AWS::SQS::QueuePolicy": "Queues",
 }
 # API Gateway's actions are methods of its own interface.
 API = {

@@ -150,6 +150,9 @@ func TestNoPolicyIsWide(t *testing.T) {
 				}
 				statement := statementOf(t, m)
 				if m["Principal"] != nil {
+					if statement.Effect == "Deny" {
+						return // it lets nobody in
+					}
 					checkPrincipal(t, resource.Name, m)
 					return
 				}
@@ -165,6 +168,23 @@ func TestNoPolicyIsWide(t *testing.T) {
 			t.Error("agents may do something in the account")
 		}
 	})
+}
+
+// TestUploadsNeedTLS: the bucket of uploaded sources refuses what is not encrypted on its way.
+func TestUploadsNeedTLS(t *testing.T) {
+	t.Parallel()
+	policy := resourceNamed(t, stack(t, nil), "UploadsPolicy").Properties
+	refuses := false
+	eachMap(policy, func(m map[string]any) {
+		if m["Effect"] == "Deny" {
+			s := statementOf(t, m)
+			refuses = m["Principal"] == "*" && slices.Equal(s.Action, texts{"s3:*"}) && slices.Equal(s.Resource, texts{"Uploads.Arn", "Uploads.Arn/*"}) &&
+				s.Condition["Bool"]["aws:SecureTransport"] == "false"
+		}
+	})
+	if !refuses || policy["Bucket"] != "Uploads" {
+		t.Errorf("the policy is %v", policy)
+	}
 }
 
 type statement struct {
