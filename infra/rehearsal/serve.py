@@ -137,7 +137,8 @@ def authorize(_, context, __):
 
 handlers.preprocess_request.append(authorize)
 DockerRuntimeExecutorPlugin.load = lambda *_: ProcessExecutor
-# It looks at the whole stack of calls, source lines included, for each value of the template: most of the time that a stack takes.
-# Python ends an endless recursion itself.
-template_deployer.resolve_refs_recursively = template_deployer.resolve_refs_recursively.__wrapped__
+# These two call each other for each value of the template, and both look at the whole stack of calls, source lines included: most of what a
+# stack costs. Python ends an endless recursion itself.
+for name in ("resolve_refs_recursively", "_resolve_refs_recursively"):
+    setattr(template_deployer, name, getattr(template_deployer, name).__wrapped__)
 main()
