@@ -24,8 +24,10 @@ const (
 	// patience limits every wait. It is generous, because other tests may use the whole
 	// machine; no working operation takes so long.
 	patience = 6 * time.Minute
-	// interval is the time between two checks of a condition.
+	// interval is the time between two checks of a condition at first. The longer a test waits, the
+	// less often it checks: up to slowly.
 	interval = 20 * time.Millisecond
+	slowly   = 200 * time.Millisecond
 	// atOnce is how many tests run concurrently: they wait most of the time.
 	atOnce = "4"
 	// showcase matches the stories of go test -short, which show each promise of the product
@@ -218,20 +220,21 @@ func story(t *testing.T, steps ...step) {
 	}
 }
 
-// eventually waits until look reports true; the last value from look explains a failure.
+// eventually waits until look reports true; the last value from look explains a failure. A check is
+// a request to several processes, so a test adds at most a tenth to its wait, and checks no more
+// often than that needs.
 func eventually(t *testing.T, what string, look func() (reached bool, saw any)) {
 	t.Helper()
+	began := time.Now()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
 		reached, saw := look()
 		if reached {
 			return
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(min(max(interval, time.Since(began)/10), slowly)):
 		case <-deadline.C:
 			t.Fatalf("%s: not within %s; seen last: %+v", what, patience, saw)
 		}

@@ -36,15 +36,13 @@ func (s *server) functions(t *testing.T, name string) []int {
 		t.Fatal("the server is not on this machine")
 	}
 	temp, named := []byte("TMPDIR="+filepath.Join(on.data(), "tmp")), []byte("AWS_LAMBDA_FUNCTION_NAME="+name)
-	all, err := processes(func(variable []byte) bool { return bytes.Equal(variable, temp) })
+	pids, err := processes(
+		func(variable []byte) bool { return bytes.Equal(variable, temp) },
+		func(variable []byte) bool { return bytes.Equal(variable, named) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids, err := processes(func(variable []byte) bool { return bytes.Equal(variable, named) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(pids, func(pid int) bool { return !slices.Contains(all, pid) })
+	return pids
 }
 
 // killFunction ends all processes of a function at once.

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -199,30 +198,28 @@ func (l *local) leftovers() ([]int, error) {
 	return processes(func(variable []byte) bool { return bytes.Contains(variable, below) })
 }
 
-// processes lists the processes that have a variable in their environment for which is returns
-// true.
-func processes(is func(variable []byte) bool) ([]int, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
+// processes lists the processes whose environment has, for each of the conditions, a variable that
+// fulfils it.
+func processes(fulfils ...func(variable []byte) bool) ([]int, error) {
+	names, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, errors.New("this system does not list its processes in /proc")
+		return nil, fmt.Errorf("this system does not list its processes: %w", err)
 	}
 	var pids []int
-	for _, file := range files {
-		environ, err := os.ReadFile(file)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name.Name())
+		if err != nil {
+			continue // not a process
+		}
+		environ, err := os.ReadFile(filepath.Join("/proc", name.Name(), "environ"))
 		if err != nil {
 			continue // it has ended meanwhile, or belongs to another user
 		}
-		if !slices.ContainsFunc(bytes.Split(environ, []byte{0}), is) {
-			continue
+		variables := bytes.Split(environ, []byte{0})
+		missing := func(is func([]byte) bool) bool { return !slices.ContainsFunc(variables, is) }
+		if !slices.ContainsFunc(fulfils, missing) {
+			pids = append(pids, pid)
 		}
-		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
-		if err != nil {
-			return nil, err
-		}
-		pids = append(pids, pid)
 	}
 	return pids, nil
 }
