@@ -98,6 +98,10 @@ func TestTheCommandLineWorksWithAStack(t *testing.T) {
 	t.Parallel()
 	c := newStack(t).newCommandLine(t)
 	agent := strings.TrimSpace(c.run(t, "deploy", "weather"))
+	listed(t, "the deployment has its name", func() (bool, any) {
+		named := c.named(t, "weather")
+		return len(named) == 1, named
+	})
 	var slow struct {
 		ID string `json:"assistant_id"`
 	}

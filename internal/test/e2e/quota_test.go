@@ -145,15 +145,18 @@ func (s *server) useUp(t *testing.T) (in time.Time) {
 					stop()
 					return
 				}
-				if wait := got.header.Get("Retry-After"); got.status != http.StatusTooManyRequests || wait == "1" {
+				if got.status != http.StatusTooManyRequests {
 					continue
 				}
-				mu.Lock()
-				refused[i] = time.Now().Truncate(window)
-				if len(refused) == len(paths) {
-					stop()
+				if got.header.Get("Retry-After") != "1" {
+					mu.Lock()
+					refused[i] = time.Now().Truncate(window)
+					if len(refused) == len(paths) {
+						stop()
+					}
+					mu.Unlock()
 				}
-				mu.Unlock()
+				<-time.After(interval) // a refusal uses nothing up
 			}
 		})
 	}

@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
@@ -30,6 +33,12 @@ type repository struct{ dir string }
 func newRepository(t *testing.T) *repository {
 	t.Helper()
 	r := &repository{filepath.Join(t.TempDir(), "repository")}
+	r.init(t)
+	return r
+}
+
+func (r *repository) init(t *testing.T) {
+	t.Helper()
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -39,14 +48,35 @@ func newRepository(t *testing.T) *repository {
 	r.git(t, "init", "--quiet", "--initial-branch", "main")
 	// To compress programs would take a sixth of the processors' time of the stories.
 	r.git(t, "config", "core.compression", "0")
-	return r
 }
 
 // agentRepository returns a repository with the built agent: the first version is on the
 // branch main and has the tag v1, the second version has the tag v2. It needs no build.
 func agentRepository(t *testing.T) *repository {
 	t.Helper()
-	r := newRepository(t)
+	agents.Do(func() { agents.made = makeAgents(t) })
+	if agents.made == nil {
+		t.Fatal("the repository of the agents could not be made")
+	}
+	r := &repository{filepath.Join(t.TempDir(), "repository")}
+	if err := errors.Join(copyRepository(agents.made.dir, r.dir), childtest.Open(r.dir)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// agents is the repository of which each test gets a copy: for git to read and hash the programs
+// again takes ten times as long.
+var agents struct {
+	sync.Once
+
+	made *repository
+}
+
+func makeAgents(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{filepath.Join(filepath.Dir(built.agent), "repository")}
+	r.init(t)
 	for _, version := range []string{"v2", "v1"} {
 		r.program(t, version)
 		r.write(t, "framework.json", agentConfig())
@@ -54,6 +84,35 @@ func agentRepository(t *testing.T) *repository {
 		r.git(t, "tag", version)
 	}
 	return r
+}
+
+// copyRepository copies a repository. The objects are the same files under another name, because
+// git changes no object.
+func copyRepository(from, to string) error {
+	objects := filepath.Join(".git", "objects")
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return os.Mkdir(filepath.Join(to, name), info.Mode().Perm())
+		case strings.HasPrefix(name, objects):
+			return os.Link(path, filepath.Join(to, name))
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm())
+	})
 }
 
 // scriptedRepository returns a repository with an agent that follows the script of each run.
