@@ -190,6 +190,10 @@ class Rehearsal:
     def outputs(self):
         return {o["OutputKey"]: o["OutputValue"] for o in self.formation.describe_stacks(StackName=self.name)["Stacks"][0]["Outputs"]}
 
+    def check_version(self, version):
+        if self.versions() != {version}:
+            raise Failed(f"functions are of the versions {self.versions()}, want {version}")
+
     def versions(self):
         """Returns what the functions, not their aliases, say that their version is."""
         pages = self.clients("lambda").get_paginator("list_functions").paginate()
@@ -200,6 +204,24 @@ def gateway(clients, outputs):
     """Returns the API of the stack with these outputs, at its address in LocalStack."""
     api = outputs["ApiUrl"].removeprefix("https://").split(".")[0]
     return Api(f"http://{clients.address}/_aws/execute-api/{api}/v", make_key(outputs, clients.environment))
+
+
+def records(clients, table):
+    """Returns all items of a table, in an order that does not change."""
+    pages = clients("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+    return sorted((item for page in pages for item in page["Items"]), key=lambda item: json.dumps(item, sort_keys=True, default=str))
+
+
+def restore(clients, table):
+    """Makes a copy of a table as a restore of AWS does, which DynamoDB Local does not have. Returns the name of the copy."""
+    tables, name = clients("dynamodb"), f"{table}-then"
+    described = tables.describe_table(TableName=table)["Table"]
+    tables.create_table(
+        TableName=name, BillingMode="PAY_PER_REQUEST", KeySchema=described["KeySchema"], AttributeDefinitions=described["AttributeDefinitions"],
+        GlobalSecondaryIndexes=[{member: index[member] for member in ("IndexName", "KeySchema", "Projection")} for index in described["GlobalSecondaryIndexes"]])
+    for item in records(clients, table):
+        tables.put_item(TableName=name, Item=item)
+    return name
 
 
 def use(api):
@@ -315,16 +337,26 @@ def rehearse(template, network, tell):
         else:
             raise Failed("a reference to nothing was taken for a reference to something")
         tell("a template with a reference to nothing is refused")
-        stack, api = Rehearsal(clients, template, STACK), None
-        for operation, version in ((stack.create, "first"), (stack.update, "second")):
-            operation(Version=version)
-            tell(f"the stack is there in its {version} version")
-            if stack.versions() != {version}:
-                raise Failed(f"functions are of the versions {stack.versions()}, want {version}")
-            later = gateway(clients, stack.outputs())  # the second time, the workspace is there already
-            api = api or later  # keys outlive updates
-            use(api)
-            tell("a deployment was made, rolled out and deleted")
+        stack = Rehearsal(clients, template, STACK)
+        stack.create(Version="first")
+        tell("the stack is there in its first version")
+        stack.check_version("first")
+        api = gateway(clients, stack.outputs())
+        use(api)
+        tell("a deployment was made, rolled out and deleted")
+        original = stack.outputs()["TableName"]
+        copy_of_table = restore(clients, original)
+        stack.update(Version="second", TableNameOverride=copy_of_table)
+        tell("the stack is there in its second version, with a copy of its table")
+        stack.check_version("second")
+        if stack.outputs()["TableName"] != copy_of_table:
+            raise Failed(f"the outputs are {stack.outputs()}, and the table is {copy_of_table}")
+        before = records(clients, original)
+        gateway(clients, stack.outputs())  # the workspace is there already
+        use(api)  # keys outlive updates, and are in the copy
+        if records(clients, original) != before:
+            raise Failed(f"something was written to {original}, which {copy_of_table} has replaced")
+        tell("a deployment was made, rolled out and deleted in the copy, and the original is as it was")
         stack.delete()
         tell("the stack is deleted")
         if stack.versions():
