@@ -1,8 +1,11 @@
 """Checks in a translated template that everything calls a function by its alias, which is what a deployment shifts: integrations, authorizers, permissions, rules and state
 machines. A caller of the function itself would skip the shift, and would keep to code that is rolled back. And it checks that alarms watch each version that calls are
-shifted to."""
+shifted to, and that CodeDeploy may shift the calls of each function."""
 
+import fnmatch
 import re
+
+import quotas
 
 ALIAS = "live"
 # Resources that are about a function and do not call it. An alarm names the function in its dimensions.
@@ -20,7 +23,7 @@ def check(resources):
             problems += [f"{name} refers to the function {function} and not to its alias" for function in called]
         if resource["Type"] == "AWS::Lambda::EventInvokeConfig" and resource["Properties"].get("Qualifier") != ALIAS:
             problems.append(f"{name} is not about the alias")
-    return problems + uninvited(resources, aliases) + unwatched(resources, aliases)
+    return problems + uninvited(resources, aliases) + unwatched(resources, aliases) + unshiftable(resources, aliases)
 
 
 def unwatched(resources, aliases):
@@ -50,6 +53,21 @@ def uninvited(resources, aliases):
         for alias in sorted(set(references(resource.get("Properties", {}))) & set(aliases.values())) if service else []:
             if (service, alias) not in admitted:
                 problems.append(f"{name} calls {alias}, which does not admit {service}")
+    return problems
+
+
+def unshiftable(resources, aliases):
+    """Returns a sentence for each function whose calls are to be shifted by a role that may not change its alias. The stack's name has the longest allowed length."""
+    problems, names = [], quotas.names_of("s" * quotas.LONGEST_STACK, "us-east-1")
+    for function, alias in sorted(aliases.items()):
+        shift = resources[alias].get("UpdatePolicy", {}).get("CodeDeployLambdaAliasUpdate")
+        if shift is None:
+            continue
+        role = resources[resources[shift["DeploymentGroupName"]["Ref"]]["Properties"]["ServiceRoleArn"]["Fn::GetAtt"][0]]["Properties"]
+        statements = [s for policy in role.get("Policies", []) for s in quotas.resolve(policy["PolicyDocument"], names)["Statement"] if "lambda:UpdateAlias" in s["Action"]]
+        ours = f"arn:aws:lambda:us-east-1:{quotas.ACCOUNT}:function:{names['of'](function)}:{ALIAS}"
+        if not any(fnmatch.fnmatchcase(ours, pattern) for s in statements for pattern in s["Resource"]):
+            problems.append(f"the role of CodeDeploy may not shift the calls of {function}")
     return problems
 
 

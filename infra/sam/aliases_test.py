@@ -30,6 +30,17 @@ STACK = {
 FUNCTION = {"Fn::GetAtt": ["Work", "Arn"]}
 
 
+def shifted(stack, watched="WorkVersion1", alarms=("Errors",), may="Work", action="lambda:UpdateAlias"):
+    """Adds to a stack what shifts the calls of its function."""
+    stack["WorkAliaslive"]["UpdatePolicy"] = {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Group"}}}
+    stack["Group"] = {"Type": "AWS::CodeDeploy::DeploymentGroup", "Properties": {
+        "AlarmConfiguration": {"Alarms": [{"Name": {"Ref": name}} for name in alarms]}, "ServiceRoleArn": {"Fn::GetAtt": ["ShiftRole", "Arn"]}}}
+    pattern = "arn:aws:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-%s-*:live" % may
+    stack["ShiftRole"] = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [{"PolicyDocument": {"Statement": [{"Action": [action], "Resource": [{"Fn::Sub": pattern}]}]}}]}}
+    dimensions = [{"Name": "ExecutedVersion", "Value": {"Fn::GetAtt": [watched, "Version"]}}]
+    stack["Errors"] = {"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": [{"MetricStat": {"Metric": {"Dimensions": dimensions}}}]}}
+
+
 class Aliases(unittest.TestCase):
     def problems(self, change=lambda stack: None):
         stack = copy.deepcopy(STACK)
@@ -56,14 +67,13 @@ class Aliases(unittest.TestCase):
         self.assertIn("Work has no alias live", self.problems(lambda s: s["WorkAliaslive"]["Properties"].update(Name="other")))
 
     def test_a_new_version_that_no_alarm_of_its_deployment_watches_is_told(self):
-        def shifted(stack, watched="WorkVersion1", alarms=("Errors",)):
-            stack["WorkAliaslive"]["UpdatePolicy"] = {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Group"}}}
-            stack["Group"] = {"Type": "AWS::CodeDeploy::DeploymentGroup", "Properties": {"AlarmConfiguration": {"Alarms": [{"Name": {"Ref": name}} for name in alarms]}}}
-            dimensions = [{"Name": "ExecutedVersion", "Value": {"Fn::GetAtt": [watched, "Version"]}}]
-            stack["Errors"] = {"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": [{"MetricStat": {"Metric": {"Dimensions": dimensions}}}]}}
         self.assertEqual(self.problems(shifted), [])
         for change in (lambda s: shifted(s, watched="OtherVersion1"), lambda s: shifted(s, alarms=())):
             self.assertEqual(self.problems(change), ["no alarm of the deployment watches the new version of Work"])
+
+    def test_a_function_whose_calls_codedeploy_may_not_shift_is_told(self):
+        for change in (lambda s: shifted(s, may="Other"), lambda s: shifted(s, action="lambda:GetAlias")):
+            self.assertEqual(self.problems(change), ["the role of CodeDeploy may not shift the calls of Work"])
 
     def test_an_alias_that_does_not_admit_its_caller_is_told(self):
         self.assertEqual(len(self.problems(lambda s: s.pop("Permission"))), 1)

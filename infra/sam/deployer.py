@@ -313,10 +313,9 @@ def main(template, role):
     problems = unneeded(documents, calls)
     for problem in problems:
         print(problem, file=sys.stderr)
-    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     decides = deployment.text(deployment.resources["Key"]["Properties"]["KeyPolicy"])
     keys = {deployment.arn("Key"): decides, ANOTHER_KEY: decides}
-    asked = {"roles": {"Deployer": {"policies": documents, "boundary": everything}}, "resources": keys}
+    asked = {"roles": {"Deployer": {"policies": documents, "boundary": policies.EVERYTHING}}, "resources": keys}
     print(json.dumps({"policies": asked, "calls": calls, "forbidden": FORBIDDEN}))
     return 1 if problems else 0
 

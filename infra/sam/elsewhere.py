@@ -1,6 +1,7 @@
 """Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR, S3, logs and what releases need), about the
 resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list. And it lists the
-partitions of the table that functions which answer strangers must reach, and those that they must not.
+partitions of the table that functions which answer strangers must reach, and those that they must not; and the functions whose traffic CodeDeploy
+shifts, and those of a stack whose name begins with this one's.
 
 Usage: elsewhere.py template.yaml
 """
@@ -76,6 +77,7 @@ WRITES = [
     *(("iam:PassRole", arn("iam", f"role/{ours(role)}", ""), {"iam:PassedToService": "ecs-tasks.amazonaws.com"}) for role in ("AgentExecutionRole", "AgentTaskRole")),
 ]
 FOLLOWS = [("logs:FilterLogEvents", group, {}) for group in GROUPS.values()]
+SHIFTED = [arn("lambda", f"function:{ours(name)}-AbCdEfGhIjKl:live") for name in ("Authorizer", "Integrations", "Runs")]
 EXPRESS = [("ecs:DescribeExpressGatewayService", SERVICE, {})]
 CALLS = {
     "Deployments": FOLLOWS + [
@@ -83,6 +85,7 @@ CALLS = {
     "Listeners": [("logs:CreateLogStream logs:PutLogEvents", GROUPS["AgentLogGroup"], {})],
     "Runstream": FOLLOWS + EXPRESS, "ManagedRunstream": EXPRESS, "Runs": EXPRESS, "Threads": EXPRESS, "Assistants": EXPRESS, "Agentroutes": EXPRESS, "Runner": EXPRESS, "ManagedRunner": EXPRESS,
     "Rollout": READS + WRITES, "Reconcile": READS,
+    "ShiftRole": [("lambda:GetAlias lambda:UpdateAlias", alias, {}) for alias in SHIFTED] + [("cloudwatch:DescribeAlarms", arn("cloudwatch", "alarm:*"), {})],
 }
 
 # Partitions as internal/record/keys names them, with the actions that are possible with them.
@@ -113,7 +116,7 @@ def unlisted(roles):
 
 
 def main(path):
-    asked = policies.policies(transform(path), PARAMETERS)
+    asked = policies.policies(transform(path), PARAMETERS, ["ShiftRole"])
     calls = [
         {"function": function, "action": action, "resource": resource, "context": context}
         for function, lines in CALLS.items() for actions, resource, context in lines for action in actions.split()]
@@ -121,8 +124,9 @@ def main(path):
     for problem in problems:
         print(problem, file=sys.stderr)
     another = [{**call, "resource": call["resource"].replace(f"{STACK}-", "another-")} for call in calls if f"{STACK}-" in call["resource"]]
+    siblings = [{**call, "resource": call["resource"].replace(f"{STACK}-", f"{STACK}-dev-")} for call in calls if call["resource"] in SHIFTED]
     calls += partitions(OPEN, REACHED)
-    print(json.dumps({"policies": asked, "calls": calls, "forbidden": another + list(partitions(OPEN, UNREACHED))}))
+    print(json.dumps({"policies": asked, "calls": calls, "forbidden": another + siblings + list(partitions(OPEN, UNREACHED))}))
     return 1 if problems else 0
 
 

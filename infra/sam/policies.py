@@ -20,6 +20,8 @@ ARNS = {
     "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:NAME:*", "AWS::S3::Bucket": "arn:aws:s3:::NAME",
 }
 
+EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
 
 def names_of(translated, parameters):
     """Returns what references stand for, as quotas.resolve takes it."""
@@ -59,7 +61,8 @@ def decide(value, translated, names):
     return {name: decide(item, translated, names) for name, item in value.items()}
 
 
-def policies(translated, parameters):
+def policies(translated, parameters, others=()):
+    """Returns what this program prints. Of other roles than those of functions, only the named ones are in it."""
     resources = translated["Resources"]
     names = names_of(translated, parameters)
 
@@ -69,17 +72,16 @@ def policies(translated, parameters):
     def text(value):
         return quotas.resolve(decide(value, translated, names), names)
 
-    roles, keys = {}, {}
-    for name, resource in resources.items():
-        if resource["Type"] == "AWS::KMS::Key":
-            keys[names["arn"](name)] = text(resource["Properties"]["KeyPolicy"])
-        if resource["Type"] != "AWS::Lambda::Function":
-            continue
-        role = decide(resources[resource["Properties"]["Role"]["Fn::GetAtt"][0]]["Properties"], translated, names)
+    def allowed(role):
+        role = decide(resources[role]["Properties"], translated, names)
         own = [text(policy["PolicyDocument"]) for policy in role.get("Policies", []) if "PolicyDocument" in policy]
         # AWS's own policies are for logs and traces, which no function writes by itself.
         shared = [document(arn["Ref"]) for arn in role.get("ManagedPolicyArns", []) if isinstance(arn, dict) and arn.get("Ref") in resources]
-        roles[name] = {"policies": own + shared, "boundary": document(role["PermissionsBoundary"]["Ref"])}
+        return {"policies": own + shared, "boundary": document(role["PermissionsBoundary"]["Ref"]) if "PermissionsBoundary" in role else EVERYTHING}
+
+    functions = {name: r["Properties"]["Role"]["Fn::GetAtt"][0] for name, r in resources.items() if r["Type"] == "AWS::Lambda::Function"}
+    roles = {name: allowed(role) for name, role in {**functions, **{other: other for other in others}}.items()}
+    keys = {names["arn"](name): text(r["Properties"]["KeyPolicy"]) for name, r in resources.items() if r["Type"] == "AWS::KMS::Key"}
     return {"roles": roles, "resources": keys}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 MACHINES = Path(__file__).parent.parent / "statemachines"
 ACCOUNT = "123456789012"
 SHARE = 0.8
+LONGEST_STACK, LONGEST_PREFIX = 35, 21  # characters; the template has the second, and README both
 
 
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
@@ -70,7 +71,7 @@ def physical(stack, logical):
 
 def names_of(stack, region):
     return {
-        "AWS::StackName": stack, "NamePrefix": "x" * 21, "AWS::Region": region, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com",
+        "AWS::StackName": stack, "NamePrefix": "x" * LONGEST_PREFIX, "AWS::Region": region, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com",
         "of": lambda logical: physical(stack, logical),
         "arn": lambda logical: f"arn:aws:service:{region}:{ACCOUNT}:resource/{physical(stack, logical)}",
     }
