@@ -1,6 +1,6 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
 asks its authorizer, whether everything calls functions by their aliases, and, for each environment of samconfig.toml, whether the result is within
-AWS's quotas (quotas.py). Nothing is sent anywhere.
+AWS's quotas (quotas.py, concurrency.py). Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 import aliases
+import concurrency
 import policies
 import quotas
 import roles
@@ -121,18 +122,21 @@ def check_api(api):
 def main(path):
     translated = transform(path)
     resources = translated["Resources"]
-    problems = []
+    problems, nodes = [], set()
     for compute in COMPUTE:
-        wrong, methods, streaming, nodes = check_api(api_of(translated, compute))
+        wrong, methods, streaming, found = check_api(api_of(translated, compute))
         problems += wrong
+        nodes |= found
         print(f"methods with RunnerCompute={compute}: {methods}, of which {streaming} stream")
     problems += roles.check(resources)
     for environment, settings in environments().items():
         if environment != "default":
             parameters = settings["global"]["parameters"]
             # With everything that a parameter can add.
-            deployed = transform(path, dict(setting.split("=", 1) for setting in settings["deploy"]["parameters"]["parameter_overrides"].split()) | EVERYTHING)
+            overrides = dict(setting.split("=", 1) for setting in settings["deploy"]["parameters"]["parameter_overrides"].split())
+            deployed = transform(path, overrides | EVERYTHING)
             problems += aliases.check(deployed["Resources"])
+            problems += concurrency.check(deployed, overrides)
             problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"])
     for problem in problems:
         print(problem, file=sys.stderr)
