@@ -1,6 +1,6 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
 asks its authorizer, whether everything calls functions by their aliases, and, for each environment of samconfig.toml, whether the result is within
-AWS's quotas (quotas.py, concurrency.py). Nothing is sent anywhere.
+AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack, within the bounds of this project. Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -138,6 +138,8 @@ def main(path):
             problems += aliases.check(deployed["Resources"])
             problems += concurrency.check(deployed, overrides)
             problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"])
+    for template, paths in ((transform(path, EVERYTHING), nodes), (transform(Path(path).parent / "infra" / "network.yaml"), ())):
+        problems += quotas.exceeded(template, paths, "s" * quotas.LONGEST_STACK, quotas.LONGEST_REGION)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

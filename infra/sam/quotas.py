@@ -12,19 +12,19 @@ from pathlib import Path
 MACHINES = Path(__file__).parent.parent / "statemachines"
 ACCOUNT = "123456789012"
 SHARE = 0.8
-LONGEST_STACK, LONGEST_PREFIX = 35, 21  # characters; the template has the second, and README both
-
-
+LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md says the first, and the template the second
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
 PATHS_BOUND = 150  # resources of the API, half of the quota
-LONGEST_STACK = 35  # characters of a stack's name, as infra/README.md says
 # The characters that a name may have, by the type of the resource and the property.
 NAMES = {
-    ("AWS::ApiGateway::RestApi", "Name"): 128, ("AWS::CloudWatch::Alarm", "AlarmName"): 255, ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
-    ("AWS::CodeBuild::Project", "Name"): 150, ("AWS::DynamoDB::Table", "TableName"): 255, ("AWS::ECR::Repository", "RepositoryName"): 256,
-    ("AWS::ECS::Cluster", "ClusterName"): 255, ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): 128, ("AWS::IAM::Role", "RoleName"): 64,
-    ("AWS::Lambda::Function", "FunctionName"): 64, ("AWS::Lambda::LayerVersion", "LayerName"): 140, ("AWS::Logs::LogGroup", "LogGroupName"): 512,
-    ("AWS::S3::Bucket", "BucketName"): 63, ("AWS::SQS::Queue", "QueueName"): 80, ("AWS::StepFunctions::StateMachine", "StateMachineName"): 80,
+    ("AWS::ApiGateway::DomainName", "DomainName"): 512, ("AWS::ApiGateway::RestApi", "Name"): 128, ("AWS::ApiGateway::Stage", "StageName"): 128,
+    ("AWS::Budgets::Budget", "Budget.BudgetName"): 100,
+    ("AWS::CloudWatch::Alarm", "AlarmName"): 255, ("AWS::CloudWatch::Dashboard", "DashboardName"): 255, ("AWS::CodeBuild::Project", "Name"): 150,
+    ("AWS::DynamoDB::Table", "TableName"): 255, ("AWS::ECR::Repository", "RepositoryName"): 256, ("AWS::ECS::Cluster", "ClusterName"): 255,
+    ("AWS::ElasticLoadBalancingV2::LoadBalancer", "Name"): 32, ("AWS::Events::Rule", "Name"): 64, ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): 128,
+    ("AWS::IAM::Role", "RoleName"): 64, ("AWS::KMS::Alias", "AliasName"): 256, ("AWS::Lambda::Alias", "Name"): 128, ("AWS::Lambda::Function", "FunctionName"): 64,
+    ("AWS::Lambda::LayerVersion", "LayerName"): 140, ("AWS::Logs::LogGroup", "LogGroupName"): 512, ("AWS::S3::Bucket", "BucketName"): 63,
+    ("AWS::SQS::Queue", "QueueName"): 80, ("AWS::StepFunctions::StateMachine", "StateMachineName"): 80,
 }
 
 
@@ -121,6 +121,17 @@ def texts(value):
         yield from texts(part)
 
 
+def given_names(resource):
+    """Yields (property, value, most) for each name that a template gives to a resource. A type without a bound has a bound of 0."""
+    most = {name: bound for (kind, name), bound in NAMES.items() if kind == resource["Type"]}
+    for name in most or ("Name", resource["Type"].rpartition("::")[2] + "Name"):
+        value = resource.get("Properties", {})
+        for part in name.split("."):
+            value = (value or {}).get(part)
+        if value is not None:
+            yield name, value, most.get(name, 0)
+
+
 def bounds(translated, nodes, stack, region):
     """Yields (what, value, bound) for what must not be above its bound."""
     names = names_of(stack, region)
@@ -128,10 +139,12 @@ def bounds(translated, nodes, stack, region):
     for function, count in sorted(resource_policies(translated["Resources"], names).items()):
         yield f"bytes of the resource policy of {function}", count, POLICY_BOUND
     longest = names_of("s" * LONGEST_STACK, region)
+    longest["AlarmTopic"] = f"arn:aws:sns:{region}:{ACCOUNT}:" + "t" * 60  # as long as MonthlyBudget takes it
     for logical, resource in translated["Resources"].items():
-        for (kind, name), most in NAMES.items():
-            if resource["Type"] == kind and name in resource.get("Properties", {}):
-                yield f"characters of the {name} of {logical}", len(str(resolve(resource["Properties"][name], longest))), most
+        for name, value, most in given_names(resource):
+            yield f"characters of the {name} of {logical}{'' if most else ', for which NAMES has no bound'}", len(str(resolve(value, longest))), most
+    if re.fullmatch(translated.get("Parameters", {}).get("NamePrefix", {}).get("AllowedPattern", ""), longest["NamePrefix"] + "x"):
+        yield "characters of NamePrefix that its pattern allows", LONGEST_PREFIX + 1, LONGEST_PREFIX
     # CloudFormation cuts a name that is too long, and then no pattern in a policy matches it.
     for logical in sorted({m[1] for text in texts(translated) for m in re.finditer(r"\$\{AWS::StackName\}-(\w+)-\*", text)}):
         yield f"characters of the name of {logical} that a policy names", len(f"{longest['AWS::StackName']}-{logical}-AbCdEfGhIjKl"), 64
@@ -174,4 +187,9 @@ def check(translated, nodes, stack, region):
     for what, value, quota in rows[:3]:
         print(f"{stack} in {region}: {what}: {value} of {quota}")
     problems = [f"{stack} in {region}: {what}: {value}, more than 80 % of {quota}" for what, value, quota in rows if value > SHARE * quota]
-    return problems + [f"{stack} in {region}: {what}: {value}, more than {bound}" for what, value, bound in bounds(translated, nodes, stack, region) if value > bound]
+    return problems + exceeded(translated, nodes, stack, region)
+
+
+def exceeded(translated, nodes, stack, region):
+    """Returns a sentence for each value above its bound."""
+    return [f"{stack} in {region}: {what}: {value}, more than {bound}" for what, value, bound in bounds(translated, nodes, stack, region) if value > bound]

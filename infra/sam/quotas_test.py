@@ -57,6 +57,11 @@ class Quotas(unittest.TestCase):
             "definition of Machine": stack(Machine={"Type": "AWS::StepFunctions::StateMachine", "Properties": {"DefinitionString": "x" * 900_000}}),
             "StateMachineName of Machine": stack(Machine=machine(StateMachineName={"Fn::Sub": "${NamePrefix}-" + "x" * 60})),
             "FunctionName of Work": stack(Work={"Type": "AWS::Lambda::Function", "Properties": {"FunctionName": {"Fn::Sub": "${AWS::StackName}-" + "x" * 29}}}),
+            "Budget.BudgetName of Budget": stack(Budget={"Type": "AWS::Budgets::Budget", "Properties": {"Budget": {"BudgetName": {
+                "Fn::Sub": ["${NamePrefix}-${AWS::Region}-xxxxxxxxx-${Topic}", {"Topic": {"Fn::Select": [5, {"Fn::Split": [":", {"Ref": "AlarmTopic"}]}]}}]}}}}),
+            "Name of Stream, for which NAMES has no bound": stack(Stream={"Type": "AWS::Kinesis::Stream", "Properties": {"Name": "a"}}),
+            "KeyPairName of Pair, for which NAMES has no bound": stack(Pair={"Type": "AWS::EC2::KeyPair", "Properties": {"KeyPairName": "a"}}),
+            "characters of NamePrefix": {"Parameters": {"NamePrefix": {"AllowedPattern": "^[a-z]{1,22}$"}}, "Resources": {}},
             "name of AVeryLongRolexxxx that a policy names": stack(Role=role(Policies=[{"PolicyDocument": {
                 "Statement": [{"Resource": {"Fn::Sub": "arn:aws:iam::1:role/${AWS::StackName}-AVeryLongRole" + "x" * 4 + "-*"}}]}}])),
             "bytes of the template": stack(Big={"Type": "AWS::SNS::Topic", "Metadata": "x" * 900_000}),
@@ -75,6 +80,12 @@ class Quotas(unittest.TestCase):
     def test_too_many_paths_of_the_api_are_told(self):
         self.assertEqual(self.problems(stack(), range(150)), [])
         self.assertIn("resources of the API: 151, more than 150", " ".join(self.problems(stack(), range(151))))
+
+    def test_names_of_the_longest_prefix_fit(self):
+        self.assertEqual(self.problems({"Parameters": {"NamePrefix": {"AllowedPattern": "^[a-z][a-z0-9]{0,20}$"}}, "Resources": {
+            "Machine": {"Type": "AWS::StepFunctions::StateMachine", "Properties": {
+                "DefinitionString": "", "StateMachineName": {"Fn::Sub": "${NamePrefix}" + "x" * 59}}},
+            "Role": role(Policies=[{"PolicyDocument": {"Statement": [{"Resource": {"Fn::Sub": "role/${AWS::StackName}-DeploymentsRole-*"}}]}}])}}), [])
 
     def test_half_of_a_resource_policy_is_the_bound(self):
         self.assertEqual(self.problems(stack(**{f"P{n}": permission() for n in range(25)})), [])
