@@ -281,7 +281,7 @@ func checkPrincipal(t *testing.T, name string, m map[string]any) {
 	if principal == nil || (principal["AWS"] == "*" && s.Condition["StringEquals"]["kms:CallerAccount"] != "000000000000") {
 		t.Errorf("%s lets everybody in: %v", name, m)
 	}
-	for _, service := range []string{"ecs-tasks.amazonaws.com", "ecs.amazonaws.com", "codebuild.amazonaws.com", "events.amazonaws.com"} {
+	for _, service := range []string{"ecs-tasks.amazonaws.com", "ecs.amazonaws.com", "codebuild.amazonaws.com", "codedeploy.amazonaws.com", "events.amazonaws.com", "states.amazonaws.com"} {
 		if principal["Service"] == service && s.Condition["StringEquals"]["aws:SourceAccount"] == nil {
 			t.Errorf("%s lets %s in for other accounts", name, service)
 		}
@@ -335,6 +335,9 @@ func TestMachinesCanDoWhatTheyAreToldTo(t *testing.T) {
 			}
 		}
 		calls := slices.DeleteFunc(slices.Clone(m.Statements), func(s template.Statement) bool { return strings.HasPrefix(s.Actions[0], "logs:") })
+		if !slices.Equal(s.Roles[m.Role].Services, []string{"states.amazonaws.com"}) {
+			t.Errorf("%s has no role of its own, and that of SAM admits any account", m.Name)
+		}
 		if diff := cmp.Diff(want, calls); diff != "" {
 			t.Errorf("%s may call (-want +got):\n%s", m.Name, diff)
 		}

@@ -305,7 +305,7 @@ func TestTheStackIsWithinQuotas(t *testing.T) {
 	t.Parallel()
 	const maxResources, maxNodes = 500, 300
 	eachStack(t, func(t *testing.T, s *template.Stack) {
-		resources := len(s.Resources) + len(s.Machines) + 2 + len(s.API.Authorizers) // roles; deployment and stage; permissions
+		resources := len(s.Resources) + 2 + len(s.API.Authorizers) // deployment and stage; permissions
 		nodes := map[string]bool{}
 		for _, f := range s.Functions {
 			resources += 1 + len(f.Routes) + 2*len(f.Schedules) // a role; a permission each; a rule with its permission

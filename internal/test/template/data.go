@@ -1,5 +1,7 @@
 package template
 
+import "path"
+
 // Machine is a Step Functions state machine.
 type Machine struct {
 	// Name is the logical id, MachineName is the name in the account: <stack>-run.
@@ -10,8 +12,10 @@ type Machine struct {
 	Definition string
 	// Substitutions replace ${Name} in the definition.
 	Substitutions map[string]string
-	Statements    []Statement
-	Managed       []string
+	// Role is the logical id of its role, "" if SAM makes one of the machine's policies.
+	Role       string
+	Statements []Statement
+	Managed    []string
 	// LogLevel is OFF, ERROR, FATAL or ALL; LogsData says whether logs contain inputs and
 	// outputs.
 	LogLevel string
@@ -59,7 +63,7 @@ type Index struct {
 
 func readMachine(name string, properties map[string]any) (Machine, error) {
 	var p struct {
-		Name, Type              string
+		Name, Type, Role        string
 		DefinitionURI           string `json:"DefinitionUri"`
 		DefinitionSubstitutions map[string]string
 		Policies                []any
@@ -75,6 +79,9 @@ func readMachine(name string, properties map[string]any) (Machine, error) {
 	m := Machine{
 		Name: name, MachineName: p.Name, Kind: p.Type, Definition: p.DefinitionURI, Substitutions: p.DefinitionSubstitutions,
 		LogLevel: p.Logging.Level, LogsData: p.Logging.IncludeExecutionData, Tracing: p.Tracing.Enabled,
+	}
+	if p.Role != "" {
+		m.Role = path.Base(p.Role)
 	}
 	var err error
 	m.Statements, m.Managed, err = readPolicies(p.Policies)

@@ -94,6 +94,15 @@ Resources:
       Logging: {Level: ERROR, IncludeExecutionData: true}
       Tracing: {Enabled: true}
       Policies: [{Statement: [{Effect: Allow, Action: lambda:InvokeFunction, Resource: !Ref Work.Alias}]}]
+  Ruled:
+    Type: AWS::Serverless::StateMachine
+    Properties: {Name: ruled, DefinitionUri: work.asl.json, Role: !GetAtt Ruler.Arn}
+  Ruler:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument: {Statement: [{Effect: Allow, Principal: {Service: states.amazonaws.com}, Action: sts:AssumeRole}]}
+      ManagedPolicyArns: [!Ref Shared, arn:aws:iam::aws:policy/Some]
+      Policies: [{PolicyName: p, PolicyDocument: {Statement: [{Effect: Allow, Action: lambda:InvokeFunction, Resource: !Ref Work.Alias}]}}]
   # It watches versions, so the alias waits for it, which waits for the function.
   Alarm: {Type: AWS::CloudWatch::Alarm, Properties: {Dimensions: [{Name: ExecutedVersion, Value: !GetAtt Work.Version.Version}]}}
   Table:

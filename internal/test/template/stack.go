@@ -235,6 +235,9 @@ func (s *Stack) finish() {
 		s.Functions[name] = f
 	}
 	for name, m := range s.Machines {
+		if role, own := s.Roles[m.Role]; own {
+			m.Statements, m.Managed = slices.Clone(role.Statements), role.Managed
+		}
 		m.Statements, m.Managed = s.expand(m.Statements, m.Managed)
 		s.Machines[name] = m
 	}

@@ -121,8 +121,17 @@ func TestMachineAndRole(t *testing.T) {
 		Name: "Machine", MachineName: "slipway-work", Kind: "STANDARD", Definition: "work.asl.json", Substitutions: map[string]string{"WorkArn": work},
 		Statements: []template.Statement{{Effect: "Allow", Actions: []string{"lambda:InvokeFunction"}, Resources: []string{work}}},
 		LogLevel:   "ERROR", LogsData: true, Tracing: true,
+	}, "Ruled": {
+		Name: "Ruled", MachineName: "ruled", Definition: "work.asl.json", Role: "Ruler", Managed: []string{"arn:aws:iam::aws:policy/Some"},
+		Statements: []template.Statement{
+			{Effect: "Allow", Actions: []string{"lambda:InvokeFunction"}, Resources: []string{work}},
+			{Effect: "Allow", Actions: []string{"s:Shared"}, Resources: []string{"arn:aws:dynamodb:us-east-1:000000000000:table/Table"}},
+		},
 	}}, s.Machines)
-	want(t, "role", map[string]template.Role{"Role": {
+	want(t, "role", map[string]template.Role{"Ruler": {
+		Name: "Ruler", Services: []string{"states.amazonaws.com"}, Managed: []string{"Shared", "arn:aws:iam::aws:policy/Some"},
+		Statements: []template.Statement{{Effect: "Allow", Actions: []string{"lambda:InvokeFunction"}, Resources: []string{work}}},
+	}, "Role": {
 		Name: "Role", Services: []string{"ecs-tasks.amazonaws.com"}, Managed: []string{"arn:aws:iam::aws:policy/Some"},
 		Statements: []template.Statement{{
 			Effect: "Allow", Actions: []string{"s:R"}, Resources: []string{"arn:aws:logs:us-east-1:000000000000:log-group:/x/slipway:*"},
@@ -133,7 +142,7 @@ func TestMachineAndRole(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	want(t, "dependencies", map[string][]string{
-		"Api": {"Guard", "Work.Alias"}, "Guard": {"Shared", "Table"}, "Work": {"Guard", "Logs", "Shared", "Table"}, "Machine": {"Work.Alias"},
+		"Api": {"Guard", "Work.Alias"}, "Guard": {"Shared", "Table"}, "Work": {"Guard", "Logs", "Shared", "Table"}, "Machine": {"Work.Alias"}, "Ruled": {"Ruler"}, "Ruler": {"Shared", "Work.Alias"},
 		"Work.Alias": {"Alarm", "Work"}, "Alarm": {"Work"},
 		"Table": nil, "Logs": nil, "Shared": {"Table"}, "Role": {"Logs"}, "Record": nil,
 	}, parse(t, sample).Dependencies())
