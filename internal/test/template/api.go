@@ -3,6 +3,7 @@ package template
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -20,7 +21,36 @@ type API struct {
 	// BinaryMediaTypes are the types whose bodies are sent as base64, written with a slash:
 	// application/octet-stream.
 	BinaryMediaTypes []string
+	// Throttles are the limits of methods that the stage sets, in the template's order.
+	Throttles []Throttle
 }
+
+// Throttle is how many requests a method takes: so many per second, and so many at once.
+type Throttle struct {
+	// Path and Method name one method as a route does; "/*" and "*" name each.
+	Path, Method string
+	Rate         float64
+	Burst        int
+}
+
+// The quotas of an account, which hold for a method that the stage does not limit.
+const quotaRate, quotaBurst = 10_000, 5_000
+
+// Throttle returns the limit of a route's method: of its own, or of all methods.
+func (a API) Throttle(route Route) Throttle {
+	found := Throttle{Rate: quotaRate, Burst: quotaBurst}
+	for _, t := range a.Throttles {
+		switch {
+		case t.Path == route.Path && t.Method == route.Method:
+			return t
+		case t.Path == allPaths && t.Method == allMethods:
+			found = t
+		}
+	}
+	return found
+}
+
+const allPaths, allMethods = "/*", "*"
 
 // Authorizer is a function that API Gateway asks before it calls another function (type
 // REQUEST).
@@ -62,6 +92,11 @@ func readAPI(name string, properties map[string]any) (API, error) {
 				}
 			}
 		}
+		MethodSettings []struct {
+			ResourcePath, HTTPMethod string
+			ThrottlingRateLimit      *float64
+			ThrottlingBurstLimit     *int
+		}
 		GatewayResponses map[string]struct {
 			StatusCode         int
 			ResponseTemplates  map[string]string
@@ -88,6 +123,12 @@ func readAPI(name string, properties map[string]any) (API, error) {
 			Name: name, Function: a.FunctionArn, TTL: time.Duration(seconds) * time.Second,
 			Headers: a.Identity.Headers, QueryStrings: a.Identity.QueryStrings, Context: a.Identity.Context,
 		}
+	}
+	for _, m := range p.MethodSettings {
+		if m.ThrottlingRateLimit == nil || m.ThrottlingBurstLimit == nil || (m.ResourcePath == allPaths) != (m.HTTPMethod == allMethods) {
+			return API{}, fmt.Errorf("the setting of the method %s %s must limit rate and burst, of one method or of all", m.HTTPMethod, m.ResourcePath)
+		}
+		api.Throttles = append(api.Throttles, Throttle{m.ResourcePath, m.HTTPMethod, *m.ThrottlingRateLimit, *m.ThrottlingBurstLimit})
 	}
 	for kind, r := range p.GatewayResponses {
 		api.Responses[kind] = GatewayResponse{Status: r.StatusCode, Headers: r.ResponseParameters.Headers, Templates: r.ResponseTemplates}

@@ -15,6 +15,7 @@ Parameters:
   Architecture: {Type: String, Default: arm64, AllowedValues: [arm64, x86_64]}
   Subnets: {Type: CommaDelimitedList, Default: ""}
   Limit: {Type: Number, Default: 0}
+  Rate: {Type: Number, Default: 10}
   Keep: {Type: String, Default: "true"}
   Domain: {Type: String, Default: ""}
 Mappings:
@@ -41,6 +42,9 @@ Resources:
     Properties:
       StageName: v
       BinaryMediaTypes: [application~1octet-stream]
+      MethodSettings:
+        - {ResourcePath: /*, HttpMethod: "*", ThrottlingRateLimit: !Ref Rate, ThrottlingBurstLimit: 20}
+        - {ResourcePath: /a, HttpMethod: GET, ThrottlingRateLimit: 0.5, ThrottlingBurstLimit: 1}
       Auth:
         DefaultAuthorizer: Open
         Authorizers:

@@ -36,6 +36,7 @@ func TestWhatIsNotUnderstoodIsNamed(t *testing.T) {
 		"Resources: {R: {Type: AWS::IAM::Role, Properties: {Policies: [{PolicyDocument: {}}]}}}":                    "no statements",
 		"Resources: {T: {Type: AWS::DynamoDB::Table, Properties: {DeletionProtectionEnabled: perhaps}}}":            "resource T",
 		"Resources: {A: {Type: AWS::Serverless::Api, Properties: {StageName: []}}}":                                 "resource A",
+		"Resources: {A: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{}]}}}":                          "must limit rate and burst",
 		"Resources: {M: {Type: AWS::Serverless::StateMachine, Properties: {Name: []}}}":                             "resource M",
 	} {
 		_, err := parse(t, text).Resolve(template.Values{})

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,22 @@ func TestAPI(t *testing.T) {
 			},
 			"DEFAULT_4XX": {Templates: map[string]string{"application/json": "{}"}},
 		},
+		Throttles: []template.Throttle{{Path: "/*", Method: "*", Rate: 10, Burst: 20}, {Path: "/a", Method: "GET", Rate: 0.5, Burst: 1}},
 	}, resolve(t, template.Values{}).API)
+}
+
+func TestThrottleOfAMethod(t *testing.T) {
+	t.Parallel()
+	api := resolve(t, template.Values{Parameters: map[string]string{"Rate": "30"}}).API
+	for target, rate := range map[string]float64{"GET /a": 0.5, "POST /a": 30, "ANY /b/{id}": 30} {
+		method, path, _ := strings.Cut(target, " ")
+		if got := api.Throttle(template.Route{Method: method, Path: path}); got.Rate != rate {
+			t.Errorf("%s: got %+v, want the rate %g", target, got, rate)
+		}
+	}
+	if got := (template.API{}).Throttle(template.Route{}); got.Rate != 10_000 || got.Burst != 5_000 {
+		t.Errorf("without settings: got %+v, want the quotas of an account", got)
+	}
 }
 
 func TestFunctions(t *testing.T) {

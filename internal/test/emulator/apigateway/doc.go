@@ -4,6 +4,7 @@
 //
 // It is at the root of its address, like an API behind a custom domain. It emulates the
 // features on which handlers could depend: the route of a path, authorizers with their cache,
-// base64 for binary types, sizes, timeouts, and streams, of which every part is passed on at
-// once. It has no throttling, no firewall, no TLS, and does not validate requests.
+// base64 for binary types, sizes, timeouts, the throttle of each method, and streams, of which
+// every part is passed on at once. It has no firewall, no TLS, no throttle of the whole account,
+// and does not validate requests.
 package apigateway

@@ -56,13 +56,14 @@ type Gateway struct {
 	now       clock.Clock
 	log       *slog.Logger
 	decisions decisions
+	buckets   buckets
 }
 
 // New makes a gateway. It refuses two routes that contradict each other.
 func New(config Config) (*Gateway, error) {
 	g := &Gateway{
 		api: config.API, functions: config.Functions, region: config.Region, account: config.Account, now: config.Now, log: config.Log,
-		decisions: decisions{known: map[string]remembered{}},
+		decisions: decisions{known: map[string]remembered{}}, buckets: newBuckets(config.API, config.Routes),
 	}
 	if g.now == nil {
 		g.now = clock.System
@@ -118,6 +119,9 @@ func (g *Gateway) serve(w http.ResponseWriter, c *call) *refusal {
 		return &missingToken
 	}
 	c.route, c.parameters = route, parameters
+	if !g.buckets.take(route, c.received) {
+		return &throttled
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, c.request.Body, maxRequest))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return g.tooLarge(c)

@@ -53,6 +53,8 @@ func open(t *testing.T) *api {
 	check.Must(t, err)
 	guarded, keyed := route("ANY", "/guarded/{id}"), route("GET", "/keyed")
 	guarded.Authorizer, keyed.Authorizer = "Key", "Any"
+	few := route("GET", "/few/{id}")
+	few.Authorizer = "Key"
 	slow := route("GET", "/slow")
 	slow.Timeout = 300 * time.Millisecond
 	gateway, err := apigateway.New(apigateway.Config{
@@ -67,13 +69,22 @@ func open(t *testing.T) *api {
 					Status: 404, Templates: map[string]string{"application/json": `{"detail": "Not Found"}`},
 					Headers: map[string]string{"X-Request-Id": "context.requestId", "Retry-After": "'5'"},
 				},
+				"THROTTLED": {
+					Status: 429, Templates: map[string]string{"application/json": `{"detail": "slow"}`},
+					Headers: map[string]string{"Access-Control-Allow-Origin": "'*'", "Retry-After": "'2'"},
+				},
 				"DEFAULT_4XX": {Templates: map[string]string{"application/json": `{"detail": $context.error.messageString}`}},
 				"DEFAULT_5XX": {Templates: map[string]string{"text/plain": `request $context.requestId$context.unknown.`}},
+			},
+			Throttles: []template.Throttle{
+				{Path: "/*", Method: "*", Rate: 1000, Burst: 1000}, {Path: "/few", Method: "GET", Rate: 0.01, Burst: 3},
+				{Path: "/few/{id}", Method: "GET", Rate: 0.01, Burst: 1},
 			},
 		},
 		Routes: []template.Route{
 			route("GET", "/"), route("ANY", "/things"), route("GET", "/things/{id}"), route("POST", "/things/new"), route("GET", "/things/{id}/parts/{part}"),
 			route("ANY", "/rest/{proxy+}"), guarded, keyed, slow,
+			route("GET", "/few"), route("POST", "/few"), few,
 			{Function: "Stream", Method: "POST", Path: "/stream", Streaming: true, Timeout: patience},
 		},
 		Functions: a.functions, Region: "us-east-1", Account: "000000000000", Log: log,

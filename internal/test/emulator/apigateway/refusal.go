@@ -26,6 +26,7 @@ var (
 	notAllowed      = refusal{kind: "ACCESS_DENIED", status: http.StatusForbidden, message: new("User is not authorized to access this resource")}
 	denied          = refusal{kind: "ACCESS_DENIED", status: http.StatusForbidden, message: new("User is not authorized to access this resource with an explicit deny")}
 	requestTooLarge = refusal{kind: "REQUEST_TOO_LARGE", status: http.StatusRequestEntityTooLarge, message: new("Request Too Long")}
+	throttled       = refusal{kind: "THROTTLED", status: http.StatusTooManyRequests, message: new("Too Many Requests")}
 )
 
 func badRequest(cause error) *refusal {
