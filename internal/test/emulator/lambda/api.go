@@ -57,7 +57,7 @@ func (p *Platform) invokeLater(w http.ResponseWriter, r *http.Request, name stri
 	}
 	ctx := context.WithoutCancel(r.Context())
 	go func() {
-		if _, err := p.Invoke(ctx, name, payload); err != nil {
+		if err := p.invokeUntilAccepted(ctx, name, payload); err != nil {
 			p.config.Log.Warn("asynchronous call failed", "function", name, "error", err)
 		}
 	}()
@@ -71,20 +71,36 @@ func rejectWith(w http.ResponseWriter, name string, err error) {
 	case errors.Is(err, ErrTooLarge):
 		reject(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", err.Error())
 	case errors.Is(err, ErrThrottled):
-		reject(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
+		rejectThrottled(w, err)
 	default:
 		reject(w, http.StatusInternalServerError, "ServiceException", err.Error())
 	}
 }
 
+func rejectThrottled(w http.ResponseWriter, err error) {
+	why := "ReservedFunctionConcurrentInvocationLimitExceeded"
+	if errors.Is(err, errAccountFull) {
+		why = "ConcurrentInvocationLimitExceeded"
+	}
+	rejectAs(w, http.StatusTooManyRequests, "TooManyRequestsException", refused{Reason: why, Type: "User", Message: "Rate Exceeded."})
+}
+
 func reject(w http.ResponseWriter, status int, name, message string) {
+	rejectAs(w, status, name, refused{Type: "User", Message: message})
+}
+
+// refused is the body of the answer to a call that no function gets.
+type refused struct {
+	Reason  string `json:",omitempty"`
+	Type    string
+	Message string `json:"message"`
+}
+
+func rejectAs(w http.ResponseWriter, status int, name string, body refused) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Amzn-ErrorType", name)
 	w.WriteHeader(status)
-	text, err := json.Marshal(struct {
-		Type    string
-		Message string `json:"message"`
-	}{"User", message})
+	text, err := json.Marshal(body)
 	if err != nil {
 		panic("lambda: encode a refusal: " + err.Error()) // the refusal has only texts
 	}

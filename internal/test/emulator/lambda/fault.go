@@ -32,8 +32,9 @@ var (
 	ErrUnknownFunction = errors.New("function not found")
 	// ErrTooLarge is for a payload that is longer than MaxRequest.
 	ErrTooLarge = fmt.Errorf("request must be smaller than %d bytes for the InvokeFunction operation", MaxRequest)
-	// ErrThrottled is for a call beyond the function's reserved concurrency.
-	ErrThrottled = errors.New("rate exceeded")
+	// ErrThrottled is for a call beyond the concurrency of the function or of the account.
+	ErrThrottled   = errors.New("rate exceeded")
+	errAccountFull = fmt.Errorf("%w: the concurrency of the account is used up", ErrThrottled)
 	// ErrClosed is for a call after Close.
 	ErrClosed = errors.New("the platform is closing")
 )

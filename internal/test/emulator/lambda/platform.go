@@ -19,6 +19,10 @@ import (
 // Config holds the parts and settings of a platform.
 type Config struct {
 	Functions []Function
+	// Concurrency is how many calls the account has at once, of all functions that are no managed
+	// instances: what no function reserves is shared by the others, and calls beyond it are
+	// throttled. 0 is for no limit.
+	Concurrency int
 	// Processes is the directory of the records of processes: the next platform ends the
 	// processes of a platform that was killed.
 	Processes string
@@ -56,7 +60,8 @@ type Function struct {
 	// A managed instance is there before its calls: if all processes are full, calls are throttled.
 	Concurrency int
 	// MaxProcesses is how many processes this machine starts at most: calls beyond it wait, or are
-	// throttled. There is a default, which is 1 for processes with several calls at once.
+	// throttled. There is a default, which is 1 for processes with several calls at once. If the
+	// account has a limit, the default is so high that no call waits.
 	MaxProcesses int
 }
 
@@ -78,6 +83,7 @@ type Platform struct {
 	config   Config
 	registry *child.Registry
 	pools    map[string]*pool
+	account  *account
 	output   sync.Mutex
 	// ctx ends when Close stops waiting.
 	ctx context.Context
@@ -95,11 +101,15 @@ func New(config Config) (*Platform, error) {
 	config.IdleLimit = cmp.Or(config.IdleLimit, defaultIdleLimit)
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Output = cmp.Or[io.Writer](config.Output, io.Discard)
+	account, err := newAccount(config.Concurrency, config.Functions)
+	if err != nil {
+		return nil, fmt.Errorf("new lambda platform: %w", err)
+	}
 	registry, err := child.Open(config.Processes)
 	if err != nil {
 		return nil, fmt.Errorf("new lambda platform: %w", err)
 	}
-	p := &Platform{config: config, registry: registry, pools: map[string]*pool{}, free: sync.OnceValue(registry.Close)}
+	p := &Platform{config: config, account: account, registry: registry, pools: map[string]*pool{}, free: sync.OnceValue(registry.Close)}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	for _, f := range config.Functions {
 		f.Timeout = cmp.Or(f.Timeout, defaultTimeout)
@@ -108,7 +118,7 @@ func New(config Config) (*Platform, error) {
 		if f.MaxProcesses == 0 && f.Concurrency > 1 {
 			f.MaxProcesses = 1
 		}
-		f.MaxProcesses = cmp.Or(f.MaxProcesses, defaultMaxProcesses)
+		f.MaxProcesses = cmp.Or(f.MaxProcesses, config.Concurrency, defaultMaxProcesses)
 		p.pools[f.Name] = newPool(p, f)
 	}
 	return p, nil

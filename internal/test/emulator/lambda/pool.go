@@ -28,10 +28,17 @@ func newPool(p *Platform, f Function) *pool {
 	return &pool{platform: p, function: f, workers: map[*worker]struct{}{}}
 }
 
+// unlock tells the account how many calls there are, and gives the lock back. Where calls neither
+// come nor end, the lock is given back without it.
+func (p *pool) unlock() {
+	p.platform.account.note(p)
+	p.mu.Unlock()
+}
+
 // submit accepts a call.
 func (p *pool) submit(call *invocation) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if p.closed {
 		return ErrClosed
 	}
@@ -42,6 +49,9 @@ func (p *pool) submit(call *invocation) error {
 	// Processes with several calls at once are there before calls come: no call waits for more.
 	if p.function.Concurrency > 1 && calls >= p.function.MaxProcesses*p.function.Concurrency {
 		return ErrThrottled
+	}
+	if !p.platform.account.admits(p) {
+		return errAccountFull
 	}
 	p.waiting = append(p.waiting, call)
 	p.dispatch()
@@ -60,7 +70,7 @@ func (p *pool) concurrency() int {
 // leave removes a call whose caller has stopped waiting, if no process has the call.
 func (p *pool) leave(call *invocation) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if i := slices.Index(p.waiting, call); i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
@@ -124,7 +134,7 @@ func (p *pool) start() {
 // wait for it; nil if the worker is to end.
 func (p *pool) asked(w *worker) *lane {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	l := w.asking()
 	if l.phase == idle {
 		return l // it asks again, because the connection broke
@@ -167,11 +177,12 @@ func (p *pool) handed(l *lane) time.Time {
 // count on the lane.
 func (p *pool) finish(l *lane, call *invocation, a answer) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	call.answer(a)
+	defer p.unlock()
 	if l.call == call && l.phase == busy {
 		l.phase = finishing
 	}
+	p.platform.account.note(p) // before the caller learns of the end, and calls again
+	call.answer(a)
 	p.dispatch()
 }
 
@@ -204,7 +215,7 @@ func (p *pool) expired(w *worker) {
 // of the failed start.
 func (p *pool) ended(w *worker, how death) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	delete(p.workers, w)
 	p.free = slices.DeleteFunc(p.free, func(l *lane) bool { return l.worker == w })
 	for _, l := range w.lanes {
@@ -235,7 +246,7 @@ func (p *pool) ended(w *worker, how death) {
 // close ends free workers and refuses waiting calls.
 func (p *pool) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	p.closed = true
 	p.refuse()
 	for w := range p.workers {

@@ -10,7 +10,7 @@ import (
 // between the two steps.
 func TestCallThatNoProcessLearnedOfGoesToAnother(t *testing.T) {
 	t.Parallel()
-	platform := &Platform{config: Config{Log: slog.New(slog.DiscardHandler)}}
+	platform := &Platform{account: &account{}, config: Config{Log: slog.New(slog.DiscardHandler)}}
 	pool := newPool(platform, Function{Name: "F", Bootstrap: "/no/such/bootstrap", MaxProcesses: 1, Concurrency: 1})
 	dead := newWorker(pool)
 	dead.lanes[0].phase = idle
