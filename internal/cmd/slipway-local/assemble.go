@@ -287,7 +287,7 @@ func (s *server) openFunctions() (err error) {
 
 func (s *server) platformConfig() lambda.Config {
 	config := lambda.Config{
-		Processes: s.path("functions"), Temp: s.path("tmp"), Region: region, Account: account, Output: s.config.Output, Log: s.config.Log,
+		Concurrency: s.config.Concurrency, Processes: s.path("functions"), Temp: s.path("tmp"), Region: region, Account: account, Output: s.config.Output, Log: s.config.Log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.stack.Functions)) {
 		f := s.stack.Functions[name]

@@ -67,7 +67,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"lambda --no-such-flag", "lambda x", "nothing", "lambda --ready-limit -1s", "lambda --reconcile-interval -1s", "lambda --index-lag -1s", "sam x", "sam --ready-limit -1s"} {
+	for _, line := range []string{"lambda --no-such-flag", "lambda x", "nothing", "lambda --ready-limit -1s", "lambda --reconcile-interval -1s", "lambda --index-lag -1s", "lambda --concurrency -1", "sam x", "sam --ready-limit -1s"} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(line))
 		root.SetOut(io.Discard)
@@ -78,6 +78,18 @@ func TestWrongUsage(t *testing.T) {
 	}
 	if got := exitCode(errors.New("anything else")); got != exitFailed {
 		t.Errorf("anything else: exit code %d", got)
+	}
+}
+
+// TestConcurrencyIsThatOfTheAccount checks that functions share what the template's parameters do
+// not reserve.
+func TestConcurrencyIsThatOfTheAccount(t *testing.T) {
+	t.Parallel()
+	s := &server{config: testConfig(t)}
+	s.config.Build, s.config.Concurrency, s.config.Parameters = builtNothing(t), 5, map[string]string{"RunnerConcurrency": "5"}
+	check.Must(t, s.readTemplate())
+	if _, err := lambda.New(s.platformConfig()); err == nil || !strings.Contains(err.Error(), "reserve 5 of the concurrency of 5") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -52,6 +52,8 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
 	flags.StringToStringVar(&config.Parameters, "parameter", nil, "value of a parameter of the template, such as RunnerConcurrency=5; may be repeated (default: as the template says)")
+	flags.IntVar(&config.Concurrency, "concurrency", 0,
+		"how many functions the account runs at once, as its quota of concurrent executions in AWS; further calls are throttled (default: no limit)")
 	flags.DurationVar(&config.IndexLag, "index-lag", 0, "how far the indexes of the table are behind its writes, as those of AWS are")
 	flags.DurationVar(&config.TableLatency, "table-latency", 0, "how much longer DynamoDB takes for each request of a function")
 	flags.DurationVar(&config.KeyLatency, "key-latency", 0, "how much longer KMS takes for each request of a function")
@@ -80,6 +82,9 @@ func terminal(w io.Writer) io.Writer {
 func (c *config) complete() error {
 	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 || c.TableLatency < 0 || c.KeyLatency < 0 {
 		return errors.New("a duration must not be negative")
+	}
+	if c.Concurrency < 0 {
+		return errors.New("the concurrency must not be negative")
 	}
 	if c.Build == "" {
 		c.Build = filepath.Join(c.Root, "build")

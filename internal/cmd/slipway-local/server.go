@@ -60,6 +60,8 @@ type config struct {
 	Quotas quota.Limits
 	// Parameters replace the defaults of the template's parameters.
 	Parameters map[string]string
+	// Concurrency is how many functions the account runs at once, 0 is for no limit.
+	Concurrency int
 	// IndexLag is how far the indexes of the table are behind its writes.
 	IndexLag time.Duration
 	// TableLatency and KeyLatency are how much longer DynamoDB and KMS take for each request.
