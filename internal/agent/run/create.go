@@ -43,9 +43,9 @@ type Config struct {
 	// checks the run; default 30 s.
 	Lease time.Duration
 	// WorkLease is how long a worker may go without renewing its lease before Rescue checks its
-	// run; default Lease. A worker renews its lease after a third of this time. Where each write
-	// costs money, and the workflow engine itself notices that a worker has died, WorkLease can be
-	// long.
+	// run, and how long Rescue leaves a run alone whose workflow it has seen at work. The default
+	// is Lease. A worker renews its lease after a third of this time. Where each write costs money,
+	// and the workflow engine itself notices that a worker has died, WorkLease can be long.
 	WorkLease time.Duration
 	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
 	// min.
@@ -394,7 +394,7 @@ func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key 
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.lease))}
 }
 
-// workEntry is leaseEntry for a run that has a worker.
+// workEntry is leaseEntry for a run that has a worker, or whose workflow is known to call one.
 func (s *Store) workEntry(run string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.atWork))}
 }

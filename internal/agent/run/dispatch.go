@@ -120,15 +120,20 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		return fmt.Errorf("describe workflow of run %s: %w", run.Run, err)
 	}
-	next := run
-	if err == nil && execution.Status != workflow.Running {
+	next, lease := run, s.leaseEntry
+	known := err == nil
+	running := known && execution.Status == workflow.Running
+	switch {
+	case running: // the workflow itself sees to it that a worker comes, in hours if workers are scarce
+		lease = s.workEntry
+	case known:
 		next.Dispatches++
 	}
 	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
 		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
-	change.Index = s.leaseEntry(ref.Run, later(s.now(), run.Due))
+	change.Index = lease(ref.Run, later(s.now(), run.Due))
 	renewed, err := record.Try(ctx, s.table, change)
-	if err != nil || !renewed {
+	if err != nil || !renewed || running {
 		return err // a run that has changed needs no rescue
 	}
 	return s.Dispatch(ctx, next)

@@ -88,8 +88,9 @@
 // calls another worker when a worker has died. The lease of a run without a worker (created, handed
 // over, ended by another process and not yet sealed) is 30 s everywhere (Config.Lease). A
 // worker keeps its run when the lease ends. Rescue, which the timer "reconcile" calls, then starts
-// a workflow if the run has no workflow at work, and only the next Claim takes the run. No clocks
-// of two hosts are compared for correctness.
+// a workflow if the run has no workflow at work, and only the next Claim takes the run. If Rescue
+// finds a workflow at work, the run gets the lease of a run with a worker, because it may wait long
+// for one. No clocks of two hosts are compared for correctness.
 //
 // # Seal: shown output is kept
 //

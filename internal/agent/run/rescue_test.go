@@ -193,6 +193,39 @@ func TestAWorkerMayHaveALongerLease(t *testing.T) {
 	f.wantFenced(a.Flush(t.Context()))
 }
 
+// TestRescueLooksSeldomAtARunThatWaits checks that a run whose workflow is known to be at work is
+// not read again each minute, as thousands of runs may wait for workers. A run whose workflow was
+// never started is found as soon as on one machine.
+func TestRescueLooksSeldomAtARunThatWaits(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, WorkLease: 5 * time.Minute})
+	r := f.create("1", run.Enqueue)
+	f.table.transactions.Store(0)
+	want := func(when string, renewals int64, started ...string) {
+		t.Helper()
+		if got := f.table.transactions.Load(); got != renewals {
+			t.Errorf("%s: got %d renewals of the lease, want %d", when, got, renewals)
+		}
+		if diff := cmp.Diff(started, f.engine.names()); diff != "" {
+			t.Errorf("%s: started workflows (-want +got):\n%s", when, diff)
+		}
+	}
+	for range 5 {
+		f.rescue(time.Minute)
+	}
+	want("after 5 min", 1, r.Run)
+	f.rescue(90 * time.Second)
+	want("after 6.5 min", 2, r.Run)
+	f.engine.end(r.Run, workflow.Succeeded)
+	f.rescue(5*time.Minute + time.Second)
+	want("when the workflow has put the run back", 3, r.Run, r.Run+"-2")
+	f.lost()
+	f.rescue(31 * time.Second)
+	want("when the next workflow was not started", 4, r.Run+"-2")
+	f.finish(f.claim(r))
+}
+
 // TestRescueAndAClaim lets a worker claim the run between the reading and the writing of
 // Rescue.
 func TestRescueAndAClaim(t *testing.T) {
