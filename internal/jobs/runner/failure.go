@@ -10,7 +10,25 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
+
+// errorThrottled is the error with which Step Functions reports that Lambda has no worker.
+const errorThrottled = "Lambda.TooManyRequestsException"
+
+// giveUp ends a run whose attempts have failed. It puts a run back that no worker could take up,
+// however often one was called, and a run that goes on in another task, which an execution that an
+// earlier version has started also gives up: reconcile starts a new execution for both.
+func (r *Runner) giveUp(ctx context.Context, t task) error {
+	switch t.Error.Name {
+	case errorNextSlice, errorNotDue:
+		return nil
+	case errorThrottled, workflow.ErrorBusy:
+		r.Log.WarnContext(ctx, "the run waits for another execution: the platform took no more work for hours", "run", t.Run, "reason", t.Error.Name)
+		return nil
+	}
+	return r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
+}
 
 // maxCause is how many bytes of an error's text a run's failure repeats.
 const maxCause = 1 << 10

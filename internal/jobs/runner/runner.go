@@ -192,15 +192,6 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	return json.Marshal(answer)
 }
 
-// giveUp ends a run whose attempts have failed. An execution that an earlier version has started
-// also gives up a run that goes on in another task: reconcile starts a new execution for it.
-func (r *Runner) giveUp(ctx context.Context, t task) error {
-	if t.Error.Name == errorNextSlice || t.Error.Name == errorNotDue {
-		return nil
-	}
-	return r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
-}
-
 // whenDue works on a run. The errors with which the run goes on in another task are named.
 func (r *Runner) whenDue(ctx context.Context, ref run.Ref) error {
 	_, waits, err := r.Runs.Due(ctx, ref)
