@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
 // Explanation says how a run went: why it ended as it did, and when its parts were done.
 type Explanation struct {
 	Run Run
-	// Cause is why the run failed, was ended early or waits; "" for a run that succeeded or
-	// goes on. Evidence are the lines that show the cause. Remedy says what to change, "" if
-	// there is nothing to change.
+	// Cause is why the run failed, was ended early or waits, for a person, for its turn or for a
+	// worker; "" for a run that succeeded or goes on. Evidence are the lines that show the cause.
+	// Remedy says what to change, "" if there is nothing to change.
 	Cause    string
 	Evidence []string
 	Remedy   string
@@ -65,6 +66,10 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 		e.Cause, e.Evidence, e.Remedy = run.Failure.explain()
 	case run.Status == Interrupted:
 		e.Cause = string(run.CancelReason)
+	case run.Status == Pending:
+		if e.Cause, e.Remedy, err = s.whyPending(ctx, run); err != nil {
+			return Explanation{}, err
+		}
 	case run.Interrupts != nil:
 		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
 	}
@@ -74,6 +79,33 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 	}
 	return e, err
 }
+
+// soon is how long a run waits for a worker without a cause: workers need time to start.
+const soon = 10 * time.Second
+
+// whyPending returns why no worker has taken the run up yet, and what to change if runs wait often.
+func (s *Store) whyPending(ctx context.Context, run Run) (cause, remedy string, err error) {
+	t, err := s.threads.Get(ctx, run.Ref.Ref)
+	now := s.now()
+	switch {
+	case err != nil:
+		return "", "", err
+	case run.Due.After(now):
+		return "The run is delayed until " + clock.Format(run.Due) + ".", "", nil
+	case t.Lock.Run != run.Run:
+		return "The run waits for another run of its thread: " + t.Lock.Run + ".", "", nil
+	case now.Sub(later(run.Created, run.Due)) < soon:
+		return "", "", nil
+	}
+	return noCapacity, noCapacityRemedy, nil
+}
+
+const (
+	noCapacity = "NO_CAPACITY: no worker has taken the run up yet. All workers of the platform are at work, " +
+		"or as many runs of the deployment as may be at work at once."
+	noCapacityRemedy = "Wait. If runs often wait, raise N_JOBS_PER_WORKER or the number of replicas of the deployment, " +
+		"or have the operator raise what limits the workers: RunnerConcurrency of the stack, and the account's quota of concurrent executions of Lambda."
+)
 
 // errMoreMoments ends the reading of events when an explanation is full.
 var errMoreMoments = errors.New("there are more moments than an explanation has")
