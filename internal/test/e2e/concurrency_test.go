@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -39,6 +40,7 @@ func TestRunsWaitForCapacity(t *testing.T) {
 	}
 	clients.Wait()
 	most, waiting := 0, 0
+	var waits struct{ Cause string }
 	for _, th := range threads {
 		eventually(t, "all runs end well", func() (bool, any) {
 			most = max(most, len(s.functions(t, "Runner")))
@@ -50,6 +52,9 @@ func TestRunsWaitForCapacity(t *testing.T) {
 					good++
 				case "pending":
 					waiting++
+					if waits.Cause == "" {
+						s.call(t, http.StatusOK, "GET", th.url+"/runs/"+run.ID+"/explanation", nil, &waits)
+					}
 				case "running":
 				default:
 					t.Fatalf("a run ended as %s", run.Status)
@@ -58,8 +63,8 @@ func TestRunsWaitForCapacity(t *testing.T) {
 			return good > 0 && good == len(runs), runs
 		})
 	}
-	if most != slots || waiting == 0 {
-		t.Errorf("up to %d processes worked on runs, want %d; runs were seen to wait %d times", most, slots, waiting)
+	if most != slots || waiting == 0 || !strings.HasPrefix(waits.Cause, "NO_CAPACITY: ") {
+		t.Errorf("up to %d processes worked on runs, want %d; runs were seen to wait %d times, because %q", most, slots, waiting, waits.Cause)
 	}
 }
 

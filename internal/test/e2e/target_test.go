@@ -89,6 +89,11 @@ var calls = flag.String("record-calls", "", "file that gets what functions ask o
 // usually behind by less, and by more when they are busy.
 const indexLag = "300ms"
 
+// concurrency is how many functions the account of a stack runs at once in the tests. It is what
+// AWS wants to be left to the functions that reserve nothing. The story that needs most, with its
+// streams, needs two thirds of it.
+const concurrency = "100"
+
 // kinds holds the commands that start a server. The servers of the AWS stack share a DynamoDB,
 // in which each has its own table.
 var kinds = map[string]func() []string{
@@ -104,7 +109,7 @@ func stackCommand(name string) []string {
 	}
 	command := []string{
 		built.slipwayLocal, name, "--root", built.root, "--build", built.functions, "--dynamodb", built.dynamodb.Endpoint(), "--table", "t-" + rand.Text(),
-		"--reconcile-interval", reconcile, "--index-lag", indexLag,
+		"--reconcile-interval", reconcile, "--index-lag", indexLag, "--concurrency", concurrency,
 	}
 	if *calls != "" {
 		command = append(command, "--record-calls", *calls)
