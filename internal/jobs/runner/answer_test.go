@@ -130,7 +130,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 		},
 		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`),
 		StreamMode: []string{"updates", "values", "messages", "custom"}, InterruptBefore: json.RawMessage(`"*"`),
-		StreamSubgraphs: true, Durability: "exit",
+		StreamSubgraphs: true, Durability: "async",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("invocation (-want +got):\n%s", diff)

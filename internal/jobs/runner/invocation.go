@@ -27,12 +27,22 @@ func invocation(a *run.Attempt) graph.Invocation {
 		InterruptBefore: a.Run.InterruptBefore,
 		InterruptAfter:  a.Run.InterruptAfter,
 		StreamSubgraphs: a.Run.StreamSubgraphs,
-		Durability:      a.Run.Durability,
+		Durability:      durability(a.Run.Durability),
 	}
 	if a.Run.Caller != nil {
 		asked.Caller = *a.Run.Caller
 	}
 	return asked
+}
+
+// durability translates the durability that a client wants into the durability of the agent. The
+// state and the values that readers see are made from the agent's checkpoints, so the agent sends
+// its checkpoints also if the client wants them at the run's end only.
+func durability(wanted string) string {
+	if wanted == "exit" {
+		return "async"
+	}
+	return wanted
 }
 
 // agentModes translates the modes that readers want into the modes that the agent must send.

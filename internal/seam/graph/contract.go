@@ -99,8 +99,9 @@ type Invocation struct {
 	// StreamSubgraphs asks for the events of subgraphs too. The names of these events contain
 	// the subgraph's namespace.
 	StreamSubgraphs bool `json:"stream_subgraphs,omitempty"`
-	// Durability is "sync", "async" or "exit", for agents that keep checkpoints of their own:
-	// with "exit" they send only the last checkpoint.
+	// Durability is "sync" or "async", for agents that keep checkpoints of their own. Such an
+	// agent sends each checkpoint. The platform makes "async" of a client's "exit": without the
+	// checkpoints of a run, an interrupt would lose what clients have seen of it.
 	Durability string `json:"durability,omitempty"`
 	// Supersteps are for OperationUpdateState.
 	Supersteps []Superstep `json:"supersteps,omitempty"`

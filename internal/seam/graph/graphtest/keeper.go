@@ -52,6 +52,10 @@ type held struct {
 // the server does not know. It starts only from the checkpoint in the invocation.
 func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
 	k := &keeper{Invocation: invocation, emit: emit, held: held{Step: -2}}
+	if invocation.Durability == "exit" {
+		k.emit = lastCheckpoint(emit)
+		defer k.emit("", nil)
+	}
 	if err := k.load(); err != nil {
 		return err
 	}
@@ -81,6 +85,22 @@ func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event st
 		}
 	}
 	return nil
+}
+
+// lastCheckpoint returns an emit that keeps checkpoints back until it is called without an event,
+// and then sends the last of them.
+func lastCheckpoint(emit func(string, any)) func(string, any) {
+	var last any
+	return func(event string, data any) {
+		switch {
+		case event == graph.EventCheckpoint:
+			last = data
+		case event != "":
+			emit(event, data)
+		case last != nil:
+			emit(graph.EventCheckpoint, last)
+		}
+	}
 }
 
 // commandTask is the task under which the writes of a command are kept.
