@@ -308,7 +308,9 @@ func (a *Attempt) Values(data json.RawMessage) error {
 
 // Show takes an event of any other kind.
 func (a *Attempt) Show(name string, data json.RawMessage) {
-	a.reveal()
+	if !ofExecution(name) {
+		a.reveal()
+	}
 	position := a.append(Event{Name: name, Data: data})
 	if name == EventMessages {
 		a.beginMessage(data, position-1)

@@ -41,9 +41,9 @@
 //     webhooks and the Observer hear that these runs were interrupted.
 //  4. The same Claim commits the first attempt of the new run: its first event ("metadata"), and
 //     its input as a checkpoint. If the agent may keep checkpoints of its own, the "values" event
-//     that shows this input is not in this commit. It is written with the agent's first event, or
-//     by the first Flush that has nothing else to write; or else the agent's first checkpoint shows
-//     the input.
+//     that shows this input is not in this commit. It is written with the agent's first event of a
+//     step, or by the first Flush that has nothing else to write; or else the agent's first
+//     checkpoint shows the input.
 //
 // # The fence
 //

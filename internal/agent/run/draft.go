@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -168,11 +169,21 @@ func (d *draft) adopt(next thread.Log, writes []table.Write, err error) error {
 
 // reveal emits a values event with the run's input. It does nothing for agents that keep
 // checkpoints: their first checkpoint contains the input. The first event of an agent that is new
-// to the thread shows whether it keeps checkpoints.
+// to the thread shows whether it keeps checkpoints, unless the event is ofExecution.
 func (d *draft) reveal() {
 	if d.unshown && !d.agentHasCheckpoints() {
 		d.showValues()
 	}
+}
+
+// ofExecution reports whether an event says how a graph is executed. Such an event may come before
+// the first checkpoint of a graph that keeps checkpoints.
+func ofExecution(name string) bool {
+	switch kind, _, _ := strings.Cut(name, "|"); kind {
+	case "events", "tasks", "checkpoints", "debug":
+		return true
+	}
+	return false
 }
 
 func (d *draft) showValues() {

@@ -114,3 +114,30 @@ func jsonOf(t *testing.T, value any) string {
 	}
 	return string(text)
 }
+
+// TestAnEventOfTheExecutionIsNoStep checks events that may come before the first checkpoint of an
+// agent that keeps checkpoints. Readers see no values but those of its checkpoints. If the agent
+// turns out to keep none, they see the run's input before its first change of the state.
+func TestAnEventOfTheExecutionIsNoStep(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"events", "events|sub", "tasks", "checkpoints", "debug"} {
+		f := newFixture(t)
+		_, a := f.started("hello")
+		a.Show(kind, json.RawMessage("1"))
+		f.flush(a)
+		f.must(a.Checkpoint(graph.Checkpoint{ID: "c0", Metadata: json.RawMessage(`{"source":"input"}`), Values: json.RawMessage(`{"n":[]}`)}))
+		f.must(a.Checkpoint(graph.Checkpoint{ID: "c1", Values: json.RawMessage(`{"n":[1]}`)}))
+		if diff := cmp.Diff([]string{kind + "@0 1", "values@2 "}, f.ended(a)[1:]); diff != "" {
+			t.Errorf("an agent with checkpoints (-want +got):\n%s", diff)
+		}
+
+		f = newFixture(t)
+		_, a = f.started("hello")
+		a.Show(kind, json.RawMessage("1"))
+		f.must(a.Update(run.EventUpdates, json.RawMessage(`{"agent":{"n":1}}`)))
+		want := []string{kind + "@0 1", "values@0 ", `updates@0 {"agent":{"n":1}}`, "values@1 "}
+		if diff := cmp.Diff(want, f.ended(a)[1:]); diff != "" {
+			t.Errorf("an agent without checkpoints (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -343,11 +343,13 @@ const (
 	EventError      = "error"      // {error, message}: the graph failed
 )
 
-// An agent that sends checkpoint events keeps checkpoints of its own: from its first
-// checkpoint on, its checkpoints and not its updates make the state. Events of checkpoints,
-// writes and unfinished messages are for the server alone. The events "checkpoints", "tasks"
-// and "debug", which clients may ask for, are separate. For an agent that does not send these
-// three and keeps no checkpoints, the server shows them.
+// An agent that sends checkpoint events keeps checkpoints of its own: from its first checkpoint
+// on, its checkpoints and not its updates make the state. Of the events that clients see, only
+// "events", "checkpoints", "tasks" and "debug" may come before the first checkpoint of a
+// thread: any other says that the agent keeps no checkpoints. Events of checkpoints, writes and
+// unfinished messages are for the server alone. The events "checkpoints", "tasks" and "debug",
+// which clients may ask for, are separate. For an agent that does not send these three and
+// keeps no checkpoints, the server shows them.
 
 // Unfinished is one element of the data of an EventUnfinished: a message whose chunks are
 // shown, whose text belongs to the graph's own channel "messages", and about which no finished
