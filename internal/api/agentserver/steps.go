@@ -33,8 +33,8 @@ type steps struct {
 	// that checkpoint once it was read.
 	number int64
 	at     thread.Snapshot
-	// held is the event of the first checkpoint, until the agent sends an event: only that
-	// event shows whether the agent shows its steps itself.
+	// held is the event of the first checkpoint, until the agent sends an event of a step: only
+	// that event shows whether the agent shows its steps itself, or keeps checkpoints.
 	held *run.Event
 }
 
@@ -53,14 +53,22 @@ func newSteps(s server, r run.Run, modes []string, after int64) *steps {
 }
 
 // before returns the events that are shown before an event.
-func (s *steps) before(event run.Event) []web.Event {
-	if event.Name == run.EventMetadata {
-		return nil
+func (s *steps) before(ctx context.Context, event run.Event) ([]web.Event, error) {
+	if event.Name == run.EventMetadata || event.Name == string(StreamModeEvents) {
+		return nil, nil
 	}
-	if slices.Contains(stepModes, event.Name) {
+	own := slices.Contains(stepModes, event.Name)
+	if s.held != nil && event.Name == run.EventValues {
+		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, event)
+		if err != nil {
+			return nil, err
+		}
+		own = found.At.Agent != nil
+	}
+	if own {
 		s.wanted, s.held = nil, nil
 	}
-	return s.release()
+	return s.release(), nil
 }
 
 // behind returns the events that are shown after an event.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -241,6 +243,46 @@ func TestAnAgentThatKeepsCheckpointsShowsItsSteps(t *testing.T) {
 			if e.Name != "metadata" && e.Name != "values" {
 				t.Errorf("run %d: there is %v", i, e)
 			}
+		}
+	}
+}
+
+// TestASlowAgentMayStillKeepCheckpoints has an agent be silent for so long that readers are shown
+// its input. Only its first step shows whether the server shows this input as a checkpoint.
+func TestASlowAgentMayStillKeepCheckpoints(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	runs := run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: noRollouts{}, Now: f.now})
+	for name, test := range map[string]struct {
+		step func(*run.Attempt) error
+		want string
+	}{
+		"it keeps checkpoints": {
+			func(a *run.Attempt) error {
+				return a.Checkpoint(graph.Checkpoint{ID: "c", Values: json.RawMessage(`{"n":2}`)})
+			},
+			"metadata values events values",
+		},
+		"it keeps none": {
+			func(a *run.Attempt) error { return a.Update(run.EventUpdates, json.RawMessage(`{"model":{"n":2}}`)) },
+			"metadata values events checkpoints updates values checkpoints",
+		},
+	} {
+		path := f.newThread(t)
+		input, err := run.NewInput(json.RawMessage(`{"n":1}`))
+		check.Must(t, err)
+		ref := thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path[len("/threads/"):]}
+		r, err := runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Input: input})
+		check.Must(t, err)
+		a, err := runs.Claim(t.Context(), r.Ref, 0)
+		check.Must(t, err)
+		check.Must(t, a.Flush(t.Context()))
+		a.Show("events", json.RawMessage(`{}`))
+		check.Must(t, test.step(a))
+		check.Must(t, a.Finish(t.Context(), run.Outcome{Status: run.Success}))
+		events := f.follow(t, path+"/runs/"+r.Run+"/stream?stream_mode=events&stream_mode=checkpoints&stream_mode=values&stream_mode=updates", "")
+		if got := strings.Join(names(events), " "); got != test.want {
+			t.Errorf("%s: the events are %s, want %s", name, got, test.want)
 		}
 	}
 }

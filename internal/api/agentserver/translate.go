@@ -71,7 +71,10 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 	if t.steps == nil {
 		return t.plain(ctx, event)
 	}
-	before := t.steps.before(event)
+	before, err := t.steps.before(ctx, event)
+	if err != nil {
+		return nil, err
+	}
 	own, err := t.plain(ctx, event)
 	if err != nil {
 		return nil, err
