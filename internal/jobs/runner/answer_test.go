@@ -10,11 +10,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
@@ -53,6 +55,23 @@ func TestAnAgentsAnswerBecomesTheRun(t *testing.T) {
 	}
 	if got := f.target.callers.Load(); got != 0 {
 		t.Errorf("%d callers were not counted out", got)
+	}
+}
+
+// TestNothingToWriteShowsNoInput has an agent say things that are written with its next event only,
+// and then keep a checkpoint. Readers see the values of this checkpoint only.
+func TestNothingToWriteShowsNoInput(t *testing.T) {
+	t.Parallel()
+	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+		for range 1000 {
+			emit(graph.EventUnfinished, []any{})
+		}
+		emit(graph.EventCheckpoint, graph.Checkpoint{ID: "c", Values: json.RawMessage(`{"n":1}`)})
+		return nil
+	}, func(c *runner.Config) { c.FlushDelay = time.Nanosecond })
+	f.join(r)
+	if got, want := names(f.events(r)), "metadata values"; got != want {
+		t.Errorf("got events %s, want %s", got, want)
 	}
 }
 

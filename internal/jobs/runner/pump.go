@@ -73,10 +73,12 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 	if err := r.count(a, len(got.event.Data)); err != nil {
 		return err
 	}
-	if !a.attempt.HasUnflushed() {
+	waited := a.attempt.HasUnflushed()
+	err := a.take(got.event)
+	if !waited && a.attempt.HasUnflushed() { // an event may change nothing that is written
 		pace.begin(r.interval(a.attempt.Run.HasReader))
 	}
-	if err := a.take(got.event); err != nil || a.bytes-a.grown < growStep {
+	if err != nil || a.bytes-a.grown < growStep {
 		return err
 	}
 	a.grown = a.bytes
