@@ -133,7 +133,7 @@ test-lambda: functions ## run the end-to-end tests against the functions as they
 	sh internal/test/e2e/testdata/sdk/setup.sh
 	rm -f $(CALLS)
 	go test -count=1 -timeout 20m -tags lambda ./internal/test/e2e -server lambda -record-calls $(CALLS)
-	go test -count=1 -timeout 20m -tags 'agents lambda' -run 'TestAgents(OwnAuthentication|OwnApplications|LargeAnswers|Components|Index)$$' ./internal/test/e2e -server lambda -record-calls $(CALLS)
+	go test -count=1 -timeout 20m -tags 'agents lambda' -run 'TestAgents(OwnAuthentication|OwnApplications|LargeAnswers|Components|Index|Durability)$$' ./internal/test/e2e -server lambda -record-calls $(CALLS)
 	go test -count=1 -timeout 15m -tags 'sdk lambda' -run 'TestSDKs(Streams)?$$/(Python|JavaScript)_(edges|interrupt|.*sse)|TestSDK(AgentToAgent|Hook|HookOfThreads|sRemoteGraph|sQuestions|sStreamSynchronously|sStreamsWhenTheServerIsKilled)$$|TestSDKsWhenTheServerIsKilled$$/hook' ./internal/test/e2e -server lambda -record-calls $(CALLS)
 	sh internal/test/emulator/iam/check.sh $(CALLS)
 
