@@ -1011,7 +1011,8 @@ type RunCreate struct {
 	Config  json.RawMessage `json:"config,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
 
-	// Durability When checkpoints are written. The default is `async`.
+	// Durability When checkpoints are written. The default is `async`. `exit` counts as `async`, so that a run that does not come to its end leaves everything that clients have seen of it, and a
+	// thread's history has each step.
 	Durability *Durability `json:"durability,omitempty"`
 
 	// FeedbackKeys Accepted; there are no `feedback` events, because this server collects no feedback.
