@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { InvalidInvocation } from "./errors.mjs";
 
 const OPERATIONS = ["run", "update_state", "describe", "embed"];
-const DURABILITIES = ["sync", "async", "exit"];
+/** Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the end only. */
+const DURABILITIES = new Map([["sync", "sync"], ["async", "async"], ["exit", "async"]]);
 // Clients send the names on the left.
 const CONFIG_FIELDS = { tags: "tags", recursion_limit: "recursionLimit", max_concurrency: "maxConcurrency", run_name: "runName" };
 /** The framework's own names of who asks for a run. The platform alone says it: what a client sends under them is dropped. */
@@ -59,8 +60,8 @@ export class Invocation {
     this.streamSubgraphs = fields.stream_subgraphs === true;
     this.interruptBefore = nodes(fields.interrupt_before, "interrupt_before");
     this.interruptAfter = nodes(fields.interrupt_after, "interrupt_after");
-    this.durability = optional(fields, "durability", "string") || "async";
-    if (!DURABILITIES.includes(this.durability)) throw new InvalidInvocation(`durability: must be one of ${DURABILITIES.join(", ")}`);
+    this.durability = DURABILITIES.get(optional(fields, "durability", "string") || "async");
+    if (this.durability === undefined) throw new InvalidInvocation(`durability: must be one of ${[...DURABILITIES.keys()].join(", ")}`);
     this.supersteps = list(fields, "supersteps").map((step) => list(step, "updates").map(readUpdate));
     /** The texts of the operation embed. */
     this.embed = optional(fields, "embed", "object") ?? {};

@@ -14,10 +14,9 @@ export class Recorder {
   #framework;
   #thread;
   #emit;
-  #eager;
   /** @type {{ns: string, saved: import("./checkpointer.mjs").Saved, taskID?: string}[]} an entry with a task is its writes */
   #queue = [];
-  /** @type {Map<string, {view: () => string, names: Set<string>, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
+  /** @type {Map<string, {view: string, names: Set<string>, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
   #described = new Map();
   /** Namespaces in which tasks have stopped at the newest checkpoint. The server has to hear of them. */
   #stopped = new Set();
@@ -30,14 +29,12 @@ export class Recorder {
    * @param {import("./framework.mjs").Framework} framework
    * @param {string} thread
    * @param {(event: string, json: string) => void} emit
-   * @param {boolean} eager descriptions are encoded when they come, because the graph goes on changing the state; not those of steps that are not saved
    */
-  constructor(graph, framework, thread, emit, eager) {
+  constructor(graph, framework, thread, emit) {
     this.#graph = graph;
     this.#framework = framework;
     this.#thread = thread;
     this.#emit = emit;
-    this.#eager = eager;
     this.checkpointer = new (checkpointerOf(framework))(thread, this);
     graph.checkpointer = this.checkpointer;
     this.#deltas = deltaChannels(graph);
@@ -66,7 +63,6 @@ export class Recorder {
     const place = payload.config?.configurable ?? {};
     if (place.thread_id !== this.#thread || !place.checkpoint_id) return;
     const ns = place.checkpoint_ns ?? "";
-    if (!this.#eager) for (const key of this.#described.keys()) if (key.startsWith(`${JSON.stringify(ns)} `)) this.#described.delete(key);
     this.#see(ns, place.checkpoint_id, payload);
     const [head] = this.#queue;
     if (head && head.ns === ns && head.saved.id !== place.checkpoint_id && this.#queue.some((entry) => entry.ns === ns && entry.saved.id === place.checkpoint_id)) {
@@ -77,8 +73,7 @@ export class Recorder {
 
   #see(ns, id, { values, next, tasks }) {
     const description = { values: asObject(values), next: [...(next ?? [])], tasks: (tasks ?? []).map(asTask) };
-    const json = this.#eager ? encode(description) : undefined;
-    const view = () => json ?? encode(description);
+    const view = encode(description); // the graph goes on changing the state
     const names = new Set(Object.keys(description.values));
     const deltas = [...this.#deltas].filter((name) => Object.hasOwn(description.values, name));
     if (deltas.length === 0) {
@@ -130,7 +125,7 @@ export class Recorder {
       persistent: ns !== "" && !ns.includes(":"),
     });
     const results = ns === "" ? `,"results":${this.checkpointer.results(saved, names)}` : "";
-    this.#emit("checkpoint", `${head.slice(0, -1)}${results},${view().slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
+    this.#emit("checkpoint", `${head.slice(0, -1)}${results},${view.slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
   }
 
   // The end

@@ -71,7 +71,7 @@ export class Run {
   #attach(original, framework) {
     const { invocation } = this;
     const graph = Object.assign(Object.create(Object.getPrototypeOf(original)), original);
-    const recorder = new Recorder(graph, framework, invocation.threadID, this.outlet.emit, invocation.durability !== "exit");
+    const recorder = new Recorder(graph, framework, invocation.threadID, this.outlet.emit);
     try {
       for (const checkpoint of invocation.checkpoints) recorder.checkpointer.seed(checkpoint);
       for (const writes of invocation.writes) recorder.checkpointer.seedWrites(writes);

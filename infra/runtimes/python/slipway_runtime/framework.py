@@ -73,7 +73,7 @@ def stream_options(modes: set[str], durability: str | None, context: Any) -> dic
     if "durability" in _PARAMETERS:
         options["durability"] = durability
     elif "checkpoint_during" in _PARAMETERS:
-        options["checkpoint_during"] = durability != "exit"
+        options["checkpoint_during"] = True
     if "context" in _PARAMETERS:  # else it is among the configurable values
         options["context"] = context
     return options

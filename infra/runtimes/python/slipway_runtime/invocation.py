@@ -13,7 +13,8 @@ from langgraph.types import Command, Send, StateUpdate
 OPERATIONS = ("run", "update_state", "describe")
 # QUESTIONS are operations too, for the repository's own authentication, its index of the store and its encryption.
 QUESTIONS = ("authenticate", "authorize", "embed", "encrypt", "decrypt")
-DURABILITIES = ("async", "sync", "exit")
+# Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the end only.
+DURABILITIES = {"async": "async", "sync": "sync", "exit": "async"}
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
 _CONFIG_FIELDS = ("tags", "recursion_limit", "max_concurrency", "run_name")
@@ -196,17 +197,22 @@ def parse(body: bytes) -> Invocation:
         stream_subgraphs=fields.get("stream_subgraphs") is True,
         interrupt_before=fields.get("interrupt_before"),
         interrupt_after=fields.get("interrupt_after"),
-        durability=_typed(fields, "durability", str) or "async",
+        durability=_durability(fields),
         supersteps=[[_update(u) for u in _list(s, "updates")] for s in _list(fields, "supersteps")],
         server_url=_typed(fields, "server_url", str) or "",
     )
     if invocation.operation not in OPERATIONS:
         raise InvalidInvocation(f"operation: must be one of {', '.join(OPERATIONS)}")
-    if invocation.durability not in DURABILITIES:
-        raise InvalidInvocation(f"durability: must be one of {', '.join(DURABILITIES)}")
     for name in ("configurable", "metadata"):
         _typed(invocation.config, name, dict)
     return invocation
+
+
+def _durability(fields: dict[str, Any]) -> str:
+    asked = _typed(fields, "durability", str) or "async"
+    if asked not in DURABILITIES:
+        raise InvalidInvocation(f"durability: must be one of {', '.join(DURABILITIES)}")
+    return DURABILITIES[asked]
 
 
 def _typed(fields: dict[str, Any], name: str, kind: type) -> Any:

@@ -33,12 +33,10 @@ class _Entry:
 
 
 class Recorder:
-    def __init__(self, thread_id: str, emit: Emit, eager: bool) -> None:
+    def __init__(self, thread_id: str, emit: Emit) -> None:
         self.checkpointer = Checkpointer(thread_id, self)
         self._thread_id = thread_id
         self._emit = emit
-        # eager descriptions are encoded when they come, because the graph goes on changing the state; not those of steps that are not saved.
-        self._eager = eager
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Entry] = deque()
         # What belongs to a checkpoint of the graph that the framework has not saved yet: it saves them in the background, or at the end.
@@ -105,12 +103,9 @@ class Recorder:
         tasks = [_task(t) for t in payload["tasks"]]
         self._alone[ns] = tasks[0]["id"] if len(tasks) == 1 else ""
         if "checkpoint_id" not in place:
-            return  # older releases do not know it yet where they save at the end
+            return  # a graph without a checkpointer
         description = _description(payload["values"], payload["next"], tasks)
-        if self._eager:
-            description["values"] = Fragment(encode(description["values"]))
-        else:
-            self._described = {key: other for key, other in self._described.items() if key[0] != ns}
+        description["values"] = Fragment(encode(description["values"]))  # the graph goes on changing the state
         self._described[ns, place["checkpoint_id"]] = description
         self._drain()
 

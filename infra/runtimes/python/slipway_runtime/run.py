@@ -72,7 +72,7 @@ class Run:
         if not isinstance(graph, Pregel):
             return graph, None  # it runs elsewhere, and has its checkpoints there
         invocation = self._invocation
-        recorder = Recorder(invocation.thread_id, self._outlet.emit, eager=invocation.durability != "exit")
+        recorder = Recorder(invocation.thread_id, self._outlet.emit)
         recorder.checkpointer.nested_metadata = invocation.nested_metadata()
         try:
             for c in invocation.checkpoints:

@@ -67,7 +67,7 @@ def agent() -> Iterator[Agent]:
 @pytest.mark.parametrize(("graph", "question", "answered"), [
     ("steps", "name?", ["x", "a", "me", "b"]), ("nested", "name?", ["x", "x", "me", "b"]), ("flow", "flow?", ["x", "me"]),
 ])
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", "sync"])
 def test_a_question_is_asked_and_answered(agent: Agent, graph: str, question: str, answered: list[str], durability: str) -> None:
     thread = Thread()
     seen = thread.run(agent, graph=graph, input={"items": ["x"]}, stream_mode=["values", "updates", "tasks", "checkpoints", "debug"], durability=durability)

@@ -354,7 +354,7 @@ def test_commands(agent: Agent) -> None:
     assert thread.values["items"] == ["a", "b", "c", 1, 2, "c"]
 
 
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", "sync"])
 def test_an_update_that_makes_no_step(agent: Agent, durability: str) -> None:
     thread = Thread()
     thread.run(agent, graph="steps", input={"items": []}, durability=durability)
@@ -375,7 +375,7 @@ def test_an_update_while_a_question_is_open(agent: Agent) -> None:
     assert (thread.values["items"], thread.newest["tasks"][0]["interrupts"][0]["value"]) == (["u", "v", "x: yes"], "y?")
 
 
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", "sync"])
 def test_tasks_have_their_paths(agent: Agent, durability: str) -> None:
     thread = Thread()
     thread.run(agent, graph="fan", input={"text": "one two"}, interrupt_before="*", durability=durability)
@@ -394,7 +394,7 @@ def test_a_subgraph_that_keeps_its_state_from_call_to_call(agent: Agent) -> None
     assert set(thread.persistent) == {"inner"} and thread.persistent["inner"]["values"]["items"] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", "sync"])
 def test_a_subgraph_that_a_synchronous_node_calls(agent: Agent, durability: str) -> None:
     thread = Thread()
     seen = thread.run(agent, graph="calling", input={"items": []}, stream_subgraphs=True, durability=durability)
@@ -484,7 +484,7 @@ def test_the_client_without_a_url_reaches_the_own_server_for_the_runs_user(agent
 
 
 @pytest.mark.parametrize("mode", ["updates", "tasks"])
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", "sync"])
 def test_a_message_has_the_same_id_wherever_it_is_shown(agent: Agent, mode: str, durability: str) -> None:
     thread = Thread()
     shown = thread.run(agent, graph="saying", input={"messages": []}, stream_mode=[mode], durability=durability)
