@@ -630,8 +630,8 @@ type AssistantCount struct {
 type AssistantCreate struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 
-	// Config `tags`, `recursion_limit` and `configurable`. Values of a run take precedence.
-	Config      json.RawMessage `json:"config,omitempty"`
+	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	Config      RunConfig       `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
 	GraphID     string          `json:"graph_id"`
@@ -653,8 +653,8 @@ type AssistantLatest struct {
 
 // AssistantPatch defines model for AssistantPatch.
 type AssistantPatch struct {
-	// Config `tags`, `recursion_limit` and `configurable`. Values of a run take precedence.
-	Config      json.RawMessage `json:"config,omitempty"`
+	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	Config      RunConfig       `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
 	GraphID     *string         `json:"graph_id,omitempty"`
@@ -780,11 +780,13 @@ type CronCreate struct {
 
 	// CheckpointDuring Older form of `durability`, which takes precedence: true means `async`, false `exit`.
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
-	CheckpointDuring *bool           `json:"checkpoint_during,omitempty"`
-	Config           json.RawMessage `json:"config,omitempty"`
-	Context          json.RawMessage `json:"context,omitempty"`
-	Durability       *Durability     `json:"durability,omitempty"`
-	Enabled          *bool           `json:"enabled,omitempty"`
+	CheckpointDuring *bool `json:"checkpoint_during,omitempty"`
+
+	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	Config     RunConfig       `json:"config,omitempty"`
+	Context    json.RawMessage `json:"context,omitempty"`
+	Durability *Durability     `json:"durability,omitempty"`
+	Enabled    *bool           `json:"enabled,omitempty"`
 
 	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`. A cron that is enabled and would never fire is refused.
 	EndTime json.RawMessage `json:"end_time,omitempty"`
@@ -822,7 +824,8 @@ type CronFound struct {
 
 // CronPatch defines model for CronPatch.
 type CronPatch struct {
-	Config     json.RawMessage `json:"config,omitempty"`
+	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	Config     RunConfig       `json:"config,omitempty"`
 	Context    json.RawMessage `json:"context,omitempty"`
 	Durability *Durability     `json:"durability,omitempty"`
 	Enabled    *bool           `json:"enabled,omitempty"`
@@ -986,6 +989,12 @@ type Run struct {
 	UpdatedAt         string            `json:"updated_at"`
 }
 
+// RunCommand A command to a graph. Other members have no effect.
+type RunCommand = json.RawMessage
+
+// RunConfig The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+type RunConfig = json.RawMessage
+
 // RunCreate defines model for RunCreate.
 type RunCreate struct {
 	// AfterSeconds Start the run after this number of seconds, or later.
@@ -1004,11 +1013,11 @@ type RunCreate struct {
 	// CheckpointID A short form of a `checkpoint` with only this id.
 	CheckpointID *string `json:"checkpoint_id,omitempty"`
 
-	// Command `update`, `resume` and `goto` for a graph that has paused. A command with one of them takes the place of the input.
-	Command json.RawMessage `json:"command,omitempty"`
+	// Command A command to a graph. Other members have no effect.
+	Command RunCommand `json:"command,omitempty"`
 
-	// Config `tags`, `recursion_limit` and `configurable` of the graph. In `configurable`, the graph also finds `assistant_id`, `graph_id`, `thread_id`, `run_id`, the user of the request, and the request's `User-Agent` and `X-` headers (the configuration file can choose others) by their names in lower case, except credentials and headers that proxies add.
-	Config  json.RawMessage `json:"config,omitempty"`
+	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	Config  RunConfig       `json:"config,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
 
 	// Durability When checkpoints are written. The default is `async`. `exit` counts as `async`, so that a run that does not come to its end leaves everything that clients have seen of it, and a
@@ -1115,6 +1124,13 @@ type RunsCancel struct {
 	ThreadID *string       `json:"thread_id,omitempty"`
 }
 
+// Send defines model for Send.
+type Send struct {
+	// Input The input of the node.
+	Input interface{} `json:"input,omitempty"`
+	Node  string      `json:"node"`
+}
+
 // ServerInfo defines model for ServerInfo.
 type ServerInfo struct {
 	Flags    json.RawMessage `json:"flags"`
@@ -1128,8 +1144,10 @@ type SortOrder string
 // StateUpdate defines model for StateUpdate.
 type StateUpdate struct {
 	// AsNode The node as which the change is made. Without it, the graph finds the node.
-	AsNode  *string         `json:"as_node,omitempty"`
-	Command json.RawMessage `json:"command,omitempty"`
+	AsNode *string `json:"as_node,omitempty"`
+
+	// Command A command to a graph. Other members have no effect.
+	Command RunCommand `json:"command,omitempty"`
 
 	// Values An update of the state; null only makes a checkpoint.
 	Values StateValues `json:"values,omitempty"`

@@ -218,6 +218,9 @@ func (p startParams) body() *RunCreate {
 
 // start creates a run, as the endpoints of runs do.
 func (c command) start(p startParams) (run.Run, *int64, error) {
+	if err := p.check(); err != nil {
+		return run.Run{}, nil, err
+	}
 	made, err := c.create(c.ctx, c.ref.Thread, p.body(), unread)
 	if err != nil {
 		asked := present(p.Config)

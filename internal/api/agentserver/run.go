@@ -153,6 +153,10 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	if err != nil {
 		return run.Request{}, err
 	}
+	command, err := runCommand(body.Command)
+	if err != nil {
+		return run.Request{}, err
+	}
 	fork, err := forkOf(body)
 	if err != nil {
 		return run.Request{}, err
@@ -167,21 +171,12 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	}
 	return run.Request{
 		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
-		Input: input, Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
+		Input: input, Command: command, Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		StrictResume: isTrue(body.StrictResume),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
-}
-
-// runInput checks the input in a request.
-func runInput(raw json.RawMessage) (run.Input, error) {
-	input, err := run.NewInput(raw)
-	if err != nil {
-		return input, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
-	}
-	return input, nil
 }
 
 // webhookOf checks the address to which a run is to report its end; "" if there is no address.

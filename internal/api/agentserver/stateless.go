@@ -59,7 +59,7 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 		var err error
 		owned[i] = ownMetadata(ctx, &bodies[i])
 		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
-			return nil, err
+			return nil, inBatch(i, err)
 		}
 	}
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))

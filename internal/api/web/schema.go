@@ -76,7 +76,7 @@ func (t translation) closest(e *jsonschema.ValidationError) problems {
 			continue
 		}
 		found := t.problems(alternative)
-		if !mismatched(found) {
+		if !mismatched(found, t.at(e.InstanceLocation)) {
 			return found
 		}
 		if fallback == nil {
@@ -86,9 +86,10 @@ func (t translation) closest(e *jsonschema.ValidationError) problems {
 	return fallback
 }
 
-// mismatched reports whether an alternative failed because of the value's JSON type.
-func mismatched(found problems) bool {
-	return len(found) == 1 && found[0].mismatch
+// mismatched reports whether an alternative failed because of the JSON type of the value at a
+// place, not of a value inside of it.
+func mismatched(found problems, at []any) bool {
+	return len(found) == 1 && found[0].mismatch && len(found[0].Loc) == len(at)
 }
 
 func wantsNull(e *jsonschema.ValidationError) bool {
