@@ -1,6 +1,9 @@
 package cron
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +54,7 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 // next returns the first time of a schedule after a moment, zero if there is no such time
 // before the end of the cron.
 func (c Content) next(after time.Time) (time.Time, error) {
-	schedule, err := parser.Parse(c.Schedule)
+	schedule, err := parser.Parse(sundays(c.Schedule))
 	// A time zone has a field of its own, and intervals would begin anew with each process.
 	if err != nil || strings.Contains(c.Schedule, "=") || strings.HasPrefix(c.Schedule, "@every") {
 		return time.Time{}, fault.Shape(fault.Detail{
@@ -73,4 +76,64 @@ func (c Content) next(after time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return clock.Cut(at), nil
+}
+
+// seventh is Sunday by the convention of crontabs, as 0 is. The parser knows only 0.
+const seventh = 7
+
+// sundays returns the schedule without the number 7 in its days of the week.
+func sundays(schedule string) string {
+	fields := strings.Fields(schedule)
+	if len(fields) != 5 {
+		return schedule
+	}
+	days := strings.Split(fields[4], ",")
+	for i, some := range days {
+		days[i] = sunday(some)
+	}
+	fields[4] = strings.Join(days, ",")
+	return strings.Join(fields, " ")
+}
+
+// sunday rewrites a day of the week, or a range with or without a step, that ends on the seventh
+// day. It does not change any other text, which the parser reads or refuses.
+func sunday(days string) string {
+	interval, step, stepped := strings.Cut(days, "/")
+	from, to, isRange := strings.Cut(interval, "-")
+	if !isRange {
+		to = from
+	}
+	if weekday(to) != seventh {
+		return days
+	}
+	every := 1
+	if stepped {
+		every, _ = strconv.Atoi(step) // the parser refuses what is no number
+	}
+	first := weekday(from)
+	switch {
+	case first < 0 || first > seventh || every < 1:
+		return days
+	case first == seventh:
+		return "0"
+	}
+	rest := fmt.Sprintf("%d-6/%d", first, every)
+	if (seventh-first)%every == 0 {
+		rest += ",0"
+	}
+	return rest
+}
+
+var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+// weekday returns the number of a day of the week, -1 for a text that names no day.
+func weekday(text string) int {
+	if day := slices.Index(weekdays, strings.ToLower(text)); day >= 0 {
+		return day
+	}
+	day, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return day
 }

@@ -803,7 +803,7 @@ type CronCreate struct {
 	// OnRunCompleted Whether the thread of a run is deleted when the run ends, if the cron has no thread. The default is `delete`.
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
 
-	// Schedule Minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+	// Schedule Minute, hour, day of the month, month, day of the week (Sunday is 0 and 7); or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that does not exist, because the clocks go forward in spring, is skipped.
 	Schedule string `json:"schedule"`
 
 	// StreamMode The events to keep and stream. The default is `values`.
