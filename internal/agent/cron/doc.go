@@ -8,7 +8,7 @@
 // of a due time has always the same thread, and its metadata names the cron and the due time.
 // A timer that tries again looks for this run among the newest runs of the thread, and creates
 // it only if it is not there. The guarantee is one run for each due time that a timer noticed,
-// also after crashes. A run is passed over if it cannot be created (its thread is gone, or the
-// thread is busy and the cron rejects, or its deployment was deleted and may be undeleted).
-// The log reports such a run.
+// also after crashes. A run is passed over if it cannot be created (its thread is busy and the
+// cron rejects, or its deployment was deleted and may be undeleted). The log reports such a run. A
+// cron whose thread or assistant was deleted is disabled when it is due.
 package cron

@@ -55,14 +55,16 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 		return err // another timer serves it, or the cron was changed: the next pass finds it if it is still due
 	}
 	due := c.serving
-	err = s.tryBegin(ctx, c, due, again)
-	if errors.Is(err, workflow.ErrServerDied) {
-		return s.condemn(ctx, c.Ref)
-	}
-	if err != nil {
-		if _, refused := errors.AsType[*fault.Error](err); !refused || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.TooMany) {
-			return err // the note stays, and the next timer tries again
-		}
+	switch err = s.tryBegin(ctx, c, due, again); {
+	case errors.Is(err, workflow.ErrServerDied):
+		s.Log.ErrorContext(ctx, "a cron is disabled: servers died as it fired", "cron", c.Cron)
+		return s.disable(ctx, c.Ref)
+	case errors.Is(err, errGone):
+		s.Log.WarnContext(ctx, "a cron is disabled", "cron", c.Cron, "due", clock.Format(due), "error", err)
+		return s.disable(ctx, c.Ref)
+	case err != nil && !isRefusal(err):
+		return err // the note stays, and the next timer tries again
+	case err != nil:
 		s.Log.WarnContext(ctx, "a cron's run was not created", "cron", c.Cron, "due", clock.Format(due), "error", err)
 	}
 	_, err = s.update(ctx, c.Ref, func(c *Cron, _ time.Time) ([]byte, error) {
@@ -126,9 +128,14 @@ func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool)
 	return s.Trials.Try(ctx, "cron/"+c.Cron+"/"+clock.Format(due), begin)
 }
 
-// condemn disables a cron because the server died twice when the cron fired.
-func (s *Store) condemn(ctx context.Context, ref Ref) error {
-	s.Log.ErrorContext(ctx, "a cron is disabled: servers died as it fired", "cron", ref.Cron)
+// isRefusal reports whether an error says that a run cannot be created, also not soon.
+func isRefusal(err error) bool {
+	_, refused := errors.AsType[*fault.Error](err)
+	return refused && !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.TooMany)
+}
+
+// disable disables a cron that would fail each time.
+func (s *Store) disable(ctx context.Context, ref Ref) error {
 	_, err := s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
 		c.serving, c.Enabled, c.Updated = time.Time{}, false, now
 		return record.Encode(c.Content), c.plan(now)
@@ -148,9 +155,21 @@ const (
 // recent is how many runs of a thread are searched for a run that a dead timer has created.
 const recent = 50
 
+// errGone says that a cron's own thread or assistant does not exist any more.
+var errGone = errors.New("the thread or the assistant was deleted")
+
+// gone returns errGone if a read of the cron's own thread or assistant has not found it.
+func gone(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
+}
+
 // begin creates the run of a due time, unless a timer that died has created it. Due times of a
 // deployment that was deleted are passed over, and so are due times at which there is no room.
-// If the deployment has no release yet, its due times are kept until it has one.
+// If the deployment has no release yet, its due times are kept until it has one. begin returns
+// errGone if the cron can never fire again.
 func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {
@@ -178,13 +197,13 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	}
 	if again {
 		if done, err := s.hasRun(ctx, ref, c, due); err != nil || done {
-			return err
+			return c.ofThread(err)
 		}
 	}
 	owner := assistant.Owner{Workspace: c.Workspace, Deployment: c.Deployment, Graphs: []string{c.Graph}, Created: c.Created}
 	a, err := s.Assistants.Get(ctx, owner, c.AssistantID)
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	request := c.Request
 	request.AssistantID, request.Graph = a.Assistant, a.Graph
@@ -197,7 +216,16 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 		return err
 	}
 	_, err = s.Runs.Create(ctx, ref, request)
-	return err
+	return c.ofThread(err)
+}
+
+// ofThread is gone for a read of the thread of a run. The thread that a run of a cron without a
+// thread has is not the cron's own.
+func (c Cron) ofThread(err error) error {
+	if c.Thread == "" {
+		return err
+	}
+	return gone(err)
 }
 
 // noted returns the metadata of a run: the metadata of the cron, with the due time of the run.

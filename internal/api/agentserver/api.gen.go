@@ -1809,7 +1809,7 @@ type ServerInterface interface {
 	// SearchAssistants Search assistants.
 	// (POST /assistants/search)
 	SearchAssistants(w http.ResponseWriter, r *http.Request)
-	// DeleteAssistant Delete an assistant.
+	// DeleteAssistant Delete an assistant. A cron that runs it is disabled when it is due the next time.
 	// (DELETE /assistants/{assistant_id})
 	DeleteAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params DeleteAssistantParams)
 	// GetAssistant Read an assistant.
@@ -1911,7 +1911,7 @@ type ServerInterface interface {
 	// SearchThreads Search threads.
 	// (POST /threads/search)
 	SearchThreads(w http.ResponseWriter, r *http.Request)
-	// DeleteThread Delete a thread and its runs. A run in flight is cancelled.
+	// DeleteThread Delete a thread and its runs. A run in flight is cancelled. A cron on the thread is disabled when it is due the next time.
 	// (DELETE /threads/{thread_id})
 	DeleteThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// GetThread Read a thread.
@@ -6099,7 +6099,7 @@ type StrictServerInterface interface {
 	// SearchAssistants Search assistants.
 	// (POST /assistants/search)
 	SearchAssistants(ctx context.Context, request SearchAssistantsRequestObject) (SearchAssistantsResponseObject, error)
-	// DeleteAssistant Delete an assistant.
+	// DeleteAssistant Delete an assistant. A cron that runs it is disabled when it is due the next time.
 	// (DELETE /assistants/{assistant_id})
 	DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error)
 	// GetAssistant Read an assistant.
@@ -6201,7 +6201,7 @@ type StrictServerInterface interface {
 	// SearchThreads Search threads.
 	// (POST /threads/search)
 	SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error)
-	// DeleteThread Delete a thread and its runs. A run in flight is cancelled.
+	// DeleteThread Delete a thread and its runs. A run in flight is cancelled. A cron on the thread is disabled when it is due the next time.
 	// (DELETE /threads/{thread_id})
 	DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error)
 	// GetThread Read a thread.

@@ -1,0 +1,62 @@
+package agentserver_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wantEnabled checks whether a cron is enabled, and when it fires next; nil is never.
+func (c timed) wantEnabled(t *testing.T, when, cron string, enabled bool, next any) {
+	t.Helper()
+	shown := c.call(t, "GET", cron, nil)
+	wantStatus(t, shown, http.StatusOK)
+	if diff := cmp.Diff([]any{enabled, next}, []any{shown.member("enabled"), shown.member("next_run_date")}); diff != "" {
+		t.Errorf("%s: enabled, and fires next (-want +got):\n%s", when, diff)
+	}
+}
+
+// dailyOn creates a cron on a thread.
+func (c timed) dailyOn(t *testing.T, thread string, more object) (cron string) {
+	t.Helper()
+	body := with(yearly(), "schedule", "0 8 * * *")
+	maps.Copy(body, more)
+	made := c.call(t, "POST", thread+"/runs/crons", body)
+	wantStatus(t, made, http.StatusOK)
+	return "/runs/crons/" + made.string("cron_id")
+}
+
+// TestACronOfADeletedThreadOrAssistantIsDisabled deletes the objects of crons. A cron whose thread
+// is only busy stays enabled.
+func TestACronOfADeletedThreadOrAssistantIsDisabled(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	const tomorrow = "2030-01-02T08:00:00.000000Z"
+	deleted, kept, busy := c.newThread(t), c.newThread(t), c.newThread(t)
+	assistant := c.call(t, "POST", "/assistants", object{"graph_id": "agent"}).string("assistant_id")
+	ofThread, onKept, onBusy := c.dailyOn(t, deleted, nil), c.dailyOn(t, kept, nil), c.dailyOn(t, busy, object{"multitask_strategy": "reject"})
+	ofAssistant, _ := c.daily(t, object{"assistant_id": assistant})
+	late := c.dailyOn(t, kept, object{"schedule": "0 9 * * *"})
+	wantStatus(t, c.call(t, "DELETE", deleted, nil), http.StatusNoContent)
+	wantStatus(t, c.call(t, "DELETE", "/assistants/"+assistant, nil), http.StatusNoContent)
+	wantStatus(t, c.call(t, "POST", busy+"/runs", with(hi(), "after_seconds", 3600)), http.StatusOK)
+	c.wantEnabled(t, "before it is due", ofThread, true, "2030-01-01T08:00:00.000000Z")
+	c.tick(t, "2030-01-01T08:00:00Z")
+	c.wantEnabled(t, "of a deleted thread", ofThread, false, nil)
+	c.wantEnabled(t, "of a deleted assistant", ofAssistant, false, nil)
+	c.wantEnabled(t, "of a thread that is there", onKept, true, tomorrow)
+	c.wantEnabled(t, "of a busy thread", onBusy, true, tomorrow)
+	// A timer dies before it creates the run. The thread is deleted before the next timer looks.
+	c.crons.Room = func() error { return errors.New("the timer is dead") }
+	c.set(t, "2030-01-01T09:00:00Z")
+	if err := c.crons.Fire(t.Context(), *c.at.Load()); err == nil {
+		t.Fatal("the timer did not fail")
+	}
+	c.crons.Room = nil
+	wantStatus(t, c.call(t, "DELETE", kept, nil), http.StatusNoContent)
+	c.tick(t, "2030-01-01T09:02:00Z")
+	c.wantEnabled(t, "of a thread that is deleted before a second try", late, false, nil)
+}
