@@ -47,8 +47,8 @@ type Config struct {
 	// is Lease. A worker renews its lease after a third of this time. Where each write costs money,
 	// and the workflow engine itself notices that a worker has died, WorkLease can be long.
 	WorkLease time.Duration
-	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
-	// min.
+	// Linger is how long a temporary run can be read after it has ended; default 2 min. Its thread
+	// is not found any more.
 	Linger time.Duration
 	// MaxBody is how large the state of a thread may become, in bytes; default table.MaxBody.
 	MaxBody int
@@ -183,6 +183,9 @@ func (s *Store) stop(ctx context.Context, run Run, why string) {
 
 // plan decides how a new run changes the thread that was read.
 func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Place) (run Run, o record.Outbox, err error) {
+	if err := t.Usable(); err != nil {
+		return run, o, err
+	}
 	if t.Lock.Busy && request.Strategy == Reject {
 		return run, o, thread.BusyFault(t.Ref)
 	}

@@ -95,6 +95,9 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Thread, record.Outbox, error) {
 		var o record.Outbox
 		t, err := s.Get(ctx, ref)
+		if err == nil {
+			err = t.Usable()
+		}
 		if err != nil {
 			return t, o, err
 		}

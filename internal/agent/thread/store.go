@@ -51,8 +51,9 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 	return s.create(ctx, ref, metadata, ttl, keep, true)
 }
 
-// CreateTemporary makes the thread of a temporary run; the thread is removed with the run.
-// Such threads are not counted, because the quota of runs bounds their number.
+// CreateTemporary makes the thread of a temporary run. The thread is removed with the run; after
+// the run's end it is not usable any more. Such threads are not counted, because the quota of runs
+// bounds their number.
 func (s *Store) CreateTemporary(ctx context.Context, ref Ref, metadata json.RawMessage) (Thread, error) {
 	return s.create(ctx, ref, metadata, nil, false, false)
 }
@@ -80,6 +81,8 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	}
 	if counted {
 		n.slot = s.threadSlot(ref)
+	} else {
+		item.Attrs[attrTemporary] = true
 	}
 	standing, err := s.putNew(ctx, ref, n)
 	switch {

@@ -56,6 +56,8 @@ type Thread struct {
 	// Part is the part in which the thread is counted, RunPart the part in which its run in
 	// flight is counted; 0 if not counted.
 	Part, RunPart quota.Part
+	// Temporary says that the thread was made for a run and is deleted some time after the run.
+	Temporary bool
 	// Stored is how many bytes are counted for the thread.
 	Stored int64
 }
@@ -145,6 +147,7 @@ const (
 	attrPart           = "use"
 	attrRunPart        = "use_run"
 	attrStored         = "stored"
+	attrTemporary      = "temporary"
 )
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
@@ -177,6 +180,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		Part:       quota.Part(item.Int(attrPart)),
 		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Stored:     item.Int(attrStored),
+		Temporary:  item.Bool(attrTemporary),
 		Lock: Lock{
 			Epoch:          item.Int(attrEpoch),
 			Run:            item.Text(attrRun),
@@ -203,6 +207,20 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		t.Lock.Tail = t.Lock.Last
 	}
 	return t, r.Err()
+}
+
+// Usable returns a fault.NotFound for a temporary thread whose run has ended. Until the thread is
+// deleted, the run can be read; for all else the thread does not exist any more.
+func (t Thread) Usable() error {
+	if t.Temporary && !t.Lock.Busy && t.Lock.Last != "" {
+		return NotFound(t.Ref)
+	}
+	return nil
+}
+
+// spent reports whether an item is that of a thread that is not usable.
+func spent(item *table.Item) bool {
+	return item.Bool(attrTemporary) && !item.Bool(attrBusy) && item.Text(attrLast) != ""
 }
 
 // ChangeLock returns the write that changes a thread's lock, on the condition that the lock's epoch

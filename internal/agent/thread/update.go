@@ -38,6 +38,9 @@ func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error)
 	if t.Lock.Busy {
 		return nil, BusyFault(t.Ref)
 	}
+	if err := t.Usable(); err != nil {
+		return nil, err
+	}
 	e := &Edit{store: s, thread: t}
 	if number == Newest {
 		number = t.Lock.Checkpoint
@@ -241,6 +244,9 @@ const (
 // changes meanwhile, Copy returns a fault.Conflict, and nothing of the copy is left. If the process
 // dies, Sweep erases what is left. The copy has a time to live; nil means for ever.
 func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
+	if err := t.Usable(); err != nil {
+		return Thread{}, err
+	}
 	if t.Lock.Unsealed || t.Lock.Cut != "" {
 		return Thread{}, changedMeanwhile(t.Ref)
 	}

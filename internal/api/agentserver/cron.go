@@ -30,6 +30,9 @@ func (s server) CreateCron(ctx context.Context, request CreateCronRequestObject)
 // CreateThreadCron makes a cron whose runs are on a thread.
 func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRequestObject) (CreateThreadCronResponseObject, error) {
 	t, err := s.Threads.Get(ctx, threadRef(ctx, request.ThreadID))
+	if err == nil {
+		err = t.Usable()
+	}
 	if err != nil {
 		return nil, err
 	}

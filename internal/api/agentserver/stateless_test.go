@@ -208,3 +208,43 @@ func TestARunThatHasEndedCanBeDeleted(t *testing.T) {
 	receiveOr(t, agent.reached, "the run's start")
 	wantStatus(t, f.call(t, "DELETE", active, nil), http.StatusConflict)
 }
+
+// TestTheThreadOfATemporaryRunIsNotFoundAfterItsEnd checks that the run itself can still be read
+// until its thread is deleted, and that its thread is shown while the run goes on.
+func TestTheThreadOfATemporaryRunIsNotFoundAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	kept := f.call(t, "POST", "/runs", with(hi(), "on_completion", "keep")).string("run_id")
+	wantStatus(t, f.call(t, "GET", "/runs/"+kept+"/join", nil), http.StatusOK)
+	threads := func() []string {
+		found := idsOf(t, f.call(t, "POST", "/threads/search", object{}), "thread_id")
+		wantBody(t, f.call(t, "POST", "/threads/count", object{}), float64(len(found)))
+		wantBody(t, f.call(t, "POST", "/threads/count", object{"metadata": object{"graph_id": "agent"}}), float64(len(found)))
+		return found
+	}
+	id := f.call(t, "POST", "/runs", with(hi(), "after_seconds", 3600)).string("run_id")
+	thread, run := "/threads/"+id, "/threads/"+id+"/runs/"+id
+	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusOK)
+	if got := threads(); len(got) != 2 {
+		t.Errorf("before the end, the threads are %v", got)
+	}
+	wantStatus(t, f.call(t, "POST", run+"/cancel?wait=1", nil), http.StatusNoContent)
+	if got := threads(); len(got) != 1 || got[0] != kept {
+		t.Errorf("after the end, the threads are %v, want %s", got, kept)
+	}
+	wantBody(t, f.call(t, "POST", "/threads/search", object{"ids": []string{id}}), []any{})
+	missing := "Thread with ID " + id + " not found."
+	for _, path := range append([]string{"/runs/crons"}, creations...) {
+		wantDetail(t, f.call(t, "POST", thread+path, with(yearly(), "if_not_exists", "create")), http.StatusNotFound, missing)
+	}
+	wantDetail(t, f.call(t, "GET", thread, nil), http.StatusNotFound, missing)
+	wantDetail(t, f.call(t, "PATCH", thread, object{"metadata": object{"a": 1}}), http.StatusNotFound, missing)
+	wantDetail(t, f.call(t, "POST", thread+"/copy", nil), http.StatusNotFound, missing)
+	wantDetail(t, f.call(t, "POST", thread+"/state", object{"values": object{}}), http.StatusNotFound, missing)
+	wantRefusal(t, f.command(t, thread, "run.start", hi()), "invalid_argument")
+	for _, path := range []string{run, run + "/join", "/runs/" + id + "/join"} {
+		wantStatus(t, f.call(t, "GET", path, nil), http.StatusOK)
+	}
+	f.follow(t, "/runs/"+id+"/stream", "")
+	wantStatus(t, f.call(t, "GET", "/threads/"+kept, nil), http.StatusOK)
+}

@@ -91,6 +91,9 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 
 func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
 	t, err := s.Threads.Get(ctx, ref)
+	if err == nil {
+		err = t.Usable()
+	}
 	if err != nil {
 		return Thread{}, err
 	}
