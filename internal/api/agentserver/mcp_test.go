@@ -14,10 +14,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -184,6 +186,32 @@ func TestAttackToolsOfOthers(t *testing.T) {
 	}
 	wantStatus(t, f.call(t, "GET", "/mcp", nil), http.StatusMethodNotAllowed)
 	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusUnprocessableEntity)
+}
+
+// TestMCPAtThePathWithASlash sends messages to the path that the public server has. The own
+// application of a repository may have routes below it.
+func TestMCPAtThePathWithASlash(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	list := object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+	wantBody(t, f.call(t, "POST", "/mcp/", list), f.call(t, "POST", "/mcp", list).body)
+	wantStatus(t, f.call(t, "POST", "/mcp/", []any{list}), http.StatusUnprocessableEntity)
+	wantStatus(t, f.send(t, "POST", f.path("/mcp/"), list, nil), http.StatusUnauthorized)
+	wantStatus(t, f.call(t, "GET", "/mcp/", nil), http.StatusMethodNotAllowed)
+	wantStatus(t, f.call(t, "POST", "/mcp/more", list), http.StatusNotFound)
+	for _, own := range []bool{true, false} {
+		routes := []graph.Route{{Pattern: "^/tools/(?P<path>.*)$"}}
+		if own {
+			routes = append(routes, graph.Route{Pattern: "^/mcp/(?P<path>.*)$"})
+		}
+		f := setUpOwnRoutes(t, build.HTTP{}, routes, quota.Limits{})
+		for _, method := range []string{"POST", "GET"} {
+			if got := f.call(t, method, "/mcp/", list); (got.Header.Get("X-Own") == "yes") != own {
+				t.Errorf("%s, with own routes below %t: got %d %.100s", method, own, got.StatusCode, got.text)
+			}
+		}
+		wantBody(t, f.call(t, "POST", "/mcp", list), f.call(t, "POST", "/mcp", list).body)
+	}
 }
 
 // TestMCPMessagesThatCannotBeUsed checks the status and the error of JSON-RPC for messages that the

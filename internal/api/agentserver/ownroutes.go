@@ -145,6 +145,18 @@ func (s server) mount(w http.ResponseWriter, r *http.Request, prefix string) boo
 	return true
 }
 
+// withoutSlash serves a request like a request to the path without the slash at its end, unless the
+// repository's own application has a route for it.
+func (s server) withoutSlash(w http.ResponseWriter, r *http.Request) {
+	if s.otherwise(w, r) {
+		return
+	}
+	again, at := r.WithContext(r.Context()), *r.URL
+	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/"), strings.TrimSuffix(at.RawPath, "/")
+	again.URL = &at
+	s.mux.Again(w, again)
+}
+
 // ownPath returns the path below a deployment's URL: "/threads".
 func ownPath(path string) string {
 	parts := strings.SplitN(path, "/", 4) // "", "d", the deployment's id, the rest

@@ -86,10 +86,17 @@ func ownApp(held <-chan struct{}) http.Handler {
 // /threads/search and all paths below /store.
 func setUpOwn(t *testing.T, asked build.HTTP, limits quota.Limits, change ...func(*agentserver.Config)) *fixture {
 	t.Helper()
+	return setUpOwnRoutes(t, asked, []graph.Route{
+		{Methods: []string{"POST"}, Pattern: "^/threads/search$"}, {Pattern: "^/store/(?P<path>.*)$"}, {Pattern: `(?<=x)y`},
+	}, limits, change...)
+}
+
+func setUpOwnRoutes(t *testing.T, asked build.HTTP, routes []graph.Route, limits quota.Limits, change ...func(*agentserver.Config)) *fixture {
+	t.Helper()
 	held := make(chan struct{})
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.App = ownApp(held)
-	agent.Routes = []graph.Route{{Methods: []string{"POST"}, Pattern: "^/threads/search$"}, {Pattern: "^/store/(?P<path>.*)$"}, {Pattern: `(?<=x)y`}}
+	agent.Routes = routes
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(held) })

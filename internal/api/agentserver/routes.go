@@ -131,6 +131,7 @@ func Register(mux *web.Mux, config Config) error {
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
+	mux.Handle("POST "+base+"/mcp/{$}", http.HandlerFunc(s.withoutSlash))
 	mux.Otherwise(base+ownRoutes, s.otherwise)
 	mux.AllowOriginsOf("/d/", s.preflight, config.Origins...)
 	return nil
