@@ -357,6 +357,15 @@ func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
 	return f.values(ctx, ended)
 }
 
+// whyRemoved says why a run of a thread does not exist any more.
+func (s server) whyRemoved(ctx context.Context, ref thread.Ref) (*run.Failure, error) {
+	_, err := s.Threads.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return &run.Failure{Name: "ThreadDeleted", Message: "The thread was deleted."}, nil
+	}
+	return &run.Failure{Name: "RolledBack", Message: "The run was rolled back."}, err
+}
+
 // values returns the final values of a run. For a failed run it returns the error, for a run
 // that paused with questions also the questions.
 func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, error) {
@@ -365,7 +374,9 @@ func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, er
 		return nil, err
 	}
 	if r.Status == run.Removed {
-		r.Failure = &run.Failure{Name: "RolledBack", Message: "The run was rolled back."}
+		if r.Failure, err = s.whyRemoved(ctx, r.Ref.Ref); err != nil {
+			return nil, err
+		}
 	}
 	if r.Failure != nil {
 		return object(map[string]any{"__error__": r.Failure}), nil

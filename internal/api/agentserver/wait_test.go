@@ -237,3 +237,39 @@ func TestAClientThatHasGoneEndsTheWaitButNotTheRun(t *testing.T) {
 		}
 	}
 }
+
+// TestAWaitEndsWithWhatRemovedTheRun has clients wait for a run and join it, while the run is
+// rolled back, or its thread is deleted.
+func TestAWaitEndsWithWhatRemovedTheRun(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		method, path string
+		want         object
+	}{
+		"a rollback": {"POST", "/cancel?action=rollback", object{"error": "RolledBack", "message": "The run was rolled back."}},
+		"a deletion": {"DELETE", "", object{"error": "ThreadDeleted", "message": "The thread was deleted."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUpImpatient(t, nil, time.Millisecond)
+			thread := f.newThread(t)
+			key := map[string]string{auth.HeaderKey: f.key}
+			waiting := f.open(t.Context(), t, "POST", f.path(thread+"/runs/wait"), with(hi(), "after_seconds", 3600), key)
+			run := waiting.Header.Get("Content-Location")
+			joining := f.open(t.Context(), t, "GET", f.path(run+"/join"), nil, key)
+			removed := thread
+			if test.path != "" {
+				removed = run + test.path
+			}
+			f.call(t, test.method, removed, nil)
+			for _, answer := range []*http.Response{waiting, joining} {
+				var got any
+				check.Must(t, json.NewDecoder(answer.Body).Decode(&got))
+				check.Must(t, answer.Body.Close())
+				if diff := cmp.Diff(any(object{"__error__": test.want}), got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", answer.Request.URL.Path, diff)
+				}
+			}
+		})
+	}
+}
