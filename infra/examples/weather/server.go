@@ -50,10 +50,6 @@ type invocation struct {
 		Values struct {
 			Messages []json.RawMessage `json:"messages"`
 		} `json:"values"`
-		// Base names an invocation whose values are held, and Patch is what is new since; Values is
-		// empty then.
-		Base  *base `json:"base"`
-		Patch patch `json:"patch"`
 	} `json:"state"`
 	Config     json.RawMessage `json:"config"`
 	StreamMode []string        `json:"stream_mode"`
@@ -62,13 +58,11 @@ type invocation struct {
 // streams reports whether the caller wants events of that mode besides `updates`.
 func (in invocation) streams(mode string) bool { return slices.Contains(in.StreamMode, mode) }
 
-// server speaks the container contract. From one invocation to the next it holds messages only,
-// which it can be without.
+// server speaks the container contract. From one invocation to the next it holds nothing.
 type server struct {
 	mux    *http.ServeMux
 	token  string
 	health *health
-	held   held
 }
 
 // newServer accepts every caller if token is empty.
@@ -142,14 +136,9 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("unknown graph %q", in.Graph))
 		return
 	}
-	if err := s.held.complete(&in); err != nil {
-		refuse(w, http.StatusPreconditionFailed, err.Error())
-		return
-	}
 	s.health.begin()
 	defer s.health.end()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Slipway-Holds", "values")
 	w.Header().Set("Cache-Control", "no-store")
 	emit, stop := events(w, silence)
 	defer stop()

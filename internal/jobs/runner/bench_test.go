@@ -1,13 +1,14 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
@@ -59,20 +60,18 @@ func (f *fixture) serve(next <-chan struct{}) error {
 	return nil
 }
 
-// BenchmarkRunOnALongThread makes runs on threads whose values take 1 MiB. One agent holds the
-// values, the other is sent all of them each time.
+// BenchmarkRunOnALongThread makes runs on a thread whose values take 1 MiB.
 func BenchmarkRunOnALongThread(b *testing.B) {
-	var holding, forgetful audience
-	h := graphtest.StartHolder(b, holding.answer)
-	for name, endpoint := range map[string]compute.Endpoint{"holds": h.Endpoint, "holds nothing": graphtest.Start(b, forgetful.answer)} {
-		b.Run(name, func(b *testing.B) {
-			f := newFixture(b, endpoint, nil)
-			ref := f.newThread()
-			f.join(f.give(ref, fmt.Sprintf(`{"messages":[{"type":"human","id":"long","content":%q}]}`, strings.Repeat("x", 1<<20))))
-			b.ReportAllocs()
-			for b.Loop() {
-				f.join(f.create(ref, "more", run.Enqueue))
-			}
-		})
+	f := newFixture(b, graphtest.Start(b, answerAnything), nil)
+	ref := f.newThread()
+	f.join(f.give(ref, fmt.Sprintf(`{"messages":[{"type":"human","id":"long","content":%q}]}`, strings.Repeat("x", 1<<20))))
+	b.ReportAllocs()
+	for b.Loop() {
+		f.join(f.create(ref, "more", run.Enqueue))
 	}
+}
+
+func answerAnything(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+	emit(graph.EventUpdates, update("answer", "yes"))
+	return nil
 }

@@ -18,7 +18,7 @@ func invocation(a *run.Attempt) graph.Invocation {
 		Attempt:         int(a.Run.Attempt),
 		Input:           state.OrNull(a.Run.GraphInput().JSON()),
 		Command:         state.OrNull(a.Run.Command),
-		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
+		State:           graph.State{Values: a.Log.Values.JSON(), Checkpoint: a.Checkpoints(), Pending: a.Pending},
 		Config:          state.OrNull(a.Run.Config),
 		Context:         state.OrNull(a.Run.Context),
 		AssistantID:     a.Run.AssistantID,

@@ -267,6 +267,14 @@ func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run
 	return created
 }
 
+// give makes a run with an input.
+func (f *fixture) give(ref thread.Ref, raw string) run.Run {
+	f.t.Helper()
+	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input(raw)})
+	f.must(err)
+	return created
+}
+
 // join waits for a run's end.
 func (f *fixture) join(r run.Run) run.Run {
 	f.t.Helper()

@@ -97,9 +97,8 @@ type Config struct {
 type Runner struct {
 	Config
 
-	gates  gates
-	busy   *meter
-	values agentValueCache
+	gates gates
+	busy  *meter
 	// known holds the limits of releases, which change with a restart only.
 	known *lru.Cache[started, compute.RunLimits]
 	// alone is the turn of a run that is claimed without room for its state, grown the turn of a
@@ -125,7 +124,7 @@ func New(c Config) *Runner {
 		c.Now = clock.System
 	}
 	return &Runner{
-		Config: c, busy: newMeter(c), values: newAgentValueCache(), known: lru.New[started, compute.RunLimits](mostKnown),
+		Config: c, busy: newMeter(c), known: lru.New[started, compute.RunLimits](mostKnown),
 		alone: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 	}
 }
@@ -382,7 +381,11 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 	call, end := context.WithCancelCause(slice)
 	stop := func() { end(nil) }
 	defer stop()
-	stream, err := r.ask(call, attempt, release, endpoint)
+	asked := invocation(attempt)
+	if r.ServerURL != nil {
+		asked.ServerURL = r.ServerURL(attempt.Run.Deployment)
+	}
+	stream, err := r.Graph.Invoke(call, endpoint, asked)
 	room.sent(int64(attempt.Memory()) - r.StateAtRest)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))

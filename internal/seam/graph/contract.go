@@ -14,17 +14,6 @@
 // colon, and an empty line) each 15 s: load balancers and NATs cut a connection without
 // traffic, some of them after 60 s. The runtimes of this platform send such comments.
 //
-// An agent that holds the values of its threads in memory between invocations says so with each
-// answer:
-//
-//	X-Slipway-Holds: values
-//
-// For a long thread, the platform may then send it only the changes since an earlier
-// invocation (State.Base). If the agent cannot make the values from these changes, for
-// whatever reason, it answers 412, and the platform sends everything. That costs no attempt.
-// But if several processes call the agent, or several agents stand behind one address, it
-// costs a request now and then.
-//
 // Beside `Authorization: Bearer <token>`, with the token that the agent has as
 // SLIPWAY_INVOKE_TOKEN, an invocation carries
 //
@@ -246,19 +235,8 @@ type StateUpdate struct {
 
 // State is the thread's state as an invocation carries it.
 type State struct {
-	// Values is the state with the run's input folded in; null if there is a Base.
+	// Values is the state with the run's input folded in.
 	Values json.RawMessage `json:"values"`
-	// Base names an earlier invocation of the thread, and Patch turns the values of that
-	// invocation into the values of this one:
-	//
-	//	{"set": {NAME: VALUE, ...}, "unset": [NAME, ...],
-	//	 "lists": {NAME: {"keep": COUNT, "append": [VALUE, ...]}, ...}}
-	//
-	// Each part may be missing. A list of the values keeps its first elements, and further
-	// elements are appended. Base and Patch are only for agents that said that they hold
-	// values.
-	Base  *Base           `json:"base,omitempty"`
-	Patch json.RawMessage `json:"patch,omitempty"`
 	// Checkpoint is where an agent that keeps checkpoints of its own goes on from. It is null
 	// before the agent's first checkpoint, and for all other agents.
 	Checkpoint *Checkpoints `json:"checkpoint"`
@@ -267,16 +245,6 @@ type State struct {
 	// them, and the inputs of runs that never started, as AsNode "__input__". The agent
 	// applies them before the input, and its next checkpoint holds them.
 	Pending []StateUpdate `json:"pending"`
-}
-
-// Base is an earlier invocation of the thread, by OperationRun. For it, an agent holds the
-// values as that invocation carried them, with patches applied, not the values that the graph
-// made of them. An agent that holds no values of exactly that run and attempt answers 412. If
-// an answer has no X-Slipway-Holds header, the platform does not use it: the agent has not
-// looked at the base.
-type Base struct {
-	RunID   string `json:"run_id"`
-	Attempt int    `json:"attempt"`
 }
 
 // Checkpoints is everything that a framework needs to go on from one of its checkpoints, in

@@ -48,10 +48,6 @@ func (e *RefusedError) IsOfContent() bool {
 	return false
 }
 
-// LacksBase reports, for an invocation with a State.Base, whether the agent needs the whole
-// state.
-func (e *RefusedError) LacksBase() bool { return e.Status == http.StatusPreconditionFailed }
-
 // ProtocolError says that the agent's answer breaks the container contract: another media
 // type, data that is not JSON, or an event over its limit. Another attempt would not help.
 type ProtocolError struct {

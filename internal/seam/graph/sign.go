@@ -12,7 +12,6 @@ import (
 // Names of the platform's own headers, in canonical form.
 const (
 	headerRevision  = "X-Slipway-Revision"
-	headerHolds     = "X-Slipway-Holds" // of answers
 	headerSignature = "X-Slipway-Signature"
 )
 

@@ -28,9 +28,6 @@ const excerptBytes = 2 << 10
 // Stream is an agent's answer. It is for one goroutine. To stop an answer from another
 // goroutine, end the context of Invoke.
 type Stream struct {
-	// HoldsValues says that the agent holds the invocation's values.
-	HoldsValues bool
-
 	ctx   context.Context
 	body  io.ReadCloser
 	graph string
@@ -46,7 +43,7 @@ type Stream struct {
 
 // newStream reads the answer according to its media type.
 func newStream(ctx context.Context, graph string, response *http.Response) (*Stream, error) {
-	stream := &Stream{HoldsValues: response.Header.Get(headerHolds) == "values", ctx: ctx, body: response.Body, graph: graph}
+	stream := &Stream{ctx: ctx, body: response.Body, graph: graph}
 	switch media := mediaType(response); media {
 	case "text/event-stream":
 		stream.events = sse.NewReader(response.Body, MaxEventBytes)

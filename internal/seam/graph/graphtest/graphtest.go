@@ -55,8 +55,6 @@ type Agent struct {
 	// server's routes. Nil means that the repository has no application.
 	App    http.Handler
 	Routes []graph.Route
-
-	holder *Holder // nil for an agent that holds no values
 }
 
 // NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every
@@ -152,17 +150,6 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 	if invocation.Operation == graph.OperationEmbed {
 		a.embed(w, invocation)
 		return
-	}
-	if a.holder != nil {
-		whole, err := a.holder.hold(w, body, &invocation)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if !whole {
-			http.Error(w, "these values are not held", http.StatusPreconditionFailed)
-			return
-		}
 	}
 	a.stream(r.Context(), w, invocation)
 }
