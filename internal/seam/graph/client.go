@@ -115,8 +115,6 @@ const (
 	// maxCiphered is how many bytes the answer of an encryption may have. A body of the table has
 	// 32 MiB at most.
 	maxCiphered = 96 << 20
-	// maxPing bounds the answer of /ping in bytes, which has two members.
-	maxPing = 4 << 10
 )
 
 // Describe asks the agent for its graphs, with typed also for the schemas of their types. reserve
@@ -202,39 +200,9 @@ func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operatio
 	return ciphered, nil
 }
 
-// Ping asks the agent for its health. The errors are the same as for Invoke.
-func (c *Client) Ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
-	ping, err := c.ping(ctx, endpoint)
-	if err != nil {
-		return Ping{}, fmt.Errorf("ping agent: %w", err)
-	}
-	return ping, nil
-}
-
-func (c *Client) ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URL+"/ping", nil)
-	if err != nil {
-		return Ping{}, err
-	}
-	request.Header["Accept"] = acceptJSON
-	response, err := c.send(endpoint, request)
-	if err != nil {
-		return Ping{}, err
-	}
-	var ping Ping
-	if _, err := decode(ctx, response, nil, maxPing, &ping); err != nil {
-		return Ping{}, err
-	}
-	if ping.Status != Healthy && ping.Status != HealthyBusy {
-		return Ping{}, &ProtocolError{Message: fmt.Sprintf("the status of /ping is %q", ping.Status)}
-	}
-	return ping, nil
-}
-
 // Values of headers that all requests share; no code changes them.
 var (
 	contentTypeJSON = []string{"application/json"}
-	acceptJSON      = []string{"application/json"}
 	acceptBoth      = []string{"text/event-stream, application/json"}
 )
 

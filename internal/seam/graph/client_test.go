@@ -150,10 +150,6 @@ func TestAnAgentThatIsNotThereIsUnavailable(t *testing.T) {
 	if got, want := kind(err), "unavailable"; got != want {
 		t.Errorf("invoke: got %s, want %s", got, want)
 	}
-	_, err = newClient(t).Ping(t.Context(), endpoint)
-	if got, want := kind(err), "unavailable"; got != want {
-		t.Errorf("ping: got %s, want %s", got, want)
-	}
 }
 
 func TestTheContextStopsAnInvocationThatIsNotAnswered(t *testing.T) {
@@ -200,35 +196,6 @@ func TestConnectionsAreKeptOpen(t *testing.T) {
 	}
 	if got := opened.Load(); got != 1 {
 		t.Errorf("got %d connections for 5 invocations, want 1", got)
-	}
-}
-
-func TestPing(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		status   int
-		body     string
-		want     graph.Ping
-		wantKind string
-	}{
-		{200, `{"status":"Healthy","time_of_last_update":17}`, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 17}, "none"},
-		{200, `{"status":"HealthyBusy","time_of_last_update":1.5}`, graph.Ping{Status: graph.HealthyBusy, TimeOfLastUpdate: 1.5}, "none"},
-		{200, `{"status":"Sick"}`, graph.Ping{}, "protocol"},
-		{200, `ok`, graph.Ping{}, "protocol"},
-		{404, `not found`, graph.Ping{}, "refused"},
-		{503, `starting`, graph.Ping{}, "unavailable"},
-	} {
-		endpoint := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			if got, want := r.Method+" "+r.URL.Path, "GET /ping"; got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
-			w.WriteHeader(c.status)
-			io.WriteString(w, c.body)
-		})
-		got, err := newClient(t).Ping(t.Context(), endpoint)
-		if diff := cmp.Diff(c.want, got); diff != "" || kind(err) != c.wantKind {
-			t.Errorf("%s: got %v, want %s (-want +got):\n%s", c.body, err, c.wantKind, diff)
-		}
 	}
 }
 
