@@ -47,9 +47,6 @@ type Config struct {
 	// is Lease. A worker renews its lease after a third of this time. Where each write costs money,
 	// and the workflow engine itself notices that a worker has died, WorkLease can be long.
 	WorkLease time.Duration
-	// Linger is how long a temporary run can be read after it has ended; default 2 min. Its thread
-	// is not found any more.
-	Linger time.Duration
 	// MaxBody is how large the state of a thread may become, in bytes; default table.MaxBody.
 	MaxBody int
 }
@@ -67,7 +64,6 @@ type Store struct {
 	paced    bool
 	lease    time.Duration
 	atWork   time.Duration
-	linger   time.Duration
 	maxBody  int
 	tail     *tail
 }
@@ -87,7 +83,6 @@ func NewStore(c Config) *Store {
 		paced:    c.Paced,
 		lease:    c.Lease,
 		atWork:   cmp.Or(c.WorkLease, c.Lease),
-		linger:   cmp.Or(c.Linger, 2*time.Minute),
 		maxBody:  cmp.Or(c.MaxBody, table.MaxBody),
 		tail:     newTail(),
 	}

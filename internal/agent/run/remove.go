@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -103,6 +104,9 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 	return writes, size, err
 }
 
+// linger is how long the thread of a temporary run can be read after it has ended.
+const linger = 2 * time.Minute
+
 // clear clears up after a run that has ended, if no other process has done so: it seals the
 // run's thread, or erases the thread if it was created for the run.
 func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
@@ -115,7 +119,7 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	}
 	if run.Temporary {
 		// Other runs may have used the thread since.
-		if t.Lock.Busy || later(run.Updated, t.Updated).Add(s.linger).After(s.now()) {
+		if t.Lock.Busy || later(run.Updated, t.Updated).Add(linger).After(s.now()) {
 			return nil
 		}
 		if err := s.threads.DeleteAsRead(ctx, t); !fault.Is(err, fault.Conflict) {

@@ -31,8 +31,6 @@ type Config struct {
 	Host string
 	// Memory is how many bytes each step of a build may use (4 GiB).
 	Memory int64
-	// Network is the network of the steps ("default", the engine's own network).
-	Network string
 	// EngineLimit is how long Open waits for the engine (10 s).
 	EngineLimit time.Duration
 }
@@ -117,7 +115,7 @@ func (i *Images) try(ctx context.Context, revision string, recipe dockerfile.Rec
 func (i *Images) build(ctx context.Context, revision string, recipe dockerfile.Recipe, packed io.Reader, log io.Writer) (string, error) {
 	answer, err := i.engine.ImageBuild(ctx, packed, client.ImageBuildOptions{
 		Tags: []string{tagOf(revision)}, Remove: true, ForceRemove: true, BuildArgs: proxies(),
-		Memory: i.cfg.Memory, MemorySwap: i.cfg.Memory, NetworkMode: i.cfg.Network,
+		Memory: i.cfg.Memory, MemorySwap: i.cfg.Memory,
 	})
 	if err != nil {
 		return "", fmt.Errorf("build image: %w", err)
