@@ -133,7 +133,7 @@ func Register(mux *web.Mux, config Config) error {
 	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
 	mux.Handle("POST "+base+"/mcp/{$}", http.HandlerFunc(s.withoutSlash))
 	mux.Otherwise(base+ownRoutes, s.otherwise)
-	mux.AllowOriginsOf("/d/", s.preflight, config.Origins...)
+	mux.AllowOrigins("/d/", s.preflight, config.Origins...)
 	return nil
 }
 

@@ -58,14 +58,9 @@ type place struct {
 // AllowOrigins lets pages of other origins call the paths below a prefix, from browsers. No
 // cookies are involved: a page sends the key that it was given. Preflights are answered without
 // authentication because browsers send them without credentials. AnyOrigin stands for all
-// origins.
-func (m *Mux) AllowOrigins(prefix string, allowed ...string) {
-	m.AllowOriginsOf(prefix, nil, allowed...)
-}
-
-// AllowOriginsOf is AllowOrigins for a prefix where some paths have rules of their own, which
-// of returns. The handler of such a path sets the headers of its answers with Origins.Mark.
-func (m *Mux) AllowOriginsOf(prefix string, of func(*http.Request) (*Origins, error), allowed ...string) {
+// origins. Some paths below the prefix may have rules of their own, which of returns (nil if no
+// path has any). The handler of such a path sets the headers of its answers with Origins.Mark.
+func (m *Mux) AllowOrigins(prefix string, of func(*http.Request) (*Origins, error), allowed ...string) {
 	m.places = append(m.places, place{prefix: prefix, rules: Origins{Allowed: allowed}, of: of})
 }
 

@@ -15,7 +15,7 @@ import (
 func newOpen(t *testing.T, origins ...string) *web.Mux {
 	t.Helper()
 	mux, _ := newMux()
-	mux.AllowOrigins("/d/", origins...)
+	mux.AllowOrigins("/d/", nil, origins...)
 	for _, pattern := range []string{"GET /d/{id}/things", "POST /d/{id}/things", "GET /v2/things"} {
 		mux.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("X-Api-Key") == "" {
