@@ -40,8 +40,6 @@ const (
 	Skipped Status = "SKIPPED"
 	// Interrupted: stopped by a person. Terminal.
 	Interrupted Status = "INTERRUPTED"
-	// Unknown: part of the interface; never stored.
-	Unknown Status = "UNKNOWN"
 )
 
 // transitions lists the statuses that may follow each status.

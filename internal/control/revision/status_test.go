@@ -10,11 +10,10 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// statuses are the interface's 13 statuses, in its order.
+// statuses are the interface's statuses, in its order, without UNKNOWN, which no revision has.
 var statuses = []revision.Status{
 	revision.Creating, revision.Queued, revision.AwaitingBuild, revision.Building, revision.AwaitingDeploy, revision.Deploying,
 	revision.CreateFailed, revision.BuildFailed, revision.DeployFailed, revision.Deployed, revision.Skipped, revision.Interrupted,
-	revision.Unknown,
 }
 
 // following holds the statuses that may follow each status that is not terminal.
@@ -30,7 +29,7 @@ var following = map[revision.Status][]revision.Status{
 func TestStatusesAreSpelledAsInTheInterface(t *testing.T) {
 	t.Parallel()
 	want := strings.Fields(`CREATING QUEUED AWAITING_BUILD BUILDING AWAITING_DEPLOY DEPLOYING CREATE_FAILED BUILD_FAILED DEPLOY_FAILED
-		DEPLOYED SKIPPED INTERRUPTED UNKNOWN`)
+		DEPLOYED SKIPPED INTERRUPTED`)
 	var got []string
 	for _, status := range statuses {
 		got = append(got, string(status))
@@ -128,5 +127,4 @@ func ExampleStatus_MayBecome() {
 	// DEPLOYED        -> (terminal)
 	// SKIPPED         -> (terminal)
 	// INTERRUPTED     -> (terminal)
-	// UNKNOWN         -> (terminal)
 }
