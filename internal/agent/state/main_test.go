@@ -11,7 +11,7 @@ import (
 // parse reads a state.
 func parse(t testing.TB, raw string) state.Values {
 	t.Helper()
-	v, err := state.Parse(json.RawMessage(raw))
+	v, _, err := state.Values{}.Replace(json.RawMessage(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,11 +64,6 @@ func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return object, err
 }
 
-// Parse reads a state from a JSON object; null is the empty state.
-func Parse(raw json.RawMessage) (Values, error) {
-	return Values{}.next(raw, canonical)
-}
-
 // Read reads a state that JSON wrote and that was stored. It shares the memory of stored.
 func Read(stored json.RawMessage) (Values, error) {
 	return Values{}.next(stored, asStored)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-func TestParseReadsWhatJSONWrites(t *testing.T) {
+func TestReplaceReadsWhatJSONWrites(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		`null`:                           `{}`,
@@ -31,11 +31,11 @@ func TestParseReadsWhatJSONWrites(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatIsNoObject(t *testing.T) {
+func TestReplaceRefusesWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`[]`, `"x"`, `1`, `{`} {
-		if _, err := state.Parse(json.RawMessage(raw)); err == nil {
-			t.Errorf("Parse(%s): got no error", raw)
+		if _, _, err := (state.Values{}).Replace(json.RawMessage(raw)); err == nil {
+			t.Errorf("Replace(%s): got no error", raw)
 		}
 	}
 }
