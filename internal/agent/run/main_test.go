@@ -408,7 +408,7 @@ func (f *fixture) result(r run.Run) []string {
 // items returns all items in the thread's partition.
 func (f *fixture) items() []*table.Item {
 	f.t.Helper()
-	items, err := table.AllItems(f.t.Context(), f.table, keys.Partition(f.ref.Workspace, f.ref.Deployment, f.ref.Thread))
+	items, err := table.AllItems(f.t.Context(), f.table, table.Query{PK: keys.Thread(f.ref.Workspace, f.ref.Deployment, f.ref.Thread).PK})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestADeletionThatEndsHalfway(t *testing.T) {
 			t.Parallel()
 			s, tb, of := stepped(t, 20)
 			left := func() []*table.Item {
-				items, err := table.AllItems(t.Context(), tb, keys.Partition(of.Workspace, of.Deployment, of.Thread))
+				items, err := table.AllItems(t.Context(), tb, table.Query{PK: keys.Thread(of.Workspace, of.Deployment, of.Thread).PK})
 				check.Must(t, err)
 				return items
 			}

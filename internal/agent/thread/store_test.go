@@ -215,7 +215,7 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 		}
 	}
 	for _, ref := range refs {
-		page, err := m.Query(t.Context(), keys.Partition(ref.Workspace, ref.Deployment, ref.Thread))
+		page, err := m.Query(t.Context(), table.Query{PK: keys.Thread(ref.Workspace, ref.Deployment, ref.Thread).PK})
 		if err != nil || len(page.Items) > 0 {
 			t.Errorf("thread %s has %d items left, error %v", ref.Thread, len(page.Items), err)
 		}

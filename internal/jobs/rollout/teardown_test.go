@@ -102,12 +102,12 @@ func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 		t.Errorf("afterwards: got %v, want a fault of kind not_found", err)
 	}
 	for _, ref := range threads {
-		page, err := m.table.Query(t.Context(), keys.Partition(ref.Workspace, ref.Deployment, ref.Thread))
+		page, err := m.table.Query(t.Context(), table.Query{PK: keys.Thread(ref.Workspace, ref.Deployment, ref.Thread).PK})
 		if err != nil || len(page.Items) != 0 {
 			t.Fatalf("thread %s: %d items are left (%v)", ref.Thread, len(page.Items), err)
 		}
 	}
-	page, err := m.table.Query(t.Context(), keys.Partition(workspace, other.Deployment, kept[0].Thread))
+	page, err := m.table.Query(t.Context(), table.Query{PK: keys.Thread(workspace, other.Deployment, kept[0].Thread).PK})
 	if err != nil || len(page.Items) != 2 {
 		t.Errorf("the other deployment's thread has %d items (%v), want 2", len(page.Items), err)
 	}

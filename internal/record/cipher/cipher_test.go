@@ -320,7 +320,7 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	check.Must(t, err)
 	h.err = fault.New(fault.Unavailable, "It is away.")
 	_, ofGet := encrypted.Get(t.Context(), key)
-	_, ofQuery := encrypted.Query(t.Context(), keys.Partition(workspace, deployment, thread))
+	_, ofQuery := encrypted.Query(t.Context(), table.Query{PK: keys.Thread(workspace, deployment, thread).PK})
 	for _, err := range []error{ofGet, ofQuery, encrypted.Transact(t.Context(), put(key, `{}`, nil)), encrypted.InOrder(t.Context(), put(key, `{}`, nil))} {
 		if told, ok := errors.AsType[*fault.Error](err); !ok || told.Message != "It is away." || !errors.Is(err, table.ErrBusy) || !cipher.IsUnavailable(err) {
 			t.Errorf("got %v", err)
@@ -329,7 +329,7 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	if after, err := below.Get(t.Context(), key); err != nil || !cmp.Equal(after, before) {
 		t.Errorf("the item has become %v, %v", after, err)
 	}
-	if err := table.Erase(t.Context(), encrypted, keys.Partition(workspace, deployment, thread), nil); err != nil {
+	if err := table.Erase(t.Context(), encrypted, table.Query{PK: keys.Thread(workspace, deployment, thread).PK}, nil); err != nil {
 		t.Errorf("erase: %v", err)
 	}
 }
@@ -354,8 +354,8 @@ func TestItemsWithoutContentsHaveTheirPlainSize(t *testing.T) {
 	stored, err := below.Get(t.Context(), key)
 	check.Must(t, err)
 	check.Must(t, below.Transact(t.Context(), table.Update{Key: key, Body: stored.Body[:25]}))
-	check.Must(t, table.Erase(t.Context(), encrypted, keys.Partition(workspace, deployment, thread), nil))
-	if left, err := table.AllItems(t.Context(), below, keys.Partition(workspace, deployment, thread)); err != nil || len(left) > 0 {
+	check.Must(t, table.Erase(t.Context(), encrypted, table.Query{PK: keys.Thread(workspace, deployment, thread).PK}, nil))
+	if left, err := table.AllItems(t.Context(), below, table.Query{PK: keys.Thread(workspace, deployment, thread).PK}); err != nil || len(left) > 0 {
 		t.Errorf("%d items are left, %v", len(left), err)
 	}
 }

@@ -20,11 +20,6 @@ func Thread(workspace, deployment, thread string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "THREAD"}
 }
 
-// Partition asks for everything in a thread's partition.
-func Partition(workspace, deployment, thread string) table.Query {
-	return table.Query{PK: threadPK(workspace, deployment, thread)}
-}
-
 const runPrefix = "RUN#"
 
 // Run is the key of a run. Run ids sort by the order in which the runs were created on their

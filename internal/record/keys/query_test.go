@@ -158,7 +158,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := len(found(t, tb, keys.Partition("w", "d1", "t2"))); got != 25 {
+	if got := len(found(t, tb, table.Query{PK: keys.Thread("w", "d1", "t2").PK})); got != 25 {
 		t.Errorf("Partition: got %d items, want 25", got)
 	}
 	permits := []table.Write{put(keys.PermitWait("w", "d1", 1, "r2")), put(keys.PermitWait("w", "d1", 1, "r1")), put(keys.Permit("w", "d1", 1, 11)), put(keys.Permit("w", "d1", 1, 2)),
