@@ -43,8 +43,8 @@ func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
 	check.Must(t, err)
 	defer done()
-	if _, err := graph.NewClient(nil).Ping(t.Context(), endpoint); !errors.Is(err, outbound.ErrAddress) {
-		t.Errorf("the ping ended with %v, want %v", err, outbound.ErrAddress)
+	if _, err := graph.NewClient(nil).Describe(t.Context(), endpoint, false, nil); !errors.Is(err, outbound.ErrAddress) {
+		t.Errorf("the question ended with %v, want %v", err, outbound.ErrAddress)
 	}
 	select {
 	case <-called:
