@@ -191,7 +191,7 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 		if err != nil {
 			return err
 		}
-		if _, err := s.Threads.CreateFor(ctx, ref, metadata, ttl, true); err != nil {
+		if _, err := s.Threads.Create(ctx, ref, metadata, ttl, true); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // noEngine starts no workflows: the tests are the workers.
@@ -49,7 +51,7 @@ func newFixtureOn(t *testing.T, tb table.Table) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
 	now := func() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
-	f.threads = thread.NewStore(tb, now)
+	f.threads = thread.NewStore(tb, now, quota.Limits{}, slog.Default())
 	f.runs = run.NewStore(run.Config{Table: tb, Threads: f.threads, Workflow: noEngine{}, Now: now})
 	f.ref = thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
 	f.makeThread()
@@ -58,7 +60,7 @@ func newFixtureOn(t *testing.T, tb table.Table) *fixture {
 
 func (f *fixture) makeThread() {
 	f.Helper()
-	_, err := f.threads.Create(f.Context(), f.ref, nil, false)
+	_, err := f.threads.Create(f.Context(), f.ref, nil, nil, false)
 	f.must(err)
 }
 

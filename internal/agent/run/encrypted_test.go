@@ -57,7 +57,7 @@ func TestAttackTheLeasesOfADeploymentWhoseHandlersHang(t *testing.T) {
 	f := newFixtureOn(t, encrypted)
 	create := func(ref thread.Ref) run.Run {
 		ref.Thread = id.New(clock.System())
-		_, err := f.threads.Create(t.Context(), ref, nil, false)
+		_, err := f.threads.Create(t.Context(), ref, nil, nil, false)
 		check.Must(t, err)
 		r, err := f.runs.Create(t.Context(), ref, say("1", run.Enqueue))
 		check.Must(t, err)

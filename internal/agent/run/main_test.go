@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // engine only records the executions that were started; the tests are the workers.
@@ -264,10 +266,10 @@ func newFixtureOn(t testing.TB, tb table.Table) *fixture {
 func newFixtureAt(t testing.TB, tb table.Table, hand *hand) *fixture {
 	t.Helper()
 	f := &fixture{t: t, table: &hooked{Table: tb}, engine: new(engine), hand: hand}
-	f.threads = thread.NewStore(f.table, f.hand.now)
+	f.threads = thread.NewStore(f.table, f.hand.now, quota.Limits{}, slog.Default())
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Paced: true, Now: f.hand.now})
 	f.ref = thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
-	if _, err := f.threads.Create(t.Context(), f.ref, nil, false); err != nil {
+	if _, err := f.threads.Create(t.Context(), f.ref, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	f.table.transactions.Store(0)
@@ -441,7 +443,7 @@ func (f *fixture) replayIn(runs *run.Store, r run.Run, after int64) []run.Event 
 
 // otherProcess returns a store that shares only the table with the fixture's store.
 func (f *fixture) otherProcess() *run.Store {
-	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Paced: true, Now: f.hand.now})
+	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now, quota.Limits{}, slog.Default()), Workflow: f.engine, Paced: true, Now: f.hand.now})
 }
 
 // names returns the names of the events.

@@ -2,12 +2,14 @@ package run_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // TestAWorkerLearnsOfAReader checks that it does so from its next write, that the write is made all
@@ -104,7 +106,7 @@ func TestAReaderIsNoFence(t *testing.T) {
 func TestAStoreThatIsNotPacedWritesNothingForReaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Now: f.hand.now})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now, quota.Limits{}, slog.Default()), Workflow: f.engine, Now: f.hand.now})
 	request := say("hi", run.Enqueue)
 	request.Streamed = true
 	r, err := f.runs.Create(t.Context(), f.ref, request)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // permits returns the items of a deployment's permits that are taken or waited for.
@@ -48,7 +50,7 @@ func (f *fixture) elsewhere(text string) run.Run {
 	f.t.Helper()
 	ref := f.ref
 	ref.Thread = id.New(clock.System())
-	_, err := f.threads.Create(f.t.Context(), ref, nil, false)
+	_, err := f.threads.Create(f.t.Context(), ref, nil, nil, false)
 	f.must(err)
 	r, err := f.runs.Create(f.t.Context(), ref, say(text, run.Enqueue))
 	f.must(err)
@@ -296,7 +298,7 @@ func TestNoMoreRunsThanPermits(t *testing.T) {
 	c.engine.onStart = func(task run.Task) { c.tasks <- task }
 	var done sync.WaitGroup
 	for n := range processes {
-		threads := thread.NewStore(tb, c.hand.now)
+		threads := thread.NewStore(tb, c.hand.now, quota.Limits{}, slog.Default())
 		runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: c.engine, Now: c.hand.now})
 		done.Go(func() { c.work(runs, rand.New(rand.NewPCG(uint64(n), 7))) })
 	}

@@ -138,7 +138,7 @@ func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 			}
 		}
 	}
-	created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, json.RawMessage(`{"graph_id":"agent","user":"u"}`), false)
+	created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, json.RawMessage(`{"graph_id":"agent","user":"u"}`), nil, false)
 	f.must(err)
 	f.ref = created.Ref
 	_, a := f.started("1")

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // meanwhile is a table that calls a function once, right before an item is read.
@@ -63,7 +65,7 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			between := &meanwhile{Table: f.table, key: old.Key(), before: func() { f.create("instead", run.Rollback) }}
-			other := run.NewStore(run.Config{Table: between, Threads: thread.NewStore(between, f.hand.now), Workflow: f.engine, Now: f.hand.now})
+			other := run.NewStore(run.Config{Table: between, Threads: thread.NewStore(between, f.hand.now, quota.Limits{}, slog.Default()), Workflow: f.engine, Now: f.hand.now})
 			if err := c.request(other, f.ref); err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +93,7 @@ func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	f.finish(a)
 	gone, _ := f.started("old")
 	between := &meanwhile{Table: f.table, key: gone.Key(), before: func() { f.finish(f.claim(f.create("instead", run.Rollback))) }}
-	other := run.NewStore(run.Config{Table: between, Threads: thread.NewStore(between, f.hand.now), Workflow: f.engine, Now: f.hand.now})
+	other := run.NewStore(run.Config{Table: between, Threads: thread.NewStore(between, f.hand.now, quota.Limits{}, slog.Default()), Workflow: f.engine, Now: f.hand.now})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ends := map[int64]string{}

@@ -272,7 +272,7 @@ func overdue(t *testing.T, n int) (*fixture, *paged) {
 	p := &paged{Table: tb}
 	f := newFixtureOn(t, p)
 	for range n {
-		created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+		created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, nil, false)
 		f.must(err)
 		_, err = f.runs.Create(t.Context(), created.Ref, say("x", run.Enqueue))
 		f.must(err)

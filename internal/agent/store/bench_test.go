@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -25,7 +27,7 @@ func BenchmarkSearchBySimilarity(b *testing.B) {
 
 func benchmarkSearch(b *testing.B, dims, items int) {
 	tb := testtable.Open(b, clock.System)
-	reading := store.New(tb, clock.System)
+	reading := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	random := func() store.Vectors {
 		numbers := make([]float32, dims)
 		for i := range numbers {
@@ -38,7 +40,7 @@ func benchmarkSearch(b *testing.B, dims, items int) {
 		check.Must(b, reading.Put(b.Context(), owner, []string{"n"}, fmt.Sprintf("%06d", i), value, 0, random()))
 	}
 	query := random()
-	for name, s := range map[string]*store.Store{"table": reading, "memory": store.New(tb, clock.System).Hold(1 << 30)} {
+	for name, s := range map[string]*store.Store{"table": reading, "memory": store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()).Hold(1 << 30)} {
 		b.Run(name, func(b *testing.B) {
 			near(b, s, query, 10)
 			b.ReportAllocs()

@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/store"
@@ -10,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -17,7 +19,7 @@ import (
 // below one namespace and below all, and serves all other searches.
 func TestAQueryIsComparedWithABoundedNumberOfVectors(t *testing.T) {
 	t.Parallel()
-	s := store.New(testtable.Open(t, clock.System), clock.System).Compare(4 * 2 * 4)
+	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default()).Compare(4 * 2 * 4)
 	query := vectors(t, "s", 2, 1, 0)
 	put := func(label, key string) {
 		t.Helper()

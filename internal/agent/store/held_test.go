@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -34,7 +36,7 @@ func newHeld(t *testing.T, room int) *held {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(h.passed.Add(int64(time.Microsecond)))) }
 	tb := testtable.Open(t, now)
-	h.holding, h.reading = store.New(tb, now).Hold(room), store.New(tb, now)
+	h.holding, h.reading = store.NewStore(tb, now, quota.Limits{}, slog.Default()).Hold(room), store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	return h
 }
 
@@ -198,7 +200,7 @@ func (l *lossy) Transact(ctx context.Context, writes ...table.Write) error {
 func TestAWriteOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	tb := &lossy{Table: testtable.Open(t, clock.System)}
-	s := store.New(tb, clock.System).Hold(1 << 20)
+	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	for i := range 1000 {
 		put(t, s, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))
 	}
@@ -247,7 +249,7 @@ func TestAttackWritesThatHang(t *testing.T) {
 	t.Parallel()
 	const writes, most = 1500, 250
 	tb := stuck{testtable.Open(t, clock.System), make(chan struct{}), make(chan struct{}, most)}
-	s := store.New(tb, clock.System).Hold(1 << 20)
+	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	theirs := store.Owner{Workspace: "w2", Deployment: "stuck"}
 	putIn := func(ctx context.Context, owner store.Owner, key string) error {
 		return s.Put(ctx, owner, []string{"n"}, key, json.RawMessage(`{}`), 0, store.Vectors{})

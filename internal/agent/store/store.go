@@ -26,13 +26,8 @@ type Store struct {
 	compared int
 }
 
-// New returns a store over a table.
-func New(t table.Table, now clock.Clock) *Store {
-	return NewLimited(t, now, quota.Limits{}, slog.Default())
-}
-
-// NewLimited returns a store that limits how many bytes a workspace may store.
-func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
+// NewStore returns a store over a table. It limits how many bytes a workspace may store.
+func NewStore(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
 	return &Store{table: t, now: now, pool: quota.NewPool(t, now, limits, log)}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -65,7 +67,7 @@ func wantNear(t *testing.T, s *store.Store, query store.Vectors, want string) {
 // TestVectorsOfAnotherSpaceAreNotRanked changes the model, and changes it back.
 func TestVectorsOfAnotherSpaceAreNotRanked(t *testing.T) {
 	t.Parallel()
-	s := store.New(testtable.Open(t, clock.System), clock.System)
+	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default())
 	put(t, s, "a", vectors(t, "old", 2, 1, 0))
 	put(t, s, "b", vectors(t, "old", 2, 3, 3, -1, 1))
 	put(t, s, "c", vectors(t, "new", 3, 0, 0, 1))
@@ -107,7 +109,7 @@ func TestVectorsThatAreRefused(t *testing.T) {
 func TestVectorsGoWithTheirItem(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
-	s := store.New(tb, clock.System)
+	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	left := func() (kinds string) {
 		items, err := table.AllItems(t.Context(), tb, keys.StorePartition(owner.Workspace, owner.Deployment, "n"))
 		check.Must(t, err)
@@ -140,7 +142,7 @@ func TestVectorsGoWithTheirItem(t *testing.T) {
 func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
-	s := store.New(tb, clock.System)
+	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	v := vectors(t, "s", 1, 1)
 	for _, key := range []string{"a", "b", "c"} {
 		put(t, s, key, v)
@@ -154,7 +156,7 @@ func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
 // has no vectors.
 func TestVectorsOverManyPages(t *testing.T) {
 	t.Parallel()
-	s := store.New(testtable.Open(t, clock.System), clock.System)
+	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default())
 	const items = 1100
 	for i := range items {
 		v := store.Vectors{}

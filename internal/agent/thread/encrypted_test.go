@@ -3,6 +3,7 @@ package thread_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -32,14 +34,14 @@ func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 	})
 	check.Must(t, err)
 	now := start
-	s := thread.NewStore(encrypted, func() time.Time { now = now.Add(time.Microsecond); return now })
+	s := thread.NewStore(encrypted, func() time.Time { now = now.Add(time.Microsecond); return now }, quota.Limits{}, slog.Default())
 	create := func(workspace, shard string) thread.Ref {
 		for {
 			ref := thread.Ref{Workspace: workspace, Deployment: "d", Thread: id.New(now)}
 			if now = now.Add(time.Millisecond); shard != "" && keys.DueThread(ref.Thread, now).PK != shard {
 				continue
 			}
-			_, err := s.CreateFor(t.Context(), ref, nil, &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}, false)
+			_, err := s.Create(t.Context(), ref, nil, &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}, false)
 			check.Must(t, err)
 			return ref
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -22,8 +24,8 @@ import (
 func stepped(t *testing.T, steps int) (*thread.Store, *fixtures.Halfway, thread.Thread) {
 	t.Helper()
 	tb := &fixtures.Halfway{Table: testtable.Open(t, clock.System)}
-	s, ref := thread.NewStore(tb, ticking()), newRef()
-	_, err := s.Create(t.Context(), ref, nil, false)
+	s, ref := thread.NewStore(tb, ticking(), quota.Limits{}, slog.Default()), newRef()
+	_, err := s.Create(t.Context(), ref, nil, nil, false)
 	check.Must(t, err)
 	log := thread.NewLog(ref, thread.Empty())
 	for i := range steps {
@@ -83,7 +85,7 @@ func TestAPruningThatEndsHalfway(t *testing.T) {
 	if err := s.Prune(t.Context(), of); !errors.Is(err, fixtures.ErrHalfway) {
 		t.Fatalf("got error %v, want %v", err, fixtures.ErrHalfway)
 	}
-	fresh := thread.NewStore(tb, ticking()) // it remembers no states
+	fresh := thread.NewStore(tb, ticking(), quota.Limits{}, slog.Default()) // it remembers no states
 	numbers := func() (all []int64) {
 		found, err := fresh.History(t.Context(), of.Ref, thread.Newest, 100, nil)
 		check.Must(t, err)

@@ -3,6 +3,7 @@ package thread_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -72,7 +74,7 @@ func openTable(t testing.TB, path string) *sqlite.Table {
 func newStore(t testing.TB) (*thread.Store, *meter) {
 	t.Helper()
 	m := &meter{Table: testtable.Open(t, clock.System)}
-	return thread.NewStore(m, ticking()), m
+	return thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), m
 }
 
 // ticking returns a clock on which each reading is a microsecond later.

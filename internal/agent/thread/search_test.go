@@ -15,7 +15,7 @@ func TestASearchLooksAtSoManyThreads(t *testing.T) {
 	s, _ := newStore(t)
 	var ids []string
 	for range 3 {
-		made, err := s.Create(t.Context(), newRef(), nil, false)
+		made, err := s.Create(t.Context(), newRef(), nil, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,14 @@ package thread_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -94,7 +96,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	for i := range steps {
 		log = say(t, m, log, fmt.Sprint("m", i))
 	}
-	before := thread.NewLog(ref, stateAt(t, thread.NewStore(m, ticking()), ref, steps-3))
+	before := thread.NewLog(ref, stateAt(t, thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), ref, steps-3))
 	newest(t, s, m, ref)
 	var erase []table.Write
 	for number := steps - 2; number < steps; number++ {
@@ -111,7 +113,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	}
 	for _, text := range []string{"another", "and one more", "and the last"} {
 		before = say(t, m, before, text)
-		if got, _ := newest(t, thread.NewStore(m, ticking()), m, ref); got != string(before.Values.JSON()) {
+		if got, _ := newest(t, thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), m, ref); got != string(before.Values.JSON()) {
 			t.Fatalf("stored: got %s, want %s", got, before.Values.JSON())
 		}
 	}
@@ -119,7 +121,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 		t.Errorf("after others took their numbers: got %s, want %s", got, before.Values.JSON())
 	}
 	// The same number as the remembered checkpoint, with another state.
-	last := thread.NewLog(ref, stateAt(t, thread.NewStore(m, ticking()), ref, steps-1))
+	last := thread.NewLog(ref, stateAt(t, thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), ref, steps-1))
 	if err := m.Transact(t.Context(), table.Delete{Key: keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, steps)}); err != nil {
 		t.Fatal(err)
 	}

@@ -27,27 +27,17 @@ type Store struct {
 	most int
 }
 
-// NewStore returns a store over a table, with the default quotas.
-func NewStore(t table.Table, now clock.Clock) *Store {
-	return NewLimited(t, now, quota.Limits{}, slog.Default())
-}
-
-// NewLimited returns a store with limits on the number of a workspace's threads, and on the
+// NewStore returns a store over a table, with limits on the number of a workspace's threads, and on the
 // number of its runs at a time.
-func NewLimited(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
+func NewStore(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
 	pool := quota.NewPool(t, now, limits, log)
 	return &Store{table: counting{t, pool}, now: now, states: newStateCache(), pool: pool, most: maxLooked}
 }
 
-// Create makes a thread. An empty ref.Thread gets a new id. If the thread exists already,
-// Create returns a fault.Conflict, or the existing thread if keep is set.
-func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
-	return s.CreateFor(ctx, ref, metadata, nil, keep)
-}
-
-// CreateFor makes a thread with a time to live; nil means for ever. If a thread of the same id
-// is being deleted, CreateFor waits for the deletion.
-func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
+// Create makes a thread with a time to live; nil means for ever. An empty ref.Thread gets a new
+// id. If the thread exists already, Create returns a fault.Conflict, or the existing thread if
+// keep is set. If a thread of the same id is being deleted, Create waits for the deletion.
+func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
 	return s.create(ctx, ref, metadata, ttl, keep, true)
 }
 

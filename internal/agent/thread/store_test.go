@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ref := newRef()
-	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"user":"u"}`), false)
+	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"user":"u"}`), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 func TestAThreadWithoutIDGetsOne(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	created, err := s.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+	created, err := s.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +66,14 @@ func TestAThreadThatExistsIsAConflictOrKept(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ref := newRef()
-	first, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), false)
+	first, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), false); !fault.Is(err, fault.Conflict) {
+	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), nil, false); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	kept, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), true)
+	kept, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestOneOfManyCreatesAThread(t *testing.T) {
 	errs := make([]error, 16)
 	var clients sync.WaitGroup
 	for i := range errs {
-		clients.Go(func() { _, errs[i] = s.Create(t.Context(), ref, nil, false) })
+		clients.Go(func() { _, errs[i] = s.Create(t.Context(), ref, nil, nil, false) })
 	}
 	clients.Wait()
 	created := 0
@@ -120,8 +121,8 @@ func TestAThreadIsCreatedWhereOneIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	_, m := newStore(t)
 	w := watched{m, make(chan struct{})}
-	s, ref := thread.NewStore(w, ticking()), newRef()
-	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), false); err != nil {
+	s, ref := thread.NewStore(w, ticking(), quota.Limits{}, slog.Default()), newRef()
+	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	buried := make(chan struct{})
@@ -134,7 +135,7 @@ func TestAThreadIsCreatedWhereOneIsBeingDeleted(t *testing.T) {
 	deleted := make(chan error)
 	go func() { deleted <- s.Delete(t.Context(), ref) }()
 	<-buried
-	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), false)
+	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), nil, false)
 	if err != nil || string(created.Metadata) != `{"n":2}` {
 		t.Errorf("got %s (%v)", created.Metadata, err)
 	}
@@ -147,7 +148,7 @@ func TestAnUnknownThreadIsNotFound(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ref := newRef()
-	if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+	if _, err := s.Create(t.Context(), ref, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	for name, other := range map[string]thread.Ref{
@@ -164,7 +165,7 @@ func TestAnUnknownThreadIsNotFound(t *testing.T) {
 func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	read, err := s.Create(t.Context(), newRef(), nil, false)
+	read, err := s.Create(t.Context(), newRef(), nil, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 	refs := make([]thread.Ref, threads)
 	for i := range refs {
 		refs[i] = newRef()
-		if _, err := s.Create(t.Context(), refs[i], nil, false); err != nil {
+		if _, err := s.Create(t.Context(), refs[i], nil, nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +206,7 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 		log = advance(t, m, log, `{"n":`+strconv.Itoa(i)+`}`)
 	}
 	other := thread.Ref{Workspace: "w", Deployment: "other", Thread: refs[0].Thread}
-	if _, err := s.Create(t.Context(), other, nil, false); err != nil {
+	if _, err := s.Create(t.Context(), other, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	for more := true; more; {
@@ -232,7 +233,7 @@ func TestErasePagesKnowTheTime(t *testing.T) {
 	s, _ := newStore(t)
 	refs := []thread.Ref{newRef(), newRef(), newRef()}
 	for _, ref := range refs {
-		if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+		if _, err := s.Create(t.Context(), ref, nil, nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,7 +258,7 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table.db")
 	first := openTable(t, path)
 	ref, log := newLog()
-	created, err := thread.NewStore(first, ticking()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), false)
+	created, err := thread.NewStore(first, ticking(), quota.Limits{}, slog.Default()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := thread.NewStore(openTable(t, path), ticking())
+	s := thread.NewStore(openTable(t, path), ticking(), quota.Limits{}, slog.Default())
 	got, err := s.Get(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
@@ -287,12 +288,12 @@ func TestMetadataHasALimit(t *testing.T) {
 	member := func(name string) json.RawMessage {
 		return json.RawMessage(`{"` + name + `":"` + strings.Repeat("x", 200<<10) + `"}`)
 	}
-	created, err := s.Create(t.Context(), newRef(), member("a"), false)
+	created, err := s.Create(t.Context(), newRef(), member("a"), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, patched := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("b")})
-	_, made := s.Create(t.Context(), newRef(), json.RawMessage(`{"a":"`+strings.Repeat("x", 256<<10)+`"}`), false)
+	_, made := s.Create(t.Context(), newRef(), json.RawMessage(`{"a":"`+strings.Repeat("x", 256<<10)+`"}`), nil, false)
 	for _, err := range []error{patched, made} {
 		if !fault.Is(err, fault.Unprocessable) {
 			t.Errorf("got %v, want words", err)

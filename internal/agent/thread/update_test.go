@@ -3,6 +3,7 @@ package thread_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -58,7 +60,7 @@ func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
 			t.Parallel()
 			s, m := newStore(t)
 			ref := newRef()
-			if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+			if _, err := s.Create(t.Context(), ref, nil, nil, false); err != nil {
 				t.Fatal(err)
 			}
 			transactions := 0
@@ -84,7 +86,7 @@ func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
 	check.Large(t)
 	s, m := newStore(t)
 	ref := newRef()
-	if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+	if _, err := s.Create(t.Context(), ref, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 {
@@ -185,7 +187,7 @@ func TestACopyWhoseProcessDies(t *testing.T) {
 		of = writes[0].Target().PK
 		dying.Dead.Store(len(writes) > 1)
 	}
-	if _, err := mustCopy(t, thread.NewStore(dying, ticking()), ref); err == nil {
+	if _, err := mustCopy(t, thread.NewStore(dying, ticking(), quota.Limits{}, slog.Default()), ref); err == nil {
 		t.Fatal("the process has not died")
 	}
 	m.committed = nil

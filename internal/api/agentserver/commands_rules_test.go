@@ -3,6 +3,7 @@ package agentserver_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -117,7 +119,7 @@ func (f *fixture) elsewhere(t *testing.T) *fixture {
 	t.Helper()
 	other := *f
 	tb := fixtures.TableAt(t, f.file)
-	other.table, other.threads = tb, thread.NewStore(tb, f.now)
+	other.table, other.threads = tb, thread.NewStore(tb, f.now, quota.Limits{}, slog.Default())
 	other.runs = run.NewStore(run.Config{Table: tb, Threads: other.threads, Workflow: noRollouts{}, Now: f.now})
 	served, _ := other.apart(t, budget.New(64<<20))
 	return served

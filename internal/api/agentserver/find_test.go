@@ -203,7 +203,7 @@ func TestASearchForLargeThreads(t *testing.T) {
 	f := setUp(t, nil)
 	const all = 3
 	for range all {
-		made, err := f.threads.Create(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment}, nil, false)
+		made, err := f.threads.Create(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment}, nil, nil, false)
 		check.Must(t, err)
 		edit, err := f.threads.Edit(t.Context(), made, thread.Newest)
 		check.Must(t, err)

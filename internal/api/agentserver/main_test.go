@@ -145,7 +145,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	f := &fixture{file: file, served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
-	threads := thread.NewLimited(tb, f.now, limits, slog.Default())
+	threads := thread.NewStore(tb, f.now, limits, slog.Default())
 	runs := f.work(t, tb, threads, agent)
 	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	apiKeys := apikey.NewStore(tb, key, clock.System)
@@ -157,7 +157,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	mux := web.NewMux(log)
 	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
 	config := agentserver.Config{
-		Assistants: assistants, Store: store.NewLimited(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{new(sync.Map)},
+		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{new(sync.Map)},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
 		WebSockets: true, AgentURL: func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID },

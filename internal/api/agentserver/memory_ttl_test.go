@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -53,7 +54,7 @@ func setUpAgingAs(t *testing.T, asked build.Settings, change ...func(*agentserve
 	a.items = items
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	config := agentserver.Config{
-		Store: store.New(items, now), Deployments: a.deployments, Assistants: assistant.NewStore(a.table, clock.System), Threads: a.threads, Runs: a.runs,
+		Store: store.NewStore(items, now, quota.Limits{}, slog.Default()), Deployments: a.deployments, Assistants: assistant.NewStore(a.table, clock.System), Threads: a.threads, Runs: a.runs,
 		Authenticator: auth.New(a.keys), Version: version,
 	}
 	for _, c := range change {

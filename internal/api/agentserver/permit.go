@@ -229,7 +229,7 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 // newThread makes a thread for the request's user, or returns the thread that already exists,
 // if the user may see it.
 func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
-	t, err := s.Threads.CreateFor(ctx, ref, metadata, ttl, false)
+	t, err := s.Threads.Create(ctx, ref, metadata, ttl, false)
 	if !fault.Is(err, fault.Conflict) {
 		return t, err
 	}

@@ -122,7 +122,7 @@ func ownMetadata(ctx context.Context, body *RunCreate) json.RawMessage {
 func (s server) createAlone(ctx context.Context, request run.Request, metadata json.RawMessage) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
 	create := func() (thread.Thread, error) {
-		return s.Threads.CreateFor(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
+		return s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
 	}
 	if request.Temporary {
 		create = func() (thread.Thread, error) { return s.Threads.CreateTemporary(ctx, ref, metadata) }

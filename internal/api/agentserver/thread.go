@@ -40,7 +40,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	made := s.newThread
 	if asked.IfExists == nil || *asked.IfExists != IfExistsDoNothing {
 		made = func(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
-			return s.Threads.CreateFor(ctx, ref, metadata, ttl, false)
+			return s.Threads.Create(ctx, ref, metadata, ttl, false)
 		}
 	}
 	ttl, err := ttlOf(asked.TTL)

@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
@@ -101,7 +102,7 @@ func setUpRollouts(t *testing.T, change ...func(*deployment.Config, *controlplan
 		t.Fatal(err)
 	}
 	r = rollout.New(rollout.Config{
-		Deployments: f.deployments, Threads: thread.NewStore(config.Table, clock.System), Workflow: config.Workflow, Builder: instant{},
+		Deployments: f.deployments, Threads: thread.NewStore(config.Table, clock.System, quota.Limits{}, slog.Default()), Workflow: config.Workflow, Builder: instant{},
 		Targets: map[revision.Source]compute.Target{revision.GitHub: instantTarget{}, revision.ExternalDocker: instantTarget{}},
 		Logs:    noLogs{}, Hasher: key, Now: clock.System, Log: slog.New(slog.DiscardHandler), Listeners: f.listeners.Target(nil),
 	})

@@ -234,7 +234,7 @@ func (s *Stack) Sending(ctx context.Context) (_ context.Context, sent func()) {
 
 // Threads is the store of threads.
 func (s *Stack) Threads() *thread.Store {
-	return s.threads.get(func() *thread.Store { return thread.NewLimited(s.Table(), clock.System, s.Quotas, s.Log) })
+	return s.threads.get(func() *thread.Store { return thread.NewStore(s.Table(), clock.System, s.Quotas, s.Log) })
 }
 
 // Assistants is the store of assistants.
@@ -245,7 +245,7 @@ func (s *Stack) Assistants() *assistant.Store {
 // Memory is the store that agents and their clients use.
 func (s *Stack) Memory() *store.Store {
 	return s.memory.get(func() *store.Store {
-		return store.NewLimited(s.Table(), clock.System, s.Quotas, s.Log).Compare(store.Compared)
+		return store.NewStore(s.Table(), clock.System, s.Quotas, s.Log).Compare(store.Compared)
 	})
 }
 

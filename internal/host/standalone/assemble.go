@@ -173,8 +173,8 @@ func (s *Server) openStores() {
 	})
 	s.repositories.receive(s.deployments)
 	s.assistants = assistant.NewStore(s.records, now)
-	s.memory = store.NewLimited(s.records, now, s.config.Quotas, log).Hold(store.Held)
-	s.threads = thread.NewLimited(s.records, now, s.config.Quotas, log)
+	s.memory = store.NewStore(s.records, now, s.config.Quotas, log).Hold(store.Held)
+	s.threads = thread.NewStore(s.records, now, s.config.Quotas, log)
 	s.runs = run.NewStore(run.Config{Table: s.records, Threads: s.threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, Asked: s.deployments.Events().TellQuestions})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: s.threads, Runs: s.runs, Deployments: s.deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 var errTable = errors.New("the table has trouble")
@@ -52,7 +53,7 @@ func (a *asked) Query(ctx context.Context, query table.Query) (table.Page, error
 func reconciler(tb table.Table, now func() time.Time, log *slog.Logger) *reconcile.Reconciler {
 	deployments := deployment.NewStore(deployment.Config{Table: tb, Now: now, Log: log})
 	return &reconcile.Reconciler{
-		Runs:    run.NewStore(run.Config{Table: tb, Threads: thread.NewStore(tb, now), Now: now}),
+		Runs:    run.NewStore(run.Config{Table: tb, Threads: thread.NewStore(tb, now, quota.Limits{}, slog.Default()), Now: now}),
 		Rollout: rollout.New(rollout.Config{Deployments: deployments, Now: now, Log: log}),
 		Now:     now, Log: log,
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -112,7 +113,7 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.threads = thread.NewStore(tb, clock.System)
+	s.threads = thread.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: m.now, Log: log, Integrations: m.credentials}
 	config := rollout.Config{
 		Integrations: m.credentials, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Logs: m.logs, Hasher: m.key, Now: m.now, Log: log, Patience: m.patience,

@@ -58,7 +58,7 @@ func (s *server) fillWithThreads(t *testing.T, ref deployment.Ref, n int) []thre
 	t.Helper()
 	var threads []thread.Ref
 	for range n {
-		made, err := s.threads.Create(t.Context(), thread.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}, json.RawMessage("{}"), false)
+		made, err := s.threads.Create(t.Context(), thread.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}, json.RawMessage("{}"), nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func BenchmarkRunAndJoin(b *testing.B) {
 // serve makes a run on a new thread for each token.
 func (f *fixture) serve(next <-chan struct{}) error {
 	for range next {
-		t, err := f.threads.Create(f.t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+		t, err := f.threads.Create(f.t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, nil, false)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -155,7 +156,7 @@ func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice
 	t.Helper()
 	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
-	f.threads = thread.NewStore(f.table, f.now)
+	f.threads = thread.NewStore(f.table, f.now, quota.Limits{}, slog.Default())
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, MaxBody: maxBody})
 	f.config = runner.Config{
 		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
@@ -251,7 +252,7 @@ func (f *fixture) must(err error) {
 func (f *fixture) newThread() thread.Ref {
 	f.t.Helper()
 	ref := thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
-	_, err := f.threads.Create(f.t.Context(), ref, nil, false)
+	_, err := f.threads.Create(f.t.Context(), ref, nil, nil, false)
 	f.must(err)
 	return ref
 }

@@ -95,7 +95,7 @@ func TestAttackRunsOnLargeThreads(t *testing.T) {
 		f.wait(agent.arrived)
 	}
 	other := thread.Ref{Workspace: "other", Deployment: "d", Thread: id.New(clock.System())}
-	_, err := f.threads.Create(t.Context(), other, nil, false)
+	_, err := f.threads.Create(t.Context(), other, nil, nil, false)
 	f.must(err)
 	if small := f.join(f.create(other, "hi", run.Enqueue)); small.Status != run.Success {
 		t.Errorf("the small run ended as %s", small.Status)

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // unstarted is an engine whose executions the test itself carries out.
@@ -27,9 +28,9 @@ func (unstarted) Start(context.Context, workflow.Machine, string, json.RawMessag
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
-	threads := thread.NewStore(tb, clock.System)
+	threads := thread.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: unstarted{}, Now: clock.System, Log: slog.New(slog.DiscardHandler)})
-	t1, err := threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+	t1, err := threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, nil, false)
 	wantError(t, err, nil)
 	text := strings.Repeat("0123456789 <e> ", 5_000_000/15)
 	message := func(id string) string { return fmt.Sprintf(`{"type":"human","id":%q,"content":%q}`, id, text) }
