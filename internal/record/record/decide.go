@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -56,8 +57,8 @@ func DecideValue[T any](ctx context.Context, t table.Table, decide func(context.
 		}
 		// The pause is random so that writers that lost together do not come back together.
 		pause := rand.N(bound)
-		if err := wait(ctx, pause); err != nil {
-			return none, err
+		if !clock.Sleep(ctx, pause) {
+			return none, context.Cause(ctx)
 		}
 		paused += pause
 	}
@@ -70,15 +71,4 @@ func Retry[T any](ctx context.Context, work func(context.Context) (T, error)) (T
 		value, err := work(ctx)
 		return value, Outbox{}, err
 	})
-}
-
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
