@@ -126,6 +126,6 @@ func (s *Store) PromoteCanary(ctx context.Context, ref revision.Ref) (revision.R
 // a canary: the listener reports when it likes, which may be long after the canary is over.
 func (r *rules) canary(spec Spec) {
 	if spec.CanaryPercent != nil && *spec.CanaryPercent > 0 && spec.SourceConfig.ListenerID != nil {
-		r.breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")
+		r.Breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")
 	}
 }

@@ -218,7 +218,7 @@ func (p Patch) immutables(d Deployment) error {
 	fixed(r, "name", &d.Name, p.Name)
 	fixed(r, "source", &d.Source, p.Source)
 	if p.RevisionSource != nil && *p.RevisionSource != d.Source {
-		r.breaks("revision_source must be %s, as the deployment's source is, not %q.", d.Source, *p.RevisionSource)
+		r.Breaks("revision_source must be %s, as the deployment's source is, not %q.", d.Source, *p.RevisionSource)
 	}
 	fixed(r, "source_config.integration_id", d.SourceConfig.IntegrationID, p.SourceConfig.IntegrationID)
 	fixed(r, "source_config.repo_url", d.SourceConfig.RepoURL, p.repoURL())
@@ -231,7 +231,7 @@ func (p Patch) immutables(d Deployment) error {
 		}
 		fixed(r, "source_config.listener_config.k8s_namespace", present, p.SourceConfig.ListenerConfig.K8sNamespace)
 	}
-	return r.err()
+	return r.Err()
 }
 
 // repoURL is the repository's URL as it would be stored: without credentials.
@@ -245,7 +245,7 @@ func (p Patch) repoURL() *string {
 
 func fixed[T comparable](r *rules, field string, present, value *T) {
 	if value != nil && (present == nil || *present != *value) {
-		r.breaks("%s cannot be changed.", field)
+		r.Breaks("%s cannot be changed.", field)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -35,8 +36,8 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	for _, reference := range d.SecretReferences {
 		names = append(names, reference.Name)
 	}
-	r := rules{s.unsupported(d.SourceConfig.ResourceSpec, names)}
-	return r.err()
+	r := rules{fault.Rules{Broken: s.unsupported(d.SourceConfig.ResourceSpec, names)}}
+	return r.Err()
 }
 
 // settle finds the requested place for a deployment that runs at a listener, notes its

@@ -52,12 +52,12 @@ func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table
 			continue
 		}
 		if of, there := found[reference.SecretName]; !there {
-			r.breaks("secret_references[%d].secret_name: the workspace has no secret %q.", i, reference.SecretName)
+			r.Breaks("secret_references[%d].secret_name: the workspace has no secret %q.", i, reference.SecretName)
 		} else if !of.Has(reference.SecretKey) {
-			r.breaks("secret_references[%d].secret_key: the secret %q has no key %q.", i, reference.SecretName, reference.SecretKey)
+			r.Breaks("secret_references[%d].secret_key: the secret %q has no key %q.", i, reference.SecretName, reference.SecretKey)
 		}
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	var writes []table.Write

@@ -51,7 +51,7 @@ var members = []member{
 func (r *rules) members(spec Spec) {
 	for _, m := range members {
 		if m.set(spec) && !slices.Contains(m.sources, spec.Source) {
-			r.breaks("%s applies to source %s only.", m.name, anyOf(m.sources))
+			r.Breaks("%s applies to source %s only.", m.name, anyOf(m.sources))
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (r *rules) internalSource(ref Ref, spec Spec) {
 		return
 	}
 	if _, ok := upload.ParseOf(ref.Workspace, ref.Deployment, *path); !ok {
-		r.breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
+		r.Breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
 	}
 }
 

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,26 +13,15 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// rules collects the rules between fields that a request breaks, to report them all at once.
-type rules struct{ broken []string }
-
-func (r *rules) breaks(format string, args ...any) {
-	r.broken = append(r.broken, fmt.Sprintf(format, args...))
-}
-
-func (r *rules) err() error {
-	if len(r.broken) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s", strings.Join(r.broken, " "))
-}
+// rules are the rules that a request breaks.
+type rules struct{ fault.Rules }
 
 // validate checks the rules between the fields of a deployment as it would be after a request.
 func validate(ref Ref, spec Spec, secrets []Secret) error {
 	r := new(rules)
 	if !slices.Contains(sources, spec.Source) {
-		r.breaks("source must be %s, not %q.", anyOf(sources), spec.Source)
-		return r.err()
+		r.Breaks("source must be %s, not %q.", anyOf(sources), spec.Source)
+		return r.Err()
 	}
 	r.members(spec)
 	switch spec.Source {
@@ -49,37 +37,37 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	r.secrets(spec.Source, secrets)
 	r.references(spec, secrets)
 	r.canary(spec)
-	return r.err()
+	return r.Err()
 }
 
 func (r *rules) github(spec Spec) {
 	c := spec.SourceConfig
 	if c.RepoURL == nil {
-		r.breaks("source_config.repo_url is required when source is github.")
+		r.Breaks("source_config.repo_url is required when source is github.")
 	} else {
 		r.repoURL(*c.RepoURL)
 	}
 	ref := spec.RevisionConfig.RepoRef
 	if ref == nil || *ref == "" {
-		r.breaks("source_revision_config.repo_ref is required when source is github.")
+		r.Breaks("source_revision_config.repo_ref is required when source is github.")
 		return
 	}
 	tag := strings.HasPrefix(*ref, "refs/tags/")
 	if !tag && strings.HasPrefix(*ref, "refs/") {
-		r.breaks("source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not %q.", *ref)
+		r.Breaks("source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not %q.", *ref)
 	}
 	if tag && c.BuildOnPush != nil && *c.BuildOnPush {
-		r.breaks("source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (%s).", *ref)
+		r.Breaks("source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (%s).", *ref)
 	}
 }
 
 func (r *rules) externalDocker(spec Spec) {
 	c := spec.SourceConfig
 	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
-		r.breaks("source_revision_config.image_uri is required when source is external_docker.")
+		r.Breaks("source_revision_config.image_uri is required when source is external_docker.")
 	}
 	if c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
-		r.breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
+		r.Breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
 	}
 }
 
@@ -92,12 +80,12 @@ func (r *rules) repoURL(raw string) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || !slices.Contains(repoSchemes, u.Scheme) || (u.Host == "" && (u.Scheme != "file" || u.Path == "")) {
-		r.breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
+		r.Breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
 		return
 	}
 	// Git reads credentials line by line, as "user:password".
 	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
-		r.breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
+		r.Breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
 	}
 }
 
@@ -110,7 +98,7 @@ func (r *rules) command(field string, command *string) {
 		return
 	}
 	if strings.ContainsAny(*command, shellMeta) || strings.Contains(strings.ReplaceAll(*command, "&&", ""), "&") {
-		r.breaks("%s may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&.", field)
+		r.Breaks("%s may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&.", field)
 	}
 }
 
@@ -131,15 +119,15 @@ func (r *rules) secrets(source revision.Source, secrets []Secret) {
 		environment[secret.Name] = secret.Value
 	}
 	if size := len(record.Encode(environment)); size > maxSecrets {
-		r.breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
+		r.Breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
 	}
 	for i, secret := range secrets {
 		r.variable(source, "secrets", i, secret.Name, seen)
 		switch {
 		case secret.Value == Redacted:
-			r.breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
+			r.Breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
 		case strings.ContainsRune(secret.Value, 0):
-			r.breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
+			r.Breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
 		}
 	}
 }
@@ -148,7 +136,7 @@ func (r *rules) secrets(source revision.Source, secrets []Secret) {
 // checks that the secrets exist.
 func (r *rules) references(spec Spec, secrets []Secret) {
 	if referred := len(secretNames(spec.SecretReferences)); referred > maxReferred && spec.SourceConfig.ListenerID == nil {
-		r.breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
+		r.Breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
 	}
 	seen := map[string]bool{}
 	for _, secret := range secrets {
@@ -164,13 +152,13 @@ func (r *rules) references(spec Spec, secrets []Secret) {
 func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
 	switch {
 	case !environmentName(name):
-		r.breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
+		r.Breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
 	case reserved(source, name):
-		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
+		r.Breaks("%s[%d].name %s is set by the platform.", list, i, name)
 	case publicname.IsSetting(name):
-		r.breaks("%s[%d].name %s is not read here: %s.", list, i, name, publicname.Instead(name))
+		r.Breaks("%s[%d].name %s is not read here: %s.", list, i, name, publicname.Instead(name))
 	case seen[name]:
-		r.breaks("%s[%d].name %s is given twice.", list, i, name)
+		r.Breaks("%s[%d].name %s is given twice.", list, i, name)
 	}
 	seen[name] = true
 }

@@ -70,13 +70,13 @@ func (o Output) check() error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", o.Deployment}, {"revision_id", o.Revision}} {
 		if !id.Valid(field.value) {
-			problems.breaks("%s must be a UUID.", field.name)
+			problems.Breaks("%s must be a UUID.", field.name)
 		}
 	}
 	if o.size() > maxOutput {
-		problems.breaks("lines may have %d bytes together, and each counts %d more.", maxOutput, lineCost)
+		problems.Breaks("lines may have %d bytes together, and each counts %d more.", maxOutput, lineCost)
 	}
-	return problems.err()
+	return problems.Err()
 }
 
 // admission returns the writes that deduct output from a release's allowance, under the

@@ -61,12 +61,12 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, erro
 func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	r := new(rules)
 	if p.ComputeType != nil && *p.ComputeType != l.ComputeType {
-		r.breaks("compute_type cannot be changed.")
+		r.Breaks("compute_type cannot be changed.")
 	}
 	if p.ComputeID != nil && *p.ComputeID != l.ComputeID {
-		r.breaks("compute_id cannot be changed.")
+		r.Breaks("compute_id cannot be changed.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Listener{}, false, err
 	}
 	next = l

@@ -84,31 +84,31 @@ func (r Report) check(private outbound.Networks) error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
 		if !id.Valid(field.value) {
-			problems.breaks("%s must be a UUID.", field.name)
+			problems.Breaks("%s must be a UUID.", field.name)
 		}
 	}
 	if r.Number <= 0 {
-		problems.breaks("number must be positive.")
+		problems.Breaks("number must be positive.")
 	}
 	if !isConstant(r.Reason) {
-		problems.breaks("reason must have %d uppercase letters, digits and '_' at most.", maxReason)
+		problems.Breaks("reason must have %d uppercase letters, digits and '_' at most.", maxReason)
 	}
 	switch r.State {
 	case compute.Progressing, compute.Absent:
 	case compute.Failed:
 		if r.Reason == "" || r.Message == "" {
-			problems.breaks("A release that failed has a reason and a message.")
+			problems.Breaks("A release that failed has a reason and a message.")
 		}
 	case compute.Healthy:
 		if !isBaseURL(r.URL) {
-			problems.breaks("url must be the base URL of the agent, http or https, with a host and perhaps a path, and nothing else.")
+			problems.Breaks("url must be the base URL of the agent, http or https, with a host and perhaps a path, and nothing else.")
 		} else if err := outbound.CheckURL("url", r.URL, private); err != nil && !private.All() {
-			problems.breaks("%s", err)
+			problems.Breaks("%s", err)
 		}
 	default:
-		problems.breaks("state must be progressing, healthy, failed or absent, not %q.", r.State)
+		problems.Breaks("state must be progressing, healthy, failed or absent, not %q.", r.State)
 	}
-	return problems.err()
+	return problems.Err()
 }
 
 func isConstant(text string) bool {

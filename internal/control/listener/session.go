@@ -207,7 +207,7 @@ func checkCaller(ref Ref, holder, version string) error {
 	if version != "" {
 		r.text("version", version)
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return err
 	}
 	return knownID(ref)

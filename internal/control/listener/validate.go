@@ -1,7 +1,6 @@
 package listener
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,52 +18,41 @@ const (
 	maxLabel = 63
 )
 
-// rules collects the rules that a request breaks, to report them all at once.
-type rules struct{ broken []string }
-
-func (r *rules) breaks(format string, args ...any) {
-	r.broken = append(r.broken, fmt.Sprintf(format, args...))
-}
-
-func (r *rules) err() error {
-	if len(r.broken) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s", strings.Join(r.broken, " "))
-}
+// rules are the rules that a request breaks.
+type rules struct{ fault.Rules }
 
 // validate checks a listener as it would be after a request.
 func validate(l Listener) error {
 	r := new(rules)
 	if l.ComputeType != K8s {
-		r.breaks("compute_type must be %s, not %q.", K8s, l.ComputeType)
+		r.Breaks("compute_type must be %s, not %q.", K8s, l.ComputeType)
 	}
 	r.text("compute_id", l.ComputeID)
 	if l.Version != nil {
 		r.text("version", *l.Version)
 	}
 	r.namespaces(l.ComputeConfig.K8sNamespaces)
-	return r.err()
+	return r.Err()
 }
 
 func (r *rules) text(field, value string) {
 	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-		r.breaks("%s must have 1 to %d bytes and no control characters.", field, maxText)
+		r.Breaks("%s must have 1 to %d bytes and no control characters.", field, maxText)
 	}
 }
 
 func (r *rules) namespaces(all []string) {
 	if len(all) > maxNamespaces {
-		r.breaks("compute_config.k8s_namespaces may have %d entries at most, not %d.", maxNamespaces, len(all))
+		r.Breaks("compute_config.k8s_namespaces may have %d entries at most, not %d.", maxNamespaces, len(all))
 		return
 	}
 	for i, namespace := range all {
 		switch {
 		case !isLabel(namespace):
-			r.breaks("compute_config.k8s_namespaces[%d] %q is not the name of a namespace: 1 to %d lowercase letters, digits and '-', "+
+			r.Breaks("compute_config.k8s_namespaces[%d] %q is not the name of a namespace: 1 to %d lowercase letters, digits and '-', "+
 				"beginning and ending with a letter or digit.", i, namespace, maxLabel)
 		case slices.Contains(all[:i], namespace):
-			r.breaks("compute_config.k8s_namespaces[%d] %s is given twice.", i, namespace)
+			r.Breaks("compute_config.k8s_namespaces[%d] %s is given twice.", i, namespace)
 		}
 	}
 }
