@@ -16,3 +16,10 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 		return false
 	}
 }
+
+// IsOver reports whether ctx has ended. An error of its holder shortly before the deadline means
+// the same: connections know the deadline too, and may notice it first.
+func IsOver(ctx context.Context, err error) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
+}

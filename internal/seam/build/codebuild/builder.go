@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
@@ -228,7 +229,7 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		result, err := b.look(ctx, revision)
 		switch {
-		case isOver(ctx, err):
+		case clock.IsOver(ctx, err):
 			return build.Result{State: build.Running}, nil
 		case err != nil:
 			return build.Result{}, fmt.Errorf("await build of revision %s: %w", revision, err)
@@ -241,13 +242,6 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 			return build.Result{State: build.Running}, nil
 		}
 	}
-}
-
-// isOver reports whether the caller's time has ended. An error shortly before the deadline
-// means the same: connections know the deadline too, and may notice it first.
-func isOver(ctx context.Context, err error) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
 }
 
 // look returns the build's result as it is now. It deletes the secret of a build that has

@@ -12,6 +12,7 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -42,7 +43,7 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 			seen, err = t.scaleExpress(ctx, ref)
 		}
 		switch {
-		case isOver(ctx, err):
+		case clock.IsOver(ctx, err):
 			return status, nil
 		case err != nil:
 			return compute.Status{}, fmt.Errorf("await release %s: %w", ref.Revision, err)
@@ -56,13 +57,6 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 			return status, nil
 		}
 	}
-}
-
-// isOver reports whether the caller's time has ended. An error that comes at the very end
-// means the same: connections know the deadline too, and may notice it first.
-func isOver(ctx context.Context, err error) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
 }
 
 // look returns the release's status as it is now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -15,7 +16,7 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	for {
 		seen, err := t.look(ctx, ref)
 		switch {
-		case isOver(ctx, err):
+		case clock.IsOver(ctx, err):
 			return "", nil
 		case err != nil:
 			return "", fmt.Errorf("mind release %s: %w", ref.Revision, err)
