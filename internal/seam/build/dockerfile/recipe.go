@@ -277,7 +277,7 @@ func (r *recipe) buildCommand() {
 		text = config.Build[2]
 	} else {
 		for _, arg := range config.Build {
-			text += quote(arg) + " "
+			text += build.ShellWord(arg) + " "
 		}
 	}
 	r.command(Step{What: "the build command " + config.BuildText, Reason: build.ReasonBuildCommandFailed}, "build", config.Dir, text)
@@ -323,15 +323,12 @@ func startScript(env map[string]string) string {
 	script.WriteString("#!/bin/sh\n")
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if name != "PORT" {
-			fmt.Fprintf(&script, "[ -n \"${%s+set}\" ] || { %[1]s=%s; export %[1]s; }\n", name, quote(env[name]))
+			fmt.Fprintf(&script, "[ -n \"${%s+set}\" ] || { %[1]s=%s; export %[1]s; }\n", name, build.ShellWord(env[name]))
 		}
 	}
 	script.WriteString("exec \"$@\"\n")
 	return script.String()
 }
-
-// quote makes one shell word of a text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", " ", "\r", " ")
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
 )
 
@@ -76,18 +77,15 @@ func (g git) ssh() string {
 	if !cfg.OperatorSSH || !cfg.Networks.All() {
 		connect := make([]string, len(cfg.Connect))
 		for i, arg := range cfg.Connect {
-			connect[i] = shellQuote(strings.ReplaceAll(arg, "%", "%%"))
+			connect[i] = build.ShellWord(strings.ReplaceAll(arg, "%", "%%"))
 		}
 		args = append(args, "-o", "ProxyCommand="+strings.Join(connect, " ")+" %h %p")
 	}
 	for i, arg := range args {
-		args[i] = shellQuote(arg)
+		args[i] = build.ShellWord(arg)
 	}
 	return strings.Join(args, " ")
 }
-
-// shellQuote makes one shell word of a text.
-func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // trouble returns the rest of a sentence, with the proxy's reason for the failed connection,
 // or "".
