@@ -53,9 +53,22 @@ func ValidateKey(k Key) error {
 	return nil
 }
 
-// ValidateQuery returns an error for a query that no adapter may accept. It does not check the
+// Prepare checks a query that an adapter got, reads its cursor (nil if it has none), and sets the
+// limit that it may lack.
+func (q Query) Prepare() (Query, *Place, error) {
+	if err := validateQuery(q); err != nil {
+		return q, nil, err
+	}
+	after, err := q.Place()
+	if q.Limit == 0 {
+		q.Limit = MaxLimit
+	}
+	return q, after, err
+}
+
+// validateQuery returns an error for a query that no adapter may accept. It does not check the
 // cursor.
-func ValidateQuery(q Query) error {
+func validateQuery(q Query) error {
 	if q.Index != "" {
 		if err := validateIndex(q.Index); err != nil {
 			return err

@@ -21,18 +21,12 @@ func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error
 }
 
 func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error) {
-	if err := table.ValidateQuery(query); err != nil {
-		return table.Page{}, err
-	}
-	after, err := query.Place()
+	query, after, err := query.Prepare()
 	if err != nil {
 		return table.Page{}, err
 	}
 	if query.From != "" && query.To != "" && query.From > query.To {
 		return table.Page{}, nil // DynamoDB refuses such bounds
-	}
-	if query.Limit == 0 {
-		query.Limit = table.MaxLimit
 	}
 	return t.page(ctx, query, after)
 }

@@ -66,15 +66,9 @@ func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error
 }
 
 func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error) {
-	if err := table.ValidateQuery(query); err != nil {
-		return table.Page{}, err
-	}
-	after, err := query.Place()
+	query, after, err := query.Prepare()
 	if err != nil {
 		return table.Page{}, err
-	}
-	if query.Limit == 0 {
-		query.Limit = table.MaxLimit
 	}
 	rd, err := t.readers.take(ctx, query.PK)
 	if err != nil {
