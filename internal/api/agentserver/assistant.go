@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // owner returns the deployment as the owner of its assistants.
@@ -44,11 +45,11 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 		return nil, err
 	}
 	asked := request.Body
-	name := text(asked.Name)
+	name := optional.Text(asked.Name)
 	if name == "" {
 		name = "Untitled"
 	}
-	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(text(asked.AssistantID)), assistant.Content{
+	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(asked.AssistantID)), assistant.Content{
 		Graph: asked.GraphID, Name: name, Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
 	}, false)
 	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
@@ -176,7 +177,7 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 func (s server) assistantSearch(ctx context.Context, asked AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
 	filter, problem := match.Parse(present(asked.Metadata))
-	return owner, assistant.Search{Graph: text(asked.GraphID), Name: text(asked.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
+	return owner, assistant.Search{Graph: optional.Text(asked.GraphID), Name: optional.Text(asked.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
 }
 
 // ListAssistantVersions lists the versions of an assistant, newest first.

@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -46,7 +47,7 @@ func (c command) stateGet() (any, *int64, error) {
 	}
 	result := map[string]any{"values": orEmpty(present(values))}
 	if at := found.Checkpoint; at != nil {
-		result["checkpoint"] = checkpointName{text(at.CheckpointID), text(at.CheckpointNs)}
+		result["checkpoint"] = checkpointName{optional.Text(at.CheckpointID), optional.Text(at.CheckpointNs)}
 	}
 	return result, nil, nil
 }
@@ -109,7 +110,7 @@ func (c command) stateCheckpoints() (any, *int64, error) {
 			Step int64 `json:"step"`
 		}
 		_ = json.Unmarshal(state.Metadata, &at) // an agent may give it any form
-		list = append(list, checkpointSummary{text(state.Checkpoint.CheckpointID), text(state.CreatedAt), at.Step, orEmpty(state.Metadata)})
+		list = append(list, checkpointSummary{optional.Text(state.Checkpoint.CheckpointID), optional.Text(state.CreatedAt), at.Step, orEmpty(state.Metadata)})
 	}
 	return map[string]any{"checkpoints": list}, nil, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -127,7 +128,7 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	if p.Durability != nil {
 		request.Durability = string(*p.Durability)
 	}
-	if text(p.Webhook) == "" {
+	if optional.Text(p.Webhook) == "" {
 		return nil
 	}
 	request.Webhook, err = s.webhookOf(ctx, p.Webhook)
@@ -207,8 +208,8 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 
 func cronSearch(ctx context.Context, asked CronCount) (cron.Search, error) {
 	filter, err := match.Parse(present(asked.Metadata))
-	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(text(asked.ThreadID))}
-	if name := text(asked.AssistantID); name != "" {
+	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(optional.Text(asked.ThreadID))}
+	if name := optional.Text(asked.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {
 			search.AssistantID = assistant.DefaultID(name)
 		}
@@ -228,11 +229,11 @@ func showCron(c cron.Cron) Cron {
 		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
 			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
-			"webhook": nullable(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
+			"webhook": optional.Of(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
 			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
 			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),
 		}),
-		ThreadID: nullable(c.Thread), Timezone: nullable(c.Timezone),
+		ThreadID: optional.Of(c.Thread), Timezone: optional.Of(c.Timezone),
 	}
 	if c.Thread == "" {
 		completed := OnRunCompletedDelete

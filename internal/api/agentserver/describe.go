@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/base/pattern"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
@@ -251,7 +252,7 @@ func levels(xray string) (int, error) {
 // GetAssistantGraph shows the nodes and edges of an assistant's graph, with xray also those of
 // its subgraphs.
 func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error) {
-	depth, err := levels(text(request.Params.Xray))
+	depth, err := levels(optional.Text(request.Params.Xray))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // ExplainRun says why a run ended as it did, and when its parts were done.
@@ -15,7 +16,7 @@ func (s server) ExplainRun(ctx context.Context, request ExplainRunRequestObject)
 	shown := ExplainRun200JSONResponse{
 		RunID: e.Run.Run, ThreadID: e.Run.Thread, Status: RunStatus(e.Run.Status),
 		Evidence: append([]string{}, e.Evidence...), Timeline: make([]RunMoment, len(e.Timeline)), HasMore: e.More,
-		Cause: nullable(e.Cause), Remedy: nullable(e.Remedy), CreatedAt: clock.Format(e.Run.Created),
+		Cause: optional.Of(e.Cause), Remedy: optional.Of(e.Remedy), CreatedAt: clock.Format(e.Run.Created),
 	}
 	if !e.Run.Started.IsZero() {
 		shown.StartedAt = new(clock.Format(e.Run.Started))

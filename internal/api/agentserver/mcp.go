@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -52,7 +53,7 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
-	offers, err := toolServer{self}.offer(ctx, text(message.Method))
+	offers, err := toolServer{self}.offer(ctx, optional.Text(message.Method))
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return refused, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -182,7 +183,7 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 // webhookOf checks the address to which a run is to report its end; "" if there is no address.
 // Where the deployment disables webhooks, runs do not call any address.
 func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
-	address := text(asked)
+	address := optional.Text(asked)
 	switch {
 	case address == "":
 		return "", nil
@@ -216,7 +217,7 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 		Configurable *Checkpoint `json:"configurable"`
 	}
 	named := body.Checkpoint
-	if named == nil && text(body.CheckpointID) == "" && present(body.Config) != nil {
+	if named == nil && optional.Text(body.CheckpointID) == "" && present(body.Config) != nil {
 		if err := json.Unmarshal(body.Config, &config); err == nil {
 			named = config.Configurable
 		}
@@ -257,16 +258,8 @@ func showRun(r run.Run) Run {
 		Kwargs:            r.Kwargs(),
 		CreatedAt:         clock.Format(r.Created),
 		UpdatedAt:         clock.Format(r.Updated),
-		CancelReason:      nullable(string(r.CancelReason)),
+		CancelReason:      optional.Of(string(r.CancelReason)),
 	}
-}
-
-// nullable returns nil for "", which the interface shows as null.
-func nullable(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -49,10 +50,10 @@ type place struct {
 func placeOf(c *Checkpoint, short *string) (place, error) {
 	var p place
 	if c != nil {
-		p.ID, p.NS, p.Map = text(c.CheckpointID), text(c.CheckpointNs), present(c.CheckpointMap)
+		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), present(c.CheckpointMap)
 	}
 	if p.ID == "" {
-		p.ID = text(short)
+		p.ID = optional.Text(short)
 	}
 	if p.NS == "" {
 		return p, nil
@@ -70,13 +71,6 @@ func placeOf(c *Checkpoint, short *string) (place, error) {
 		}
 	}
 	return p, nil
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // state returns a thread's state at a checkpoint in the form that the interface has.

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -92,7 +93,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err := wanted.Check(); err != nil {
 		return nil, err
 	}
-	if wanted.Near, err = s.vectorOf(ctx, text(asked.Query)); err != nil {
+	if wanted.Near, err = s.vectorOf(ctx, optional.Text(asked.Query)); err != nil {
 		return nil, err
 	}
 	found, total, err := s.Store.Search(ctx, storeOwner(ctx), wanted)

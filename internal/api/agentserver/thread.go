@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -216,7 +217,7 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	for preference := range strings.SplitSeq(text(request.Params.Prefer), ",") {
+	for preference := range strings.SplitSeq(optional.Text(request.Params.Prefer), ",") {
 		if strings.TrimSpace(preference) == "return=minimal" {
 			return PatchThread204Response{}, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -60,7 +61,7 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	case at.ID != "" || at.NS != "":
 		config = withCheckpoint(nil, at)
 	}
-	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: state.OrNull(request.Body.Values), AsNode: text(request.Body.AsNode)}}}
+	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: state.OrNull(request.Body.Values), AsNode: optional.Text(request.Body.AsNode)}}}
 	made, err := s.update(ctx, t, number, config, []graph.Superstep{step})
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func supersteps(asked []Superstep) []graph.Superstep {
 	steps := make([]graph.Superstep, len(asked))
 	for i, step := range asked {
 		for _, u := range step.Updates {
-			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: present(u.Command), AsNode: text(u.AsNode)})
+			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: present(u.Command), AsNode: optional.Text(u.AsNode)})
 		}
 	}
 	return steps

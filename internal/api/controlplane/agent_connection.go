@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -36,7 +37,7 @@ func (s server) DeleteAgentConnection(ctx context.Context, request DeleteAgentCo
 // showConnection converts a connection to the shape of the interface.
 func showConnection(c authservice.Connection) AgentConnection {
 	return AgentConnection{
-		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: nullable(c.Label), Scopes: c.Scopes,
+		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: optional.Of(c.Label), Scopes: c.Scopes,
 		ExpiresAt: clock.Nullable(c.Expires), CreatedBy: c.CreatedBy, CreatedAt: clock.Format(c.Created),
 	}
 }

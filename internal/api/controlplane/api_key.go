@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -78,13 +79,13 @@ func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObj
 		return nil, err
 	}
 	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, audit.Page{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
-	return ListAuditLog200JSONResponse{Resources: showAll(found, showAuditEntry), Cursor: nullable(next)}, err
+	return ListAuditLog200JSONResponse{Resources: showAll(found, showAuditEntry), Cursor: optional.Of(next)}, err
 }
 
 func showAuditEntry(e audit.Entry) AuditEntry {
 	return AuditEntry{
-		ID: e.ID, Time: clock.Format(e.At), KeyID: nullable(e.Key), Subject: nullable(e.Subject), Action: string(e.Action), Resource: e.Resource,
-		Outcome: AuditOutcome(e.Outcome), Detail: nullable(e.Detail), RequestID: nullable(e.Request),
+		ID: e.ID, Time: clock.Format(e.At), KeyID: optional.Of(e.Key), Subject: optional.Of(e.Subject), Action: string(e.Action), Resource: e.Resource,
+		Outcome: AuditOutcome(e.Outcome), Detail: optional.Of(e.Detail), RequestID: optional.Of(e.Request),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -37,8 +38,8 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 		return nil, err
 	}
 	shown := Authenticate200JSONResponse{Body: AuthenticateResponse{
-		Status: string(answer.Status), URL: nullable(answer.URL), AuthID: nullable(answer.AuthID), Token: nullable(answer.Token),
-		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
+		Status: string(answer.Status), URL: optional.Of(answer.URL), AuthID: optional.Of(answer.AuthID), Token: optional.Of(answer.Token),
+		TokenID: optional.Of(answer.TokenID), UserID: optional.Of(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
 	}}
 	if answer.AuthID == "" {
 		// The answer has begun nothing and is valid for a moment: a repeated request gets a new
@@ -71,8 +72,8 @@ func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObjec
 		answer.Status = authservice.Pending
 	}
 	return WaitForAuth200JSONResponse{
-		Status: string(answer.Status), Token: nullable(answer.Token), UserID: nullable(answer.User),
-		Error: nullable(answer.Error), ErrorDescription: nullable(answer.ErrorDescription),
+		Status: string(answer.Status), Token: optional.Of(answer.Token), UserID: optional.Of(answer.User),
+		Error: optional.Of(answer.Error), ErrorDescription: optional.Of(answer.ErrorDescription),
 	}, nil
 }
 
@@ -141,6 +142,6 @@ func (s server) FinishAuth(ctx context.Context, request FinishAuthRequestObject)
 	}
 	return FinishAuth200JSONResponse{
 		Status: string(status), AuthID: outcome.AuthID, ProviderID: outcome.ProviderID,
-		Error: nullable(outcome.Error), ErrorDescription: nullable(outcome.ErrorDescription),
+		Error: optional.Of(outcome.Error), ErrorDescription: optional.Of(outcome.ErrorDescription),
 	}, err
 }

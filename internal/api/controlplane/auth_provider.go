@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -83,9 +84,9 @@ func (s server) DeleteAuthProvider(ctx context.Context, request DeleteAuthProvid
 func showProvider(p authservice.Provider) AuthProvider {
 	return AuthProvider{
 		ID: p.ID, OrganizationID: p.OrganizationID(), ProviderID: p.ProviderID, Name: p.Name, ClientID: p.ClientID, AuthURL: p.AuthURL, TokenURL: p.TokenURL,
-		RevocationURL: nullable(p.RevocationURL), UsesPkce: p.UsesPKCE, CodeChallengeMethod: nullable(p.CodeChallengeMethod),
-		ProviderType: nullable(string(p.Type)), TokenEndpointAuthMethod: string(p.ClientAuth),
-		McpServerURL: nullable(p.MCPServerURL), IsDynamicClient: p.Dynamic, CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
+		RevocationURL: optional.Of(p.RevocationURL), UsesPkce: p.UsesPKCE, CodeChallengeMethod: optional.Of(p.CodeChallengeMethod),
+		ProviderType: optional.Of(string(p.Type)), TokenEndpointAuthMethod: string(p.ClientAuth),
+		McpServerURL: optional.Of(p.MCPServerURL), IsDynamicClient: p.Dynamic, CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
@@ -129,8 +130,8 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 	shown := make(ListTokenEvents200JSONResponse, len(found))
 	for i, e := range found {
 		shown[i] = TokenEvent{
-			ID: e.ID, EventType: string(e.Type), ProviderID: e.ProviderID, TokenID: nullable(e.TokenID), AgentID: nullable(e.Agent),
-			Reason: nullable(e.Detail), CreatedAt: clock.Format(e.At),
+			ID: e.ID, EventType: string(e.Type), ProviderID: e.ProviderID, TokenID: optional.Of(e.TokenID), AgentID: optional.Of(e.Agent),
+			Reason: optional.Of(e.Detail), CreatedAt: clock.Format(e.At),
 		}
 	}
 	return shown, nil
@@ -139,7 +140,7 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 // showToken converts a token to the shape of the interface: without its value.
 func showToken(t authservice.Token) AuthTokenSummary {
 	return AuthTokenSummary{
-		ID: t.Token, ProviderID: t.ProviderID, AgentID: nullable(t.Agent), ProviderAccountLabel: nullable(t.Label), Scopes: t.Scopes,
+		ID: t.Token, ProviderID: t.ProviderID, AgentID: optional.Of(t.Agent), ProviderAccountLabel: optional.Of(t.Label), Scopes: t.Scopes,
 		ExpiresAt: clock.Nullable(t.Expires), IsDefault: t.IsDefault, Status: string(t.Status), Metadata: t.Metadata,
 		CreatedAt: clock.Format(t.Created), UpdatedAt: clock.Format(t.Updated),
 	}

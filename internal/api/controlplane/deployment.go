@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -177,7 +178,7 @@ func (s server) GetTracingProject(ctx context.Context, request GetTracingProject
 		return nil, err
 	}
 	return GetTracingProject200JSONResponse{
-		ID: p.ID, Name: p.Name, DeploymentID: nullable(p.Deployment), CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
+		ID: p.ID, Name: p.Name, DeploymentID: optional.Of(p.Deployment), CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
 	}, nil
 }
 
@@ -196,9 +197,9 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 		Secrets:                 secrets,
 		Status:                  DeploymentStatus(d.Status),
 		PurgeAt:                 clock.Nullable(d.PurgeAt),
-		LatestRevisionID:        nullable(d.Latest),
-		ActiveRevisionID:        nullable(d.Active),
-		ImageVersion:            nullable(d.ImageVersion),
+		LatestRevisionID:        optional.Of(d.Latest),
+		ActiveRevisionID:        optional.Of(d.Active),
+		ImageVersion:            optional.Of(d.ImageVersion),
 		SecretReferences:        showSecretReferences(d.SecretReferences),
 		AutoRollback:            d.AutoRollback,
 		DisplayName:             d.DisplayName,
@@ -216,7 +217,7 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 func showRevisionConfig(c revision.Config, commit string) SourceRevisionConfig {
 	return SourceRevisionConfig{
 		RepoRef: c.RepoRef, FrameworkConfigPath: c.ConfigPath, ImageURI: c.ImageURI, SourceTarballPath: c.TarballPath, TrackedPackages: c.TrackedPackages,
-		RepoCommitSha: nullable(commit),
+		RepoCommitSha: optional.Of(commit),
 	}
 }
 
@@ -300,12 +301,4 @@ func showSecretReferences(references []compute.SecretReference) []SecretReferenc
 
 func ref(ctx context.Context, deploymentID string) deployment.Ref {
 	return deployment.Ref{Workspace: auth.Workspace(ctx), Deployment: deploymentID}
-}
-
-// nullable returns null for a value that does not exist yet.
-func nullable(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
@@ -64,7 +65,7 @@ func (s server) events(ctx context.Context, path string, log event.Reader, asked
 		limit = 1 // an error in the position becomes visible before the answer begins
 	}
 	found, err := log.Read(ctx, answer.after, limit)
-	answer.page = EventsList{Resources: make([]Event, len(found)), Cursor: nullable(answer.after)}
+	answer.page = EventsList{Resources: make([]Event, len(found)), Cursor: optional.Of(answer.after)}
 	for i, e := range found {
 		answer.page.Resources[i], answer.page.Cursor = showEvent(e.Event), &e.Position
 	}

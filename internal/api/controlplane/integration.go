@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -26,14 +27,14 @@ func (s server) ListGithubRepositories(ctx context.Context, request ListGithubRe
 func (s server) ListInstallations(ctx context.Context, request ListInstallationsRequestObject) (ListInstallationsResponseObject, error) {
 	p := request.Params
 	page, err := s.Integrations.InstallationPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
-	return ListInstallations200JSONResponse{Items: showAll(page.Items, showInstallation), NextCursor: nullable(page.Cursor)}, err
+	return ListInstallations200JSONResponse{Items: showAll(page.Items, showInstallation), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 // ListInstallationRepositories lists the repositories that an installation may reach, by pages.
 func (s server) ListInstallationRepositories(ctx context.Context, request ListInstallationRepositoriesRequestObject) (ListInstallationRepositoriesResponseObject, error) {
 	p := request.Params
 	found, next, err := s.Integrations.RepositoryPage(ctx, integrationRef(ctx, request.IntegrationID), pageSize(p.PageSize), value(p.Cursor))
-	return ListInstallationRepositories200JSONResponse{Items: showAll(found, showRepository), NextCursor: nullable(next)}, err
+	return ListInstallationRepositories200JSONResponse{Items: showAll(found, showRepository), NextCursor: optional.Of(next)}, err
 }
 
 // GetInstallation reads an installation.
@@ -52,7 +53,7 @@ func (s server) DeleteInstallation(ctx context.Context, request DeleteInstallati
 func (s server) ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error) {
 	p := request.Params
 	page, err := s.Integrations.CredentialPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
-	return ListGitCredentials200JSONResponse{Items: showAll(page.Items, showCredential), NextCursor: nullable(page.Cursor)}, err
+	return ListGitCredentials200JSONResponse{Items: showAll(page.Items, showCredential), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 // CreateGitCredential creates credentials for a git host.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
@@ -31,7 +32,7 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 		return nil, err
 	}
 	list := DeploymentsList{
-		Resources: make([]Deployment, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+		Resources: make([]Deployment, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}
 	for i, d := range found.Items {
 		if list.Resources[i], err = s.show(ctx, d); err != nil {
@@ -61,7 +62,7 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 		return nil, err
 	}
 	return ListRevisions200JSONResponse{
-		Resources: showAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+		Resources: showAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/listener"
 )
 
@@ -17,7 +18,7 @@ func (s server) ListListeners(ctx context.Context, request ListListenersRequestO
 		return nil, err
 	}
 	return ListListeners200JSONResponse{
-		Resources: showAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+		Resources: showAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -77,7 +78,7 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 		window.Limit = *p.PageSize
 	}
 	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), window)
-	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Lines, showLine), NextCursor: nullable(page.Next)}, err
+	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Lines, showLine), NextCursor: optional.Of(page.Next)}, err
 }
 
 // errNoLogs is the answer of a server that does not store the output of programs.
@@ -135,7 +136,7 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 		return web.NewStream(w).Follow(l.ctx, web.HeartbeatInterval, l.follow)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Lines, showLine), NextOffset: nullable(l.page.Next)})
+	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Lines, showLine), NextOffset: optional.Of(l.page.Next)})
 }
 
 // follow sends the lines, and after the last line the status of the revision.

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -49,5 +50,5 @@ func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.
 	if page.Next == "" && len(page.Lines) > 0 {
 		page.Next = page.Lines[len(page.Lines)-1].ID
 	}
-	return LogPage{Logs: showAll(page.Lines, showLine), NextOffset: nullable(page.Next)}, err
+	return LogPage{Logs: showAll(page.Lines, showLine), NextOffset: optional.Of(page.Next)}, err
 }

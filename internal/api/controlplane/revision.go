@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
@@ -80,8 +81,8 @@ func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequ
 	}
 	r := showRevision(e.Revision)
 	return ExplainRevision200JSONResponse{
-		RevisionID: r.ID, Status: r.Status, StatusReason: r.StatusReason, PhaseTimestamps: r.PhaseTimestamps, ActiveRevisionID: nullable(e.Active),
-		Cause: e.Cause, Evidence: append([]string{}, e.Evidence...), Remedy: nullable(e.Remedy), Log: append([]string{}, e.Log...),
+		RevisionID: r.ID, Status: r.Status, StatusReason: r.StatusReason, PhaseTimestamps: r.PhaseTimestamps, ActiveRevisionID: optional.Of(e.Active),
+		Cause: e.Cause, Evidence: append([]string{}, e.Evidence...), Remedy: optional.Of(e.Remedy), Log: append([]string{}, e.Log...),
 	}, nil
 }
 
@@ -122,8 +123,8 @@ func showRevision(r revision.Revision) Revision {
 		ID:                   r.Revision,
 		Source:               Source(r.Source),
 		Status:               RevisionStatus(r.Status),
-		StatusReason:         nullable(r.Reason),
-		StatusMessage:        nullable(r.Message),
+		StatusReason:         optional.Of(r.Reason),
+		StatusMessage:        optional.Of(r.Message),
 		CreatedAt:            clock.Format(r.Created),
 		UpdatedAt:            clock.Format(r.Updated),
 		SourceRevisionConfig: showRevisionConfig(r.Config, r.Commit()),
@@ -137,11 +138,11 @@ func showBuild(r revision.Revision) *RevisionBuild {
 		return nil
 	}
 	shown := &RevisionBuild{
-		CommitSha: nullable(r.Commit()), Builder: nullable(r.Build.Builder), Language: nullable(r.Build.Language), LanguageVersion: nullable(r.Build.LanguageVersion),
-		DependenciesDigest: nullable(r.Build.Dependencies), BaseImage: nullable(r.Build.Base), Image: nullable(r.Build.Image),
+		CommitSha: optional.Of(r.Commit()), Builder: optional.Of(r.Build.Builder), Language: optional.Of(r.Build.Language), LanguageVersion: optional.Of(r.Build.LanguageVersion),
+		DependenciesDigest: optional.Of(r.Build.Dependencies), BaseImage: optional.Of(r.Build.Base), Image: optional.Of(r.Build.Image),
 	}
 	if r.Commit() == "" {
-		shown.SourceDigest = nullable(r.CommitSHA)
+		shown.SourceDigest = optional.Of(r.CommitSHA)
 	}
 	return shown
 }

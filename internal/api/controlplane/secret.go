@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
@@ -21,7 +22,7 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 		return nil, err
 	}
 	return ListSecrets200JSONResponse{
-		Resources: showAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+		Resources: showAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 

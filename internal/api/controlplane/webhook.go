@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
@@ -73,7 +74,7 @@ func (s server) TestWebhook(ctx context.Context, request TestWebhookRequestObjec
 func (s server) ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error) {
 	p := request.Params
 	page, err := s.Webhooks.Deliveries(ctx, webhookRef(ctx, request.WebhookID), record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
-	return ListWebhookDeliveries200JSONResponse{Resources: showAll(page.Items, showWebhookDelivery), Cursor: nullable(page.Cursor)}, err
+	return ListWebhookDeliveries200JSONResponse{Resources: showAll(page.Items, showWebhookDelivery), Cursor: optional.Of(page.Cursor)}, err
 }
 
 // ReplayWebhookDelivery sends a message once more.
@@ -87,8 +88,8 @@ func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhook
 func showWebhook(w webhook.Webhook, secret string) Webhook {
 	shown := Webhook{
 		ID: w.Webhook, URL: w.URL, EventTypes: make([]EventType, len(w.Types)), Description: w.Description, Enabled: w.Enabled,
-		DisabledReason: nullable(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
-		Secret: nullable(secret),
+		DisabledReason: optional.Of(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
+		Secret: optional.Of(secret),
 	}
 	for i, t := range w.Types {
 		shown.EventTypes[i] = EventType(t)
@@ -98,7 +99,7 @@ func showWebhook(w webhook.Webhook, secret string) Webhook {
 
 func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
 	shown := WebhookDelivery{
-		ID: d.Delivery, MessageID: d.Message.ID, EventType: d.Message.Type, Status: string(d.Status), Attempts: d.Attempts, Failure: nullable(d.Failure),
+		ID: d.Delivery, MessageID: d.Message.ID, EventType: d.Message.Type, Status: string(d.Status), Attempts: d.Attempts, Failure: optional.Of(d.Failure),
 		NextAttemptAt: clock.Nullable(d.Due), Payload: d.Message.Body, CreatedAt: clock.Format(d.Created), UpdatedAt: clock.Format(d.Updated),
 	}
 	if d.Response != 0 {

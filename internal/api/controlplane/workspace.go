@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -89,7 +90,7 @@ func (s server) RemoveMember(ctx context.Context, request RemoveMemberRequestObj
 
 func showMember(m workspace.Member) Member {
 	return Member{
-		ID: m.ID, User: m.User, Issuer: nullable(m.Issuer), Role: Role(m.Role), CreatedAt: clock.Format(m.Created), UpdatedAt: clock.Format(m.Updated),
+		ID: m.ID, User: m.User, Issuer: optional.Of(m.Issuer), Role: Role(m.Role), CreatedAt: clock.Format(m.Created), UpdatedAt: clock.Format(m.Updated),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -38,8 +39,8 @@ func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.Spec, error) {
 	spec := build.Spec{
 		Workspace: rev.Workspace, Deployment: rev.Deployment, Revision: rev.Revision,
-		Tarball: text(rev.Config.TarballPath), RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
-		InstallCommand: text(rev.InstallCommand), BuildCommand: text(rev.BuildCommand),
+		Tarball: optional.Text(rev.Config.TarballPath), RepoURL: optional.Text(rev.RepoURL), Ref: optional.Text(rev.Config.RepoRef), ConfigPath: optional.Text(rev.Config.ConfigPath),
+		InstallCommand: optional.Text(rev.InstallCommand), BuildCommand: optional.Text(rev.BuildCommand),
 	}
 	if rev.Forgotten && rev.Source == revision.GitHub {
 		spec.Commit = rev.CommitSHA
@@ -119,7 +120,7 @@ func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result b
 	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
 		return result.Message, nil
 	}
-	err := r.Integrations.CloneRefused(ctx, rev.Workspace, *rev.IntegrationID, text(rev.RepoURL))
+	err := r.Integrations.CloneRefused(ctx, rev.Workspace, *rev.IntegrationID, optional.Text(rev.RepoURL))
 	f, known := errors.AsType[*fault.Error](err)
 	switch {
 	case known && f.Kind != fault.Unavailable:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -155,7 +156,7 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		"PLATFORM_PROJECT": d.Name, "VENDOR_PROJECT": d.Name, "PLATFORM_TRACING_V2": traces, "VENDOR_TRACING_V2": traces,
 		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
 		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
-		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
+		"PLATFORM_FRAMEWORK_GIT_REPO": optional.Text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": optional.Text(rev.Config.RepoRef),
 		// The runtime does not serve a repository whose own authentication is not the
 		// authentication that the platform asks.
 		"SLIPWAY_AUTH": rev.Artifact.Auth,
@@ -164,7 +165,7 @@ func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deploy
 		// It also does not serve a repository with other keys that it does not know, unless
 		// the platform has read them.
 		"SLIPWAY_KEYS":                   strings.Join(rev.Artifact.Settings.Keys(), " "),
-		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
+		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": optional.Text(rev.Config.ConfigPath),
 	}
 	maps.DeleteFunc(settings, func(_, value string) bool { return value == "" })
 	return settings

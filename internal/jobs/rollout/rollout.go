@@ -312,10 +312,3 @@ func (r *Rollout) startNext(ctx context.Context, d deployment.Deployment) error 
 	}
 	return r.Deployments.StartRollout(ctx, d)
 }
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}

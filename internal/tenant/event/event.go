@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -141,14 +142,7 @@ type Data struct {
 // Payload shows the event.
 func (e Event) Payload() Payload {
 	return Payload{e.ID, e.Type, clock.Format(e.At), Data{
-		nullable(e.ComputeID), nullable(e.Deployment), nullable(e.Name), nullable(e.Listener),
-		nullable(e.Revision), nullable(e.Status), nullable(e.Message), nullable(e.Reason),
+		optional.Of(e.ComputeID), optional.Of(e.Deployment), optional.Of(e.Name), optional.Of(e.Listener),
+		optional.Of(e.Revision), optional.Of(e.Status), optional.Of(e.Message), optional.Of(e.Reason),
 	}}
-}
-
-func nullable(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
