@@ -39,9 +39,9 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		}
 		reconciler := reconcile.Reconciler{
 			Threads: s.Threads(), Crons: s.Crons(), Runs: s.Runs(), Rollout: work, Webhooks: s.Webhooks(), Now: clock.System, Log: log,
-			Listeners: s.Listeners(), Ends: of.Ends,
+			Listeners: s.Listeners(), Ends: of.CollectHostExits,
 			Sweep: func(ctx context.Context) error { return errors.Join(s.Table().Sweep(ctx, sweepAge), of.Sweep(ctx)) },
 		}
 		return reconciler.Once(ctx, clock.System())
-	}, map[string]func(context.Context, json.RawMessage) error{ecs.TaskStateChange: of.Ended}, log), nil
+	}, map[string]func(context.Context, json.RawMessage) error{ecs.TaskStateChange: of.HandleTaskStopped}, log), nil
 }

@@ -13,6 +13,13 @@ import (
 )
 
 // Names of the variables that more than one place must know.
+// VariableHost names the machine that agents run on, if they run on a machine. VariableHostToken is
+// the token of its host program.
+const (
+	VariableHost      = "SLIPWAY_AGENT_HOST"
+	VariableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
+)
+
 const (
 	variableRegion        = "AWS_REGION"
 	variableAccessKey     = "AWS_ACCESS_KEY_ID"
@@ -30,7 +37,6 @@ const (
 	variableQuotas        = "SLIPWAY_QUOTAS"
 	variableStreams       = "SLIPWAY_STREAM_CAPACITY"
 	variableThrottleRate  = "SLIPWAY_THROTTLE_RATE"
-	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
 	variableCdn           = "SLIPWAY_CDN_NETWORKS"

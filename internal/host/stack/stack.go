@@ -189,7 +189,7 @@ func (s *Stack) Deployments() *deployment.Store {
 // unsupported returns the parts of a ResourceSpec that agents on ECS cannot have. If a machine
 // is their host, it may give them more.
 func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
-	if s.Get(variableHost) != "" {
+	if s.Get(VariableHost) != "" {
 		return nil
 	}
 	return pod.Unsupported(resourceSpec, secrets)

@@ -17,15 +17,18 @@ import (
 type Agents struct {
 	*stack.Stack
 
-	mu     sync.Mutex
-	target compute.Target
+	mu sync.Mutex
+	// target is host or account, whichever Place has made, and nil before.
+	target  compute.Target
+	host    *computeremote.Target
+	account *ecs.Target
 }
 
 // Of returns the agents of a stack.
 func Of(s *stack.Stack) *Agents { return &Agents{Stack: s} }
 
 // IsHosted reports whether agents are processes of the machine that the functions run on.
-func (a *Agents) IsHosted() bool { return a.Get(VariableHost) != "" }
+func (a *Agents) IsHosted() bool { return a.Get(stack.VariableHost) != "" }
 
 // Target is the place where agents run: the stack's own place, if it has a place, or a
 // listener. The agents' tokens are derived from the stack's key, so the first call reads that
@@ -50,10 +53,11 @@ func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 		return a.target, nil
 	}
 	if a.IsHosted() {
-		a.target = computeremote.New(a.Get(VariableHost), a.Get(VariableHostToken), hasher, nil)
+		a.host = computeremote.New(a.Get(stack.VariableHost), a.Get(stack.VariableHostToken), hasher, nil)
+		a.target = a.host
 		return a.target, nil
 	}
-	target, err := ecs.New(ecs.Config{
+	account, err := ecs.New(ecs.Config{
 		AWS:                a.AWS,
 		Compute:            a.Get(variableCompute),
 		NamePrefix:         a.Get(VariableNamePrefix),
@@ -75,48 +79,32 @@ func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.target = target
-	return target, nil
+	a.account, a.target = account, account
+	return account, nil
 }
 
-// Ends reports the agents that have ended, on targets that do not report ends by themselves.
-func (a *Agents) Ends(ctx context.Context) error {
-	target, err := a.Place(ctx)
-	if err != nil {
+// CollectHostExits reports the agents that have ended on the machine of the functions, which does
+// not report ends by itself.
+func (a *Agents) CollectHostExits(ctx context.Context) error {
+	if _, err := a.Place(ctx); err != nil || a.host == nil {
 		return err
 	}
-	if host, ok := target.(interface {
-		Ends(ctx context.Context, alarm compute.Alarm) error
-	}); ok {
-		return host.Ends(ctx, a.Deployments().Alarm)
-	}
-	return nil
+	return a.host.Ends(ctx, a.Deployments().Alarm)
 }
 
-// Ended reports the end of the agent of an ecs.TaskStateChange event, if the agent has ended.
-func (a *Agents) Ended(ctx context.Context, detail json.RawMessage) error {
-	target, err := a.Place(ctx)
-	if err != nil {
+// HandleTaskStopped reports the end of the agent of an ecs.TaskStateChange event, if the agent has
+// ended.
+func (a *Agents) HandleTaskStopped(ctx context.Context, detail json.RawMessage) error {
+	if _, err := a.Place(ctx); err != nil || a.account == nil {
 		return err
 	}
-	if account, ok := target.(interface {
-		Ended(ctx context.Context, detail json.RawMessage, alarm compute.Alarm) error
-	}); ok {
-		return account.Ended(ctx, detail, a.Deployments().Alarm)
-	}
-	return nil
+	return a.account.Ended(ctx, detail, a.Deployments().Alarm)
 }
 
-// Sweep erases the remains of removed releases, on targets that can erase them only later.
+// Sweep erases the remains of removed releases in an account, which can be erased only later.
 func (a *Agents) Sweep(ctx context.Context) error {
-	target, err := a.Place(ctx)
-	if err != nil {
+	if _, err := a.Place(ctx); err != nil || a.account == nil {
 		return err
 	}
-	if sweeper, ok := target.(interface {
-		Sweep(ctx context.Context) error
-	}); ok {
-		return sweeper.Sweep(ctx)
-	}
-	return nil
+	return a.account.Sweep(ctx)
 }

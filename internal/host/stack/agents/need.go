@@ -2,13 +2,8 @@ package agents
 
 import "github.com/slipway-run/slipway/internal/host/stack"
 
-// Names of the variables: the variable that says that agents run on the machine of the
-// functions, and the variable with the prefix of all names that are made for agents.
-const (
-	VariableHost       = "SLIPWAY_AGENT_HOST"
-	VariableHostToken  = "SLIPWAY_AGENT_HOST_TOKEN"
-	VariableNamePrefix = "SLIPWAY_NAME_PREFIX"
-)
+// VariableNamePrefix names the prefix of all names that are made for agents.
+const VariableNamePrefix = "SLIPWAY_NAME_PREFIX"
 
 const (
 	variableCompute            = "SLIPWAY_COMPUTE"
@@ -31,13 +26,13 @@ const (
 // hasPlace reports whether the stack has a place for agents. A stack without a network for
 // agents serves everything else, and rollouts end with a message.
 func hasPlace(env stack.Environment) bool {
-	return env.Get(VariableHost) != "" || env.Get(variableSubnets) != ""
+	return env.Get(stack.VariableHost) != "" || env.Get(variableSubnets) != ""
 }
 
 // NeedTarget names the needs of functions that invoke agents.
 func NeedTarget(env stack.Environment) []string {
 	switch {
-	case env.Get(VariableHost) != "" || !hasPlace(env):
+	case env.Get(stack.VariableHost) != "" || !hasPlace(env):
 		return nil
 	case env.Get(variableCompute) == computeExpress:
 		return []string{VariableNamePrefix, variableCluster, variableInfrastructureRole}
@@ -48,7 +43,7 @@ func NeedTarget(env stack.Environment) []string {
 
 // NeedPlace names the needs of functions that release agents.
 func NeedPlace(env stack.Environment) []string {
-	if env.Get(VariableHost) != "" || !hasPlace(env) {
+	if env.Get(stack.VariableHost) != "" || !hasPlace(env) {
 		return nil
 	}
 	names := []string{variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup}

@@ -11,7 +11,6 @@ import (
 
 // Names of the variables.
 const (
-	variableHost       = "SLIPWAY_AGENT_HOST"
 	variableRepository = "SLIPWAY_ECR_REPOSITORY"
 	variableRole       = "SLIPWAY_PUSH_ROLE"
 )
@@ -19,7 +18,7 @@ const (
 // Of returns the registry of a stack. It is nil if agents are processes of a machine, because
 // such a machine runs no images.
 func Of(s *stack.Stack) (registry.Registry, error) {
-	if s.Get(variableHost) != "" {
+	if s.Get(stack.VariableHost) != "" {
 		return nil, nil
 	}
 	return ecr.New(ecr.Config{AWS: s.AWS, Prefix: s.Get(variableRepository), Role: s.Get(variableRole), Now: clock.System})
@@ -27,7 +26,7 @@ func Of(s *stack.Stack) (registry.Registry, error) {
 
 // Need names the needs of functions that use the registry.
 func Need(env stack.Environment) []string {
-	if env.Get(variableHost) != "" {
+	if env.Get(stack.VariableHost) != "" {
 		return nil
 	}
 	return []string{variableRepository, variableRole}

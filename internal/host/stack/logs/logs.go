@@ -13,18 +13,16 @@ import (
 
 // Names of the variables.
 const (
-	variableHost      = "SLIPWAY_AGENT_HOST"
-	variableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
-	variableAgentLog  = "SLIPWAY_ECS_LOG_GROUP"
-	variableBuildLog  = "SLIPWAY_CODEBUILD_LOG_GROUP"
+	variableAgentLog = "SLIPWAY_ECS_LOG_GROUP"
+	variableBuildLog = "SLIPWAY_CODEBUILD_LOG_GROUP"
 )
 
 // Of returns the logs of a stack's deployments: in CloudWatch, or on the machine that runs the
 // agents as processes.
 func Of(s *stack.Stack) *deployment.Logs {
 	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
-	if host := s.Get(variableHost); host != "" {
-		kept := remote.New(host, s.Get(variableHostToken), nil)
+	if host := s.Get(stack.VariableHost); host != "" {
+		kept := remote.New(host, s.Get(stack.VariableHostToken), nil)
 		logs.Reader, logs.Appender = kept, kept
 	} else {
 		kept := cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
@@ -35,7 +33,7 @@ func Of(s *stack.Stack) *deployment.Logs {
 
 // Need names the needs of functions that use logs.
 func Need(env stack.Environment) []string {
-	if env.Get(variableHost) != "" {
+	if env.Get(stack.VariableHost) != "" {
 		return nil
 	}
 	return []string{variableAgentLog, variableBuildLog}

@@ -34,7 +34,7 @@ const (
 
 // Need names the needs of functions that build and release agents.
 func Need(env stack.Environment) []string {
-	if env.Get(agents.VariableHost) != "" {
+	if env.Get(stack.VariableHost) != "" {
 		return nil
 	}
 	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableWorkspaceBuilds, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedPlace(env))
@@ -104,7 +104,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 
 func (r *Rollouts) builder() (build.Builder, error) {
 	if r.IsHosted() {
-		return buildremote.New(r.Get(agents.VariableHost), r.Get(agents.VariableHostToken), nil), nil
+		return buildremote.New(r.Get(stack.VariableHost), r.Get(stack.VariableHostToken), nil), nil
 	}
 	places, err := strconv.Atoi(r.Get(variableWorkspaceBuilds))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func TestTheMetricOfScalingIsWrittenOnAWSOnly(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{"": true, "http://host.test": false} {
-		variables := map[string]string{agents.VariableNamePrefix: "prod", agents.VariableHost: host}
+		variables := map[string]string{agents.VariableNamePrefix: "prod", stack.VariableHost: host}
 		env, err := stack.ReadEnvironment(func(name string) string { return variables[name] })
 		check.Must(t, err)
 		var written bytes.Buffer

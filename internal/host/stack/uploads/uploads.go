@@ -11,15 +11,13 @@ import (
 
 // Names of the variables.
 const (
-	variableHost      = "SLIPWAY_AGENT_HOST"
-	variableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
-	variableBucket    = "SLIPWAY_UPLOAD_BUCKET"
+	variableBucket = "SLIPWAY_UPLOAD_BUCKET"
 )
 
 // Of returns the uploads of a stack: in its bucket, or on the machine that builds them.
 func Of(s *stack.Stack) upload.Store {
-	if host := s.Get(variableHost); host != "" {
-		return remote.New(host, s.Get(variableHostToken), nil)
+	if host := s.Get(stack.VariableHost); host != "" {
+		return remote.New(host, s.Get(stack.VariableHostToken), nil)
 	}
 	return Bucket(s)
 }
@@ -29,7 +27,7 @@ func Bucket(s *stack.Stack) *s3.Store { return s3.New(s.AWS, s.Get(variableBucke
 
 // Need names the needs of functions that use uploads.
 func Need(env stack.Environment) []string {
-	if env.Get(variableHost) != "" {
+	if env.Get(stack.VariableHost) != "" {
 		return nil
 	}
 	return []string{variableBucket}
