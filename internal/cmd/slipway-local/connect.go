@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -11,7 +12,7 @@ import (
 // repository.
 func newConnect() *cobra.Command {
 	return &cobra.Command{
-		Use: standalone.ConnectCommand + " HOST PORT", Hidden: true, Args: usage(cobra.ExactArgs(2)),
+		Use: standalone.ConnectCommand + " HOST PORT", Hidden: true, Args: exit.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return outbound.Connect(cmd.Context(), args[0], args[1], cmd.InOrStdin(), cmd.OutOrStdout())
 		},

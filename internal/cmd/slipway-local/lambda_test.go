@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -72,11 +73,11 @@ func TestWrongUsage(t *testing.T) {
 		root.SetArgs(strings.Fields(line))
 		root.SetOut(io.Discard)
 		root.SetErr(io.Discard)
-		if err := root.Execute(); err == nil || exitCode(err) != exitUsage {
-			t.Errorf("%s: got %v, exit code %d", line, err, exitCode(err))
+		if err := root.Execute(); err == nil || exit.Code(err) != exit.Misused {
+			t.Errorf("%s: got %v, exit code %d", line, err, exit.Code(err))
 		}
 	}
-	if got := exitCode(errors.New("anything else")); got != exitFailed {
+	if got := exit.Code(errors.New("anything else")); got != exit.Failed {
 		t.Errorf("anything else: exit code %d", got)
 	}
 }

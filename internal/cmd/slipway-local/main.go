@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
 func main() { os.Exit(run()) }
@@ -19,9 +21,8 @@ func run() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := newRoot().ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "slipway-local: "+err.Error())
 	}
-	fmt.Fprintln(os.Stderr, "slipway-local: "+err.Error())
-	return exitCode(err)
+	return exit.Code(err)
 }

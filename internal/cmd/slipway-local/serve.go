@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -19,10 +20,10 @@ const stopGrace = 10 * time.Second
 // newServe makes a command that serves the stack in the foreground.
 func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	var verbose bool
-	cmd.Args = usage(cobra.NoArgs)
+	cmd.Args = exit.Arguments(cobra.NoArgs)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := config.complete(); err != nil {
-			return usageError{err}
+			return exit.Usage(err)
 		}
 		level := slog.LevelInfo
 		if verbose {
