@@ -1,0 +1,59 @@
+package lambdahost
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+const (
+	// principalTime is how long a key counts as valid without another check.
+	principalTime = time.Minute
+	// mostPrincipals is how many keys are kept.
+	mostPrincipals = 10_000
+)
+
+// principalCache is an auth.Authenticator that asks another Authenticator, and keeps the result for
+// a while. Invalid keys are not kept, so no caller can drive out the valid keys.
+type principalCache struct {
+	keys  auth.Authenticator
+	now   clock.Clock
+	found *lru.Cache[[sha256.Size]byte, finding]
+}
+
+type finding struct {
+	principal apikey.Principal
+	until     time.Time
+}
+
+func newPrincipalCache(keys auth.Authenticator, now clock.Clock) *principalCache {
+	return &principalCache{keys, now, lru.New[[sha256.Size]byte, finding](mostPrincipals)}
+}
+
+// Key implements auth.Authenticator.
+func (c *principalCache) Key(r *http.Request) (apikey.Principal, error) {
+	digest, now := digestOf(r.Header), c.now()
+	if known, ok := c.found.Get(digest); ok && now.Before(known.until) {
+		return known.principal, nil
+	}
+	principal, err := c.keys.Key(r)
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	c.found.Put(digest, finding{principal, now.Add(principalTime)}, 1)
+	return principal, nil
+}
+
+// digestOf distinguishes credentials. The workspace of a token is the workspace that the
+// request names; the workspace of a key does not depend on the request.
+func digestOf(header http.Header) [sha256.Size]byte {
+	if key := header.Get(auth.HeaderKey); key != "" {
+		return sha256.Sum256([]byte("key\x00" + key))
+	}
+	return sha256.Sum256([]byte("bearer\x00" + header.Get(auth.HeaderBearer) + "\x00" + header.Get(auth.HeaderTenant)))
+}
