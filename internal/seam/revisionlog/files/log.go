@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/watch"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
@@ -31,7 +32,7 @@ const (
 type Logs struct {
 	dir      string
 	now      clock.Clock
-	watchers watchers
+	watchers *watch.Watchers[revisionlog.Log, struct{}]
 
 	mu   sync.Mutex
 	open map[revisionlog.Log]*appender
@@ -47,7 +48,7 @@ func Open(dir string, now clock.Clock) (*Logs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
-	return &Logs{dir: dir, now: now, open: map[revisionlog.Log]*appender{}, watchers: watchers{of: map[revisionlog.Log]map[*watcher]struct{}{}}}, nil
+	return &Logs{dir: dir, now: now, open: map[revisionlog.Log]*appender{}, watchers: watch.New[revisionlog.Log, struct{}](nil)}, nil
 }
 
 // Writer returns a writer that appends to a log of a revision. The writer replaces each of the
@@ -63,7 +64,7 @@ func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string)
 	log := l.open[name]
 	if log == nil {
 		var err error
-		if log, err = openAppender(l.dirOf(name), kind, func() { l.watchers.wake(name) }); err != nil {
+		if log, err = openAppender(l.dirOf(name), kind, func() { l.watchers.Wake(name) }); err != nil {
 			return nil, fmt.Errorf("open %s log of revision %s: %w", kind, revision, err)
 		}
 		l.open[name] = log
