@@ -250,7 +250,6 @@ type CancelScope string
 
 // Scopes of CancelDeployment.
 const (
-	// CancelPending, CancelRunning and CancelAll are the scopes of CancelDeployment.
 	CancelPending CancelScope = "pending"
 	CancelRunning CancelScope = "running"
 	CancelAll     CancelScope = "all"

@@ -88,7 +88,7 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 
 // miss cancels a run whose client has not come back, unless it comes back meanwhile. If this fails,
 // a timer tries it again later, so that the run does not take the place of others in each pass.
-// What was begun is completed when the pass ends.
+// A cancel that has begun is completed even if the pass ends.
 func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
 	ctx = context.WithoutCancel(ctx)
 	expected := table.Equals(record.Created, item.Text(record.Created))

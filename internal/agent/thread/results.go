@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// What the tasks of a step have returned is stored with the checkpoint that the step led to, as a
-// difference to the change that this checkpoint stores: most of it is the change itself. The tasks
-// are the tasks of the checkpoint before. Results that are larger than these bounds are left out:
-// clients then see no results of the step.
+// The results of a step's tasks are stored with the checkpoint that the step led to, as a
+// difference to the change that this checkpoint stores, since most of their text is the change
+// itself. The tasks are those of the checkpoint before. The server leaves out results that are
+// larger than these bounds: clients then see no results of the step.
 const (
 	maxResults      = 1 << 20
 	maxStoredResult = 64 << 10

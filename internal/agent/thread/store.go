@@ -27,8 +27,8 @@ type Store struct {
 	most int
 }
 
-// NewStore returns a store over a table, with limits on the number of a workspace's threads, and on the
-// number of its runs at a time.
+// NewStore returns a store over a table, with limits on the number of a workspace's threads, and on
+// the number of its runs at a time.
 func NewStore(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Logger) *Store {
 	pool := quota.NewPool(t, now, limits, log)
 	return &Store{table: counting{t, pool}, now: now, states: newStateCache(), pool: pool, most: maxLooked}

@@ -1,9 +1,9 @@
-// Package reseal seals the texts that older keys have sealed anew, with the newest key, so
-// that the older keys can be retired.
+// Package reseal seals, with the newest key, the texts that older keys have sealed, so that the
+// older keys can be retired.
 //
 // The first bytes of a sealed text say which key has sealed it. The text is in an item's body:
 // it is the whole body, or, in base64, a text of the body's JSON. So every text of an older
-// key is found, whatever item contains it. If this package does not know what the texts of an
+// key is found, in every kind of item. If this package does not know what the texts of an
 // item are bound to, that is an error, so that no text is left behind unseen.
 //
 // An item is rewritten under the condition that it has not changed since it was read, and its
@@ -74,9 +74,9 @@ const passes = 20
 // ErrBusy is wrapped when items change too often to be rewritten.
 var ErrBusy = errors.New("there are always items that change meanwhile")
 
-// Run seals all texts that an older key has sealed anew, until a pass finds no such text, and
-// returns how many items of each kind it has rewritten. If Run is cut short, the next Run
-// finds the remaining texts.
+// Run seals, with the newest key, all texts that an older key sealed. It makes passes until one
+// finds no such text, and returns how many items of each kind it has rewritten. If Run is cut
+// short, the next Run finds the remaining texts.
 func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err error) {
 	r := run{table: t, keys: keys, rewritten: map[string]int{}}
 	for _, header := range keys.Older() {
@@ -97,7 +97,7 @@ func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err
 	return r.rewritten, fmt.Errorf("seal again: %w", ErrBusy)
 }
 
-// Left holds the data that depends on older keys and cannot be sealed anew.
+// Left holds the data that depends on older keys and cannot be sealed with the newest one.
 type Left struct {
 	// Keys are API keys that are stored by the fingerprint of an older key: they move to the
 	// newest key when they are next used, and are not valid any more without the older key.
@@ -160,7 +160,7 @@ func (r *run) item(ctx context.Context, item *table.Item) error {
 	r.met++
 	written, err := record.Try(ctx, r.table, table.Update{
 		Key: item.Key, Body: body, Add: map[string]int64{record.Version: 1},
-		// Items that are made anew under their keys begin at the first version again.
+		// New items under the keys of removed ones begin at the first version again.
 		If: table.All(table.Equals(record.Version, item.Int(record.Version)), table.Equals(record.Created, item.Text(record.Created)), table.Equals(record.Updated, item.Text(record.Updated))),
 	})
 	if written {
@@ -179,7 +179,7 @@ func (r *run) holds(body []byte) bool {
 	return false
 }
 
-// body returns a body with every text of an older key sealed anew.
+// body returns a body in which the newest key has sealed every text of an older key.
 func (r *run) body(ctx context.Context, bound secret.Bound, body []byte) ([]byte, error) {
 	for _, m := range r.older {
 		if bytes.HasPrefix(body, m.header) {
@@ -193,7 +193,7 @@ func (r *run) body(ctx context.Context, bound secret.Bound, body []byte) ([]byte
 	return body, nil
 }
 
-// texts seals the texts of one key in a JSON document anew. Base64 has no letters that JSON
+// texts seals, with the newest key, the texts of one key in a JSON document. Base64 has no letters that JSON
 // escapes.
 func (r *run) texts(ctx context.Context, m mark, bound secret.Bound, body []byte) ([]byte, error) {
 	var out []byte

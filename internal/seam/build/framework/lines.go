@@ -22,8 +22,8 @@ var ownInstructions = []string{"ARG", "ENV", "RUN", "USER", "WORKDIR"}
 var heredoc = regexp.MustCompile(`(^|\s)\d*<<-?["']?[A-Za-z_]`)
 
 // dockerfileLines reads the instructions that are added to the Dockerfile of the agent's image.
-// What it accepts, the engine can read: an instruction that the engine refuses would be a fault of
-// the platform.
+// The engine can read every instruction that dockerfileLines accepts: one that the engine refuses
+// would be a fault of the platform.
 func (p *parser) dockerfileLines() {
 	const name = "dockerfile_lines"
 	if !asks(p.fields[name]) || !slices.Contains(p.offers, OfferLines) {

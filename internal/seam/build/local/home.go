@@ -120,7 +120,7 @@ func (b *Builder) makeHome(dir string) error {
 	if err := makeDirs(filepath.Dir(dir), b.erasedDir()); err != nil {
 		return err
 	}
-	// What a server that breaks off leaves here, the next one erases.
+	// If this server dies here, the next server erases the directory.
 	made, err := os.MkdirTemp(b.erasedDir(), "")
 	if err != nil {
 		return err

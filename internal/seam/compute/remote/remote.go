@@ -1,6 +1,6 @@
-// Package remote runs releases on an agent host: another process, of this machine or one that
-// it can reach, which has the compute target (package agenthost). By it, functions that run as
-// containers of a machine get agents that are processes of that machine.
+// Package remote runs releases on an agent host: another process, on this machine or on one that
+// this machine can reach, that has the compute target (package agenthost). With it, functions that
+// run as containers of a machine use agents that are processes of that machine.
 package remote
 
 import (

@@ -23,7 +23,6 @@ type shape struct {
 // of the bounds is a cursor, a bound has three parts, because items may share an index key.
 // There is no LIMIT: the reader stops where it wants to, and SQLite would compile a statement
 // again each time a LIMIT's parameter is bound.
-// parameter is bound.
 var querySQL = map[shape]string{
 	{"", false, false}:           primarySQL + ` ORDER BY sk`,
 	{"", true, false}:            primarySQL + ` ORDER BY sk DESC`,
