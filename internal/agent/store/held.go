@@ -30,7 +30,7 @@ const growth = 4
 // writes of the item. That is why only a process that alone writes the table may hold vectors.
 // A write of unknown outcome drops what it may have changed.
 type held struct {
-	units *lru.Cache[place, *unit]
+	units *lru.Cache[namespaceRange, *unit]
 	room  int
 	// one is locked while a unit is made: each takes up to the whole room.
 	one sync.Mutex
@@ -52,9 +52,9 @@ type turn struct {
 	writers int
 }
 
-// place is a namespace with all namespaces below it: the partition, and the beginning of the
-// sort keys.
-type place struct{ pk, prefix string }
+// namespaceRange is a namespace with all namespaces below it: the partition, and the beginning of
+// the sort keys.
+type namespaceRange struct{ pk, prefix string }
 
 // change is a change of an item.
 type change struct {
@@ -69,7 +69,7 @@ type change struct {
 }
 
 func newHeld(room int) *held {
-	return &held{units: lru.New[place, *unit](room), room: room, turns: map[table.Key]*turn{}}
+	return &held{units: lru.New[namespaceRange, *unit](room), room: room, turns: map[table.Key]*turn{}}
 }
 
 // write calls commit, which writes the item at a key and returns what it has changed. A nil
@@ -88,7 +88,7 @@ func (h *held) write(ctx context.Context, key table.Key, commit func() (change, 
 	made.key = key
 	for _, u := range h.note(&made, err) {
 		if !u.apply(made) {
-			h.units.Drop(u.place)
+			h.units.Drop(u.namespaceRange)
 		}
 	}
 	return err
@@ -167,11 +167,11 @@ func (c *change) read() {
 }
 
 // placesOf returns the namespace of an item, and the namespaces above it.
-func placesOf(key table.Key) (places []place) {
+func placesOf(key table.Key) (places []namespaceRange) {
 	path, _, _ := strings.Cut(key.SK[2:], "#")
 	for i, c := range path {
 		if c == '/' {
-			places = append(places, place{key.PK, key.SK[:2+i+1]})
+			places = append(places, namespaceRange{key.PK, key.SK[:2+i+1]})
 		}
 	}
 	return places
@@ -182,7 +182,7 @@ func (h *held) get(query table.Query, near Vectors) *unit {
 	if h == nil || len(near.data) == 0 {
 		return nil
 	}
-	u, ok := h.units.Get(place{query.PK, query.Prefix})
+	u, ok := h.units.Get(namespaceRange{query.PK, query.Prefix})
 	if !ok || u.space != near.space {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (h *held) begin(query table.Query, near Vectors) *unit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	most := h.room - h.room/(growth+1) // with its part to grow, it fills the room
-	h.making = &unit{place: place{query.PK, query.Prefix}, space: near.space, at: map[string]int{}, counted: most}
+	h.making = &unit{namespaceRange: namespaceRange{query.PK, query.Prefix}, space: near.space, at: map[string]int{}, counted: most}
 	h.since, h.sinceSize, h.spoiled = nil, 0, false
 	return h.making
 }
@@ -216,7 +216,7 @@ func (h *held) end(u *unit, complete bool) {
 	}
 	if complete && !h.spoiled && !u.dropped && len(u.rows) >= fewest {
 		u.counted = u.size + u.size/growth
-		h.units.Put(u.place, u, u.counted)
+		h.units.Put(u.namespaceRange, u, u.counted)
 	}
 	h.making, h.since = nil, nil
 }
@@ -228,7 +228,7 @@ func (h *held) erased(pk string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.units.DropIf(func(at place) bool { return at.pk == pk })
+	h.units.DropIf(func(at namespaceRange) bool { return at.pk == pk })
 	if h.making != nil && h.making.pk == pk {
 		h.spoiled, h.since = true, nil
 	}
@@ -255,7 +255,7 @@ func (r *row) isGone(now time.Time) bool { return !r.expires.IsZero() && !now.Be
 
 // unit are the items below a namespace.
 type unit struct {
-	place
+	namespaceRange
 	space string
 	mu    sync.RWMutex
 	rows  []row

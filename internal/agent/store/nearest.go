@@ -110,7 +110,7 @@ func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) 
 		return nil, 0, err
 	}
 	if near.unit.isOld(total) {
-		s.held.units.Drop(near.unit.place)
+		s.held.units.Drop(near.unit.namespaceRange)
 	}
 	size := 0
 	for some := range slices.Chunk(best[min(window.Offset, len(best)):], table.ReadAtOnce) {

@@ -25,7 +25,7 @@ func (c command) stateGet() (any, *int64, error) {
 	if err := c.read(&p); err != nil {
 		return nil, nil, err
 	}
-	found, err := c.state(c.ctx, c.ref, place{NS: strings.Join(p.Namespace, "|")}, false)
+	found, err := c.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, refused(noState(p.Namespace), "%v", err)
 	}
@@ -135,7 +135,7 @@ func (c command) stateFork() (any, *int64, error) {
 	if config == nil {
 		config = withoutCheckpoint(newest.Config)
 	}
-	made, before, err := c.start(startParams{AssistantID: newest.AssistantID, Input: p.Input, Config: withCheckpoint(config, place{ID: p.CheckpointID})})
+	made, before, err := c.start(startParams{AssistantID: newest.AssistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
 	if err != nil {
 		return nil, nil, err
 	}

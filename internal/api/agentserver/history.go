@@ -73,7 +73,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 }
 
 // subgraphStates lists the states of a subgraph, newest first.
-func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at place, asked ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
+func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpointRef, asked ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
 	before, err := beforeOf(asked.Before, where)
 	if err != nil {
 		return nil, err

@@ -14,13 +14,13 @@ import (
 
 // GetThreadState reads a thread's newest state.
 func (s server) GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error) {
-	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{}, isTrue(request.Params.Subgraphs))
+	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{}, isTrue(request.Params.Subgraphs))
 	return shownState{found, request.Params.Select}, err
 }
 
 // GetThreadStateAt reads a thread's state at a checkpoint, given by its id.
 func (s server) GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error) {
-	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
+	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
 	return shownState{found, request.Params.Select}, err
 }
 
@@ -34,10 +34,10 @@ func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequ
 	return shownState{found, request.Body.Select}, err
 }
 
-// place names a checkpoint: a checkpoint of the graph itself, or of the subgraph NS behind the
-// graph's checkpoint ID. The empty ID is the graph's newest checkpoint; for a subgraph, the
+// checkpointRef names a checkpoint: a checkpoint of the graph itself, or of the subgraph NS behind
+// the graph's checkpoint ID. The empty ID is the graph's newest checkpoint; for a subgraph, the
 // graph's newest checkpoint that has one of the subgraph behind it.
-type place struct {
+type checkpointRef struct {
 	ID, NS string
 	// Of is the subgraph's own checkpoint, "" for its newest; Map is the client's whole
 	// checkpoint_map.
@@ -47,8 +47,8 @@ type place struct {
 
 // placeOf reads a client's name of a checkpoint; short is an id by itself. For a subgraph, the
 // map names the checkpoint of the graph to which the subgraph's checkpoint belongs.
-func placeOf(c *Checkpoint, short *string) (place, error) {
-	var p place
+func placeOf(c *Checkpoint, short *string) (checkpointRef, error) {
+	var p checkpointRef
 	if c != nil {
 		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), present(c.CheckpointMap)
 	}
@@ -74,7 +74,7 @@ func placeOf(c *Checkpoint, short *string) (place, error) {
 }
 
 // state returns a thread's state at a checkpoint in the form that the interface has.
-func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs bool) (ThreadState, error) {
+func (s server) state(ctx context.Context, ref thread.Ref, at checkpointRef, subgraphs bool) (ThreadState, error) {
 	if at.NS != "" {
 		return s.subgraphState(ctx, ref, at, subgraphs)
 	}
@@ -92,7 +92,7 @@ func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs b
 }
 
 // snapshot reads a thread and its state at a checkpoint of the graph itself.
-func (s server) snapshot(ctx context.Context, ref thread.Ref, at place) (thread.Thread, thread.Snapshot, error) {
+func (s server) snapshot(ctx context.Context, ref thread.Ref, at checkpointRef) (thread.Thread, thread.Snapshot, error) {
 	if at.ID == "" {
 		t, state, err := s.Runs.State(ctx, ref)
 		if err != nil {

@@ -145,7 +145,7 @@ func (s *steps) state(event run.Event) []web.Event {
 // config returns the configuration of a run that continues from a checkpoint.
 func (s *steps) config(checkpointID string) json.RawMessage {
 	of := record.Encode(map[string]any{"configurable": map[string]string{"thread_id": s.run.Thread}})
-	return withCheckpoint(of, place{ID: checkpointID})
+	return withCheckpoint(of, checkpointRef{ID: checkpointID})
 }
 
 // taskEvent says that a node begins; taskResult has the result of the node.

@@ -12,7 +12,7 @@ import (
 
 // subgraphState returns the state of a subgraph at a checkpoint, or its newest state; with
 // below, also the states of the subgraphs that its tasks run.
-func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, below bool) (ThreadState, error) {
+func (s server) subgraphState(ctx context.Context, ref thread.Ref, at checkpointRef, below bool) (ThreadState, error) {
 	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
 	if err != nil {
 		return ThreadState{}, err
@@ -29,7 +29,7 @@ func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, bel
 
 // subgraphHistory reads checkpoints of a subgraph, newest first: the checkpoints behind the
 // graph's checkpoint that the client names, or the checkpoints of the whole thread.
-func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, wanted thread.Wanted) ([]thread.Subgraph, error) {
+func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at checkpointRef, wanted thread.Wanted) ([]thread.Subgraph, error) {
 	wanted.NS, wanted.ID, wanted.Root = at.NS, at.Of, thread.Newest
 	if at.ID == "" {
 		if _, err := s.Runs.Seal(ctx, ref); err != nil {

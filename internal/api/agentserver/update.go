@@ -57,7 +57,7 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 		// This is the subgraph's newest checkpoint behind the graph's checkpoint that the
 		// agent gets. The agent would take an id with the namespace for the id of a checkpoint
 		// of the subgraph.
-		config = withCheckpoint(nil, place{NS: at.NS})
+		config = withCheckpoint(nil, checkpointRef{NS: at.NS})
 	case at.ID != "" || at.NS != "":
 		config = withCheckpoint(nil, at)
 	}
@@ -85,7 +85,7 @@ func supersteps(asked []Superstep) []graph.Superstep {
 }
 
 // withCheckpoint returns the configuration with the name of a checkpoint added.
-func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
+func withCheckpoint(config json.RawMessage, at checkpointRef) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]any{}
 	if len(config) > 0 && json.Unmarshal(config, &members) == nil && len(members["configurable"]) > 0 {
 		if json.Unmarshal(members["configurable"], &configurable) != nil || configurable == nil {

@@ -46,8 +46,8 @@ type Origins struct {
 	MaxAge string
 }
 
-// place are the rules of the paths below a prefix.
-type place struct {
+// pathRules are the rules of the paths below a prefix.
+type pathRules struct {
 	prefix string
 	rules  Origins
 	// of returns the rules of one path below the prefix, nil for a path that has the common
@@ -61,23 +61,23 @@ type place struct {
 // origins. Some paths below the prefix may have rules of their own, which of returns (nil if no
 // path has any). The handler of such a path sets the headers of its answers with Origins.Mark.
 func (m *Mux) AllowOrigins(prefix string, of func(*http.Request) (*Origins, error), allowed ...string) {
-	m.places = append(m.places, place{prefix: prefix, rules: Origins{Allowed: allowed}, of: of})
+	m.origins = append(m.origins, pathRules{prefix: prefix, rules: Origins{Allowed: allowed}, of: of})
 }
 
 // crossOrigin sets the headers that a browser looks for. It reports whether it has answered the
 // request, which it does for preflights only.
 func (m *Mux) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	i := slices.IndexFunc(m.places, func(p place) bool { return strings.HasPrefix(r.URL.Path, p.prefix) })
+	i := slices.IndexFunc(m.origins, func(p pathRules) bool { return strings.HasPrefix(r.URL.Path, p.prefix) })
 	if i < 0 {
 		return false
 	}
-	rules := &m.places[i].rules
+	rules := &m.origins[i].rules
 	if !IsPreflight(r) {
 		rules.Mark(w.Header(), r)
 		return false
 	}
-	if m.places[i].of != nil {
-		own, err := m.places[i].of(r)
+	if m.origins[i].of != nil {
+		own, err := m.origins[i].of(r)
 		if err != nil {
 			m.Error(w, r, err)
 			return true

@@ -23,9 +23,9 @@ type Guard = func(Operation) Middleware
 // Mux routes requests to operations and gives each of them the common behaviour of this
 // package.
 type Mux struct {
-	routes http.ServeMux
-	log    *slog.Logger
-	places []place
+	routes  http.ServeMux
+	log     *slog.Logger
+	origins []pathRules
 	// others are the patterns that were passed to Otherwise.
 	others []string
 	// arrival and refused are how long bodies may take to arrive, before and after their requests

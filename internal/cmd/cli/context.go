@@ -59,7 +59,7 @@ func newContextAdd() *cobra.Command {
 			var earlier *ended
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
 				earlier = all.release(args[0])
-				all.Contexts[args[0]] = kept{URL: server.URL, Key: key, Tenant: found.ID}
+				all.Contexts[args[0]] = savedServer{URL: server.URL, Key: key, Tenant: found.ID}
 				all.Current = args[0]
 				return nil
 			})

@@ -21,11 +21,11 @@ type contexts struct {
 	// Current is the name of the context for commands that name no server; "" means that there
 	// is no such context.
 	Current  string          `json:"current,omitempty"`
-	Contexts map[string]kept `json:"contexts"`
+	Contexts map[string]savedServer `json:"contexts"`
 }
 
-// kept is a stored server.
-type kept struct {
+// savedServer is a stored server.
+type savedServer struct {
 	URL    string `json:"url"`
 	Key    string `json:"key,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
@@ -45,7 +45,7 @@ func contextsFile() (string, error) {
 // readContexts reads the contexts. Without a file there are no contexts, and neither are there
 // without a home directory: services have no home directory.
 func readContexts() (contexts, error) {
-	empty := contexts{Contexts: map[string]kept{}}
+	empty := contexts{Contexts: map[string]savedServer{}}
 	file, err := contextsFile()
 	if err != nil {
 		return empty, nil //nolint:nilerr // there is no home directory

@@ -65,7 +65,7 @@ var errNoKeyring = errors.New("$" + noKeyring + " is set")
 func entry(name, server string) string { return name + " " + server }
 
 // read returns the credential of the context with the given name.
-func (k kept) read(name string) (credential, error) {
+func (k savedServer) read(name string) (credential, error) {
 	if k.Login.Credential != nil {
 		return *k.Login.Credential, nil
 	}
@@ -82,7 +82,7 @@ func (k kept) read(name string) (credential, error) {
 
 // keep puts the credential of a context into the keyring, or into the context where that does not
 // work, for example on a server without a desktop; refused is why. The caller writes the contexts.
-func (k kept) keep(name string, c credential) (refused error) {
+func (k savedServer) keep(name string, c credential) (refused error) {
 	refused = errNoKeyring
 	if os.Getenv(noKeyring) == "" {
 		text, err := json.Marshal(c)
@@ -101,7 +101,7 @@ func (k kept) keep(name string, c credential) (refused error) {
 }
 
 // forget removes the credential of a context from the keyring.
-func (k kept) forget(name string) error {
+func (k savedServer) forget(name string) error {
 	inFile := k.Login.Credential != nil
 	if inFile && os.Getenv(noKeyring) != "" {
 		return nil
@@ -128,7 +128,7 @@ func (c credential) isFresh() bool { return time.Now().Add(renewBefore).Before(c
 
 // signedIn returns the token of a context's session, and renews a session that is over. What the
 // user should know goes to notes.
-func signedIn(ctx context.Context, name string, found kept, notes io.Writer) (token string, err error) {
+func signedIn(ctx context.Context, name string, found savedServer, notes io.Writer) (token string, err error) {
 	c, err := found.read(name)
 	if err != nil || c.isFresh() {
 		return c.Token, err
@@ -251,7 +251,7 @@ func idToken(answer *oauth2.Token) string {
 
 // ended is a sign-in that no context has any more.
 type ended struct {
-	kept
+	savedServer
 	credential
 	// err is why its credential could not be read, or not be removed from the keyring.
 	err error

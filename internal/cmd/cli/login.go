@@ -69,7 +69,7 @@ func newLogin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found = kept{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
+			found = savedServer{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
 			var earlier *ended
 			var refused error
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
@@ -102,32 +102,32 @@ func newLogin() *cobra.Command {
 }
 
 // loginContext returns the context to sign in to, and its name.
-func loginContext(all contexts, address, name string) (string, kept, error) {
+func loginContext(all contexts, address, name string) (string, savedServer, error) {
 	if address != "" {
 		if err := checkURL(address); err != nil {
-			return "", kept{}, err
+			return "", savedServer{}, err
 		}
 		parsed, err := url.Parse(address)
 		if err != nil {
-			return "", kept{}, err
+			return "", savedServer{}, err
 		}
 		name = cmp.Or(name, parsed.Host)
 		if known := all.Contexts[name]; known.URL == address {
 			return name, known, nil
 		}
-		return name, kept{URL: address}, nil
+		return name, savedServer{URL: address}, nil
 	}
 	return chosenContext(all, name)
 }
 
 // chosenContext returns the context of a flag, the environment, or the current one.
-func chosenContext(all contexts, name string) (string, kept, error) {
+func chosenContext(all contexts, name string) (string, savedServer, error) {
 	if name = cmp.Or(name, os.Getenv("SLIPWAY_CONTEXT"), all.Current); name == "" {
-		return "", kept{}, errors.New("there is no context: name the server with --url, or the context with --context")
+		return "", savedServer{}, errors.New("there is no context: name the server with --url, or the context with --context")
 	}
 	found, ok := all.Contexts[name]
 	if !ok {
-		return "", kept{}, noContext(name)
+		return "", savedServer{}, noContext(name)
 	}
 	return name, found, nil
 }
@@ -216,8 +216,8 @@ func newLogout() *cobra.Command {
 				if over = all.release(name); over == nil {
 					return fmt.Errorf("nobody is signed in to the context %s", name)
 				}
-				found = over.kept
-				all.Contexts[name] = kept{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
+				found = over.savedServer
+				all.Contexts[name] = savedServer{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
 				return nil
 			})
 			left := over.end(cmd.Context(), nil)

@@ -106,7 +106,7 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 	}()
 	code := <-issuer.Shown()
 	check.Must(t, changeContexts(t.Context(), func(all *contexts) error {
-		all.Contexts["other"] = kept{URL: "https://other.test", Key: "key"}
+		all.Contexts["other"] = savedServer{URL: "https://other.test", Key: "key"}
 		return nil
 	}))
 	issuer.Approve(code)
@@ -119,7 +119,7 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 	found := all.Contexts["team"]
 	check.Must(t, found.keep("team", credential{Refresh: "old"}))
 	check.Must(t, changeContexts(t.Context(), func(all *contexts) error {
-		all.Contexts["team"] = kept{URL: address}
+		all.Contexts["team"] = savedServer{URL: address}
 		return nil
 	}))
 	if token, err := signedIn(t.Context(), "team", found, io.Discard); token != "" || exit.Code(err) != exit.Credentials || issuer.Refreshes() > 0 {

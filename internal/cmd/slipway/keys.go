@@ -120,7 +120,7 @@ const keysRevokeLong = `The key stops working at once, and within a minute behin
 
 func newKeysRevoke() *cobra.Command {
 	var done output.Outcome
-	var at place
+	var at recordsSource
 	var in string
 	cmd := &cobra.Command{
 		Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: exit.Arguments(cobra.ExactArgs(1)),

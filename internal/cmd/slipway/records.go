@@ -38,13 +38,13 @@ The command works directly on the records, without a server and without an API k
 those in a data directory (--data), which a server may use at the same time, or those in the table of
 an AWS stack (--table, --kms-key), which it reads with your AWS credentials.`
 
-// place is the place of the records.
-type place struct {
+// recordsSource is the recordsSource of the records.
+type recordsSource struct {
 	data               string
 	table, key, region string
 }
 
-func (p *place) flags(cmd *cobra.Command) {
+func (p *recordsSource) flags(cmd *cobra.Command) {
 	cmd.Long = strings.TrimSpace(cmd.Short + ".\n" + cmd.Long + placeHelp)
 	flags := cmd.Flags()
 	flags.StringVar(&p.data, "data", ".slipway", "data directory of a server on this machine")
@@ -54,7 +54,7 @@ func (p *place) flags(cmd *cobra.Command) {
 }
 
 // complete takes the values that the flags leave open from the environment.
-func (p *place) complete(cmd *cobra.Command) error {
+func (p *recordsSource) complete(cmd *cobra.Command) error {
 	if err := cli.Exclusive(cmd, "data", "table"); err != nil {
 		return exit.Usage(err)
 	}
@@ -84,7 +84,7 @@ type records struct {
 }
 
 // with opens the records, lets a command use them, and closes them.
-func (p *place) with(cmd *cobra.Command, use func(context.Context, *records) error) error {
+func (p *recordsSource) with(cmd *cobra.Command, use func(context.Context, *records) error) error {
 	if err := p.complete(cmd); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *place) with(cmd *cobra.Command, use func(context.Context, *records) err
 // inWorkspace lets a command work in a workspace that its flags name. The command's PreRunE checks
 // its other flags before the records are opened.
 func inWorkspace(cmd *cobra.Command, work func(ctx context.Context, r *records, w workspace.Workspace, args []string) error) *cobra.Command {
-	var at place
+	var at recordsSource
 	var in string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return at.with(cmd, func(ctx context.Context, r *records) error {
@@ -130,7 +130,7 @@ func operator() string {
 }
 
 // openData opens the records of a data directory, and returns an error if there are none.
-func (p *place) openData(ctx context.Context) (*records, error) {
+func (p *recordsSource) openData(ctx context.Context) (*records, error) {
 	database := filepath.Join(p.data, standalone.DatabaseFile)
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is no data directory of a server; make one with: slipway serve --data %s", p.data, p.data)
@@ -160,7 +160,7 @@ func (p *place) openData(ctx context.Context) (*records, error) {
 }
 
 // openStack opens the records of a stack, with the credentials that AWS's own tools would use.
-func (p *place) openStack(ctx context.Context) (*records, error) {
+func (p *recordsSource) openStack(ctx context.Context) (*records, error) {
 	var options []func(*config.LoadOptions) error
 	if p.region != "" {
 		options = append(options, config.WithRegion(p.region))

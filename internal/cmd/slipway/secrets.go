@@ -33,7 +33,7 @@ use. Keep a copy of the new key file with your backups. To do without the older 
 
 func newSecretsRotate() *cobra.Command {
 	var done output.Outcome
-	var at place
+	var at recordsSource
 	cmd := &cobra.Command{
 		Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +57,7 @@ older keys.
 `
 
 func newSecretsReseal() *cobra.Command {
-	var at place
+	var at recordsSource
 	var out output.List
 	cmd := &cobra.Command{
 		Use: "reseal", Short: "Seal all secrets again with the newest key", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs),
@@ -104,7 +104,7 @@ had an older key and the records of its time, change the secrets too.
 
 func newSecretsRetire() *cobra.Command {
 	var done output.Outcome
-	var at place
+	var at recordsSource
 	cmd := &cobra.Command{
 		Use: "retire", Short: "Remove all keys except the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,7 +39,7 @@ data key.
 
 func newWorkspacesCreate() *cobra.Command {
 	var done output.Outcome
-	var at place
+	var at recordsSource
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ func showWorkspace(w workspace.Workspace) shownWorkspace {
 }
 
 func newWorkspacesList() *cobra.Command {
-	var at place
+	var at recordsSource
 	var out output.List
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the workspaces", Args: exit.Arguments(cobra.NoArgs),

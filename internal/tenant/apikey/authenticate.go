@@ -93,35 +93,35 @@ type refresher interface {
 	Refresh(ctx context.Context) (bool, error)
 }
 
-// place holds the MAC by which a key is stored, the MAC by which it should be stored, and the
+// keyLocation holds the MAC by which a key is stored, the MAC by which it should be stored, and the
 // secret key of the latter; unmarked says that the secret key is not noted.
-type place struct {
+type keyLocation struct {
 	mac, newest, by string
 	unmarked        bool
 }
 
 // find looks a key up by all MACs by which it may be stored. A key that is under no MAC may be
 // stored by the MAC of a newer secret key than this process knows.
-func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ place, err error) {
+func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ keyLocation, err error) {
 	for again := true; again; {
 		macs, by := s.macs(key)
 		for _, mac := range macs {
 			if item, err = s.lookUp(ctx, mac); err == nil {
-				return item, place{mac, macs[0], by, item.Text(attrBy) != by}, nil
+				return item, keyLocation{mac, macs[0], by, item.Text(attrBy) != by}, nil
 			}
 			if !fault.Is(err, fault.Unauthorized) {
-				return nil, place{}, err
+				return nil, keyLocation{}, err
 			}
 		}
 		again = false
 		if hasher, ok := s.hasher.(refresher); ok {
 			var failed error
 			if again, failed = hasher.Refresh(ctx); failed != nil {
-				return nil, place{}, fmt.Errorf("get key: %w", failed)
+				return nil, keyLocation{}, fmt.Errorf("get key: %w", failed)
 			}
 		}
 	}
-	return nil, place{}, err
+	return nil, keyLocation{}, err
 }
 
 func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
@@ -164,7 +164,7 @@ func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*
 // use describes one use of a key.
 type use struct {
 	Principal
-	place
+	keyLocation
 }
 
 // note writes when the key was used, unless its record says so already.

@@ -95,7 +95,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		Images:       pushed,
 		Uploads:      uploaded,
 		Integrations: integrations,
-		Deployments:  r.Deployments(), Threads: r.Threads(), Workflow: r.Engine(), Builder: builder, Targets: targets, Logs: kept{},
+		Deployments:  r.Deployments(), Threads: r.Threads(), Workflow: r.Engine(), Builder: builder, Targets: targets, Logs: noForgetter{},
 		Listeners: r.Listeners().Target(nil),
 		Hasher:    key, Now: clock.System, Log: r.Log,
 	})
@@ -123,8 +123,8 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	})
 }
 
-// kept is the rollout.Forgetter of logs that this program may not erase: CloudWatch keeps them
+// noForgetter is the rollout.Forgetter of logs that this program may not erase: CloudWatch keeps them
 // for the time that the log group says.
-type kept struct{}
+type noForgetter struct{}
 
-func (kept) Remove(string) error { return nil }
+func (noForgetter) Remove(string) error { return nil }

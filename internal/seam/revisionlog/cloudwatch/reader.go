@@ -105,7 +105,7 @@ func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.
 
 // request asks for the lines behind a place, together with the lines of its millisecond. No
 // line is older than the revision itself. With this bound, CloudWatch searches less.
-func request(group string, log revisionlog.Log, query revisionlog.Query, after place) *cloudwatchlogs.FilterLogEventsInput {
+func request(group string, log revisionlog.Log, query revisionlog.Query, after logPosition) *cloudwatchlogs.FilterLogEventsInput {
 	from := id.Time(log.Revision).Add(-skew)
 	if query.From.After(from) {
 		from = query.From
@@ -130,13 +130,13 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after p
 
 // find returns at least the events that a page takes, sorted, with all lines of the
 // millisecond in which the page ends. more is true if CloudWatch has not searched everything.
-func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
+func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after logPosition) (events []types.FilteredLogEvent, more bool, err error) {
 	if input.EndTime != nil && *input.EndTime < *input.StartTime {
 		return nil, false, nil
 	}
 	order := comparePlaces
 	if query.Backward {
-		order = func(a, b place) int { return comparePlaces(b, a) }
+		order = func(a, b logPosition) int { return comparePlaces(b, a) }
 	}
 	for {
 		found, err := r.logs.FilterLogEvents(ctx, input)
@@ -166,31 +166,31 @@ func isCut(events []types.FilteredLogEvent, limit int) bool {
 	return len(events) > limit && aws.ToInt64(events[limit-1].Timestamp) != aws.ToInt64(events[len(events)-1].Timestamp)
 }
 
-// place is the position of an event in its log.
-type place struct {
+// logPosition is the position of an event in its log.
+type logPosition struct {
 	ms    int64
 	event string
 }
 
-func placeOf(event types.FilteredLogEvent) place {
-	return place{aws.ToInt64(event.Timestamp), aws.ToString(event.EventId)}
+func placeOf(event types.FilteredLogEvent) logPosition {
+	return logPosition{aws.ToInt64(event.Timestamp), aws.ToString(event.EventId)}
 }
 
-func (p place) String() string { return strconv.FormatInt(p.ms, 10) + "-" + p.event }
+func (p logPosition) String() string { return strconv.FormatInt(p.ms, 10) + "-" + p.event }
 
 // comparePlaces orders events. Their ids are numbers.
-func comparePlaces(a, b place) int {
+func comparePlaces(a, b logPosition) int {
 	return cmp.Or(cmp.Compare(a.ms, b.ms), cmp.Compare(len(a.event), len(b.event)), cmp.Compare(a.event, b.event))
 }
 
-func parsePlace(text string) (place, error) {
+func parsePlace(text string) (logPosition, error) {
 	if text == "" {
-		return place{}, nil
+		return logPosition{}, nil
 	}
 	digits, event, ok := strings.Cut(text, "-")
 	ms, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || event == "" || err != nil || ms < 0 {
-		return place{}, revisionlog.ErrPosition
+		return logPosition{}, revisionlog.ErrPosition
 	}
-	return place{ms, event}, nil
+	return logPosition{ms, event}, nil
 }
