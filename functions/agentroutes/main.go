@@ -23,7 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
-		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Store: s.Memory(), Crons: s.Crons(),
+		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Store: s.Store(), Crons: s.Crons(),
 		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), Answers: s.Answers(), AgentURL: gateway.AgentURL(s.BaseURL),
 		Agents: agents.Asked(s), Strangers: agents.Strangers(s), Unnoticed: lambdahost.Unnoticed, Log: log,
 	})

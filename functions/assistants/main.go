@@ -23,7 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
-		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
+		Assistants: s.Assistants(), Store: s.Store(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
 		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), AgentURL: gateway.AgentURL(s.BaseURL),
 		Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
 	})

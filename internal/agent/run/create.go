@@ -32,10 +32,10 @@ type Config struct {
 	Webhooks *webhook.Store
 	// Observer is told of runs; nil if no part of the server counts runs.
 	Observer Observer
-	// Asked is told, after the commit, that the questions of a thread of a deployment have changed:
-	// a graph has paused, or a run answers the questions or passes over them. Nil if no part of the
-	// server wants to know.
-	Asked func(workspace, deployment string)
+	// QuestionsChanged is called, after the commit, when the questions of a thread of a deployment
+	// have changed: a graph has paused, or a run answers the questions or passes over them. Nil if
+	// no part of the server wants to know.
+	QuestionsChanged func(workspace, deployment string)
 	// Paced says that workers write seldom while no reader waits for a run's events
 	// (Run.HasReader), so readers must say that they wait.
 	Paced bool
@@ -53,38 +53,38 @@ type Config struct {
 
 // Store creates, works on and reads runs.
 type Store struct {
-	table    table.Table
-	threads  *thread.Store
-	workflow workflow.Engine
-	now      clock.Clock
-	log      *slog.Logger
-	webhooks *webhook.Store
-	observer Observer
-	asked    func(workspace, deployment string)
-	paced    bool
-	lease    time.Duration
-	atWork   time.Duration
-	maxBody  int
-	tail     *tail
+	table            table.Table
+	threads          *thread.Store
+	workflow         workflow.Engine
+	now              clock.Clock
+	log              *slog.Logger
+	webhooks         *webhook.Store
+	observer         Observer
+	questionsChanged func(workspace, deployment string)
+	paced            bool
+	lease            time.Duration
+	atWork           time.Duration
+	maxBody          int
+	tail             *tail
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	return &Store{
-		table:    c.Threads.Counting(c.Table),
-		threads:  c.Threads,
-		workflow: c.Workflow,
-		now:      c.Now,
-		log:      cmp.Or(c.Log, slog.Default()),
-		webhooks: c.Webhooks,
-		observer: c.Observer,
-		asked:    c.Asked,
-		paced:    c.Paced,
-		lease:    c.Lease,
-		atWork:   cmp.Or(c.WorkLease, c.Lease),
-		maxBody:  cmp.Or(c.MaxBody, table.MaxBody),
-		tail:     newTail(),
+		table:            c.Threads.Counting(c.Table),
+		threads:          c.Threads,
+		workflow:         c.Workflow,
+		now:              c.Now,
+		log:              cmp.Or(c.Log, slog.Default()),
+		webhooks:         c.Webhooks,
+		observer:         c.Observer,
+		questionsChanged: c.QuestionsChanged,
+		paced:            c.Paced,
+		lease:            c.Lease,
+		atWork:           cmp.Or(c.WorkLease, c.Lease),
+		maxBody:          cmp.Or(c.MaxBody, table.MaxBody),
+		tail:             newTail(),
 	}
 }
 

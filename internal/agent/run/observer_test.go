@@ -55,7 +55,7 @@ func TestChangedQuestionsAreTold(t *testing.T) {
 	f := newFixture(t)
 	var told []string
 	asked := func(workspace, deployment string) { told = append(told, workspace+"/"+deployment) }
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Asked: asked})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, QuestionsChanged: asked})
 	pause := run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"task":[{"id":"task","value":"sure?"}]}`)}
 	want := func(when string, times int) {
 		t.Helper()

@@ -89,8 +89,8 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 // tellQuestions tells that a change leaves a thread with questions, or a thread that had questions
 // without them.
 func (s *Store) tellQuestions(t thread.Thread, questions json.RawMessage) (o record.Outbox) {
-	if s.asked != nil && (questions != nil || !record.Empty(t.Interrupts)) {
-		o.Then(func(context.Context) { s.asked(t.Workspace, t.Deployment) })
+	if s.questionsChanged != nil && (questions != nil || !record.Empty(t.Interrupts)) {
+		o.Then(func(context.Context) { s.questionsChanged(t.Workspace, t.Deployment) })
 	}
 	return o
 }

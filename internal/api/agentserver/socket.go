@@ -169,7 +169,7 @@ func (c *conversation) next() error {
 		}
 	}
 	c.command.Go(guard.Func(nil, "answer a command", func() {
-		if err := c.obey(asked, head, message); err != nil {
+		if err := c.execute(asked, head, message); err != nil {
 			c.end(err)
 		}
 	}))
@@ -179,9 +179,9 @@ func (c *conversation) next() error {
 	return nil
 }
 
-// obey does a command of which the head was read. In the meantime next waits for a message, which
-// also answers the client's pings. A client that leaves does not end its command.
-func (c *conversation) obey(asked socketCommand, head []byte, message io.Reader) error {
+// execute does a command of which the head was read. In the meantime next waits for a message,
+// which also answers the client's pings. A client that leaves does not end its command.
+func (c *conversation) execute(asked socketCommand, head []byte, message io.Reader) error {
 	var answer recording
 	if err := c.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err

@@ -54,9 +54,9 @@ func NewMux(log *slog.Logger) *Mux {
 	return m
 }
 
-// Behind has the addresses of clients taken from proxies. Without it, each request has the address
-// of its sender.
-func (m *Mux) Behind(proxies inbound.Proxies) { m.proxies = proxies }
+// TrustProxies has the addresses of clients taken from proxies. Without it, each request has the
+// address of its sender.
+func (m *Mux) TrustProxies(proxies inbound.Proxies) { m.proxies = proxies }
 
 // Handle adds a route that is not an operation of a contract.
 func (m *Mux) Handle(pattern string, handler http.Handler) {

@@ -24,8 +24,8 @@ const (
 	valueCost   = 160
 )
 
-// Bound lets the bodies of requests take their memory from a budget.
-func (m *Mux) Bound(b *budget.Budget) { m.budget = b }
+// SetBodyBudget lets the bodies of requests take their memory from a budget.
+func (m *Mux) SetBodyBudget(b *budget.Budget) { m.budget = b }
 
 const (
 	// readAllowance is how many bytes of the data that a request has read are not counted.
@@ -35,17 +35,18 @@ const (
 	readWait = 30 * time.Second
 )
 
-// BoundReads lets the data that requests read take its memory from a budget. The memory is
+// SetReadBudget lets the data that requests read take its memory from a budget. The memory is
 // given back when the data is sent.
-func (m *Mux) BoundReads(b *budget.Budget) { m.reads = b }
+func (m *Mux) SetReadBudget(b *budget.Budget) { m.reads = b }
 
 // waitingCost is what a connection takes that waits: its buffers, its request, and the stacks of
 // its three goroutines. With 3,000 streams, a stream of a thread took 48 KB and a stream of a run
 // 58 KB. The rest is for data that is too small to be counted when it is read.
 const waitingCost = 64 << 10
 
-// BoundStreams lets the connections that wait take their memory from a budget for lasting shares.
-func (m *Mux) BoundStreams(b *budget.Budget) { m.streams = b }
+// SetStreamBudget lets the connections that wait take their memory from a budget for lasting
+// shares.
+func (m *Mux) SetStreamBudget(b *budget.Budget) { m.streams = b }
 
 // StreamsWithin is how many connections of one workspace may wait while no others do, in a budget
 // of this many bytes.

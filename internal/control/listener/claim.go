@@ -71,20 +71,20 @@ func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) 
 	}
 	wait, cancel := context.WithTimeout(ctx, min(max(request.Wait, 0), MaxWait))
 	defer cancel()
-	session, until, err := s.enter(ctx, wait, request.Ref, request.Holder, request.Version)
+	session, until, err := s.openSession(ctx, wait, request.Ref, request.Holder, request.Version)
 	if err != nil {
 		return Claim{}, err
 	}
-	work, err := s.take(ctx, wait, session)
+	work, err := s.awaitWork(ctx, wait, session)
 	return Claim{Session: session, Until: until, Work: work}, err
 }
 
-// take waits for work until wait ends.
-func (s *Store) take(ctx, wait context.Context, session Session) ([]Work, error) {
+// awaitWork waits for work until wait ends.
+func (s *Store) awaitWork(ctx, wait context.Context, session Session) ([]Work, error) {
 	bell := s.table.Watch(keys.ListenerBell(session.Workspace, session.Listener))
 	defer bell.Stop()
 	for {
-		given, err := s.deliver(ctx, session)
+		given, err := s.collectDue(ctx, session)
 		if err != nil || len(given.work) > 0 {
 			return given.work, err
 		}
@@ -102,8 +102,8 @@ type delivery struct {
 	again time.Time
 }
 
-// deliver gives out the work that is due now.
-func (s *Store) deliver(ctx context.Context, session Session) (delivery, error) {
+// collectDue gives out the work that is due now.
+func (s *Store) collectDue(ctx context.Context, session Session) (delivery, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (given delivery, o record.Outbox, err error) {
 		now := s.now()
 		due, err := table.Collect(ctx, s.table, keys.ListenerTasks(session.Workspace, session.Listener), table.Window{Limit: maxWork},
@@ -118,15 +118,15 @@ func (s *Store) deliver(ctx context.Context, session Session) (delivery, error) 
 			return given, o, fmt.Errorf("query tasks of listener: %w", err)
 		}
 		if len(due) > 0 {
-			given.work, o, err = s.hand(ctx, session, due)
+			given.work, o, err = s.buildWork(ctx, session, due)
 		}
 		return given, o, err
 	})
 }
 
-// hand makes work from tasks, and notes that the session has the work. The conditions of the
+// buildWork makes work from tasks, and notes that the session has the work. The conditions of the
 // tasks fail if their releases have changed since they were read.
-func (s *Store) hand(ctx context.Context, session Session, tasks []task) (work []Work, o record.Outbox, err error) {
+func (s *Store) buildWork(ctx context.Context, session Session, tasks []task) (work []Work, o record.Outbox, err error) {
 	names := make([]table.Key, len(tasks))
 	for i, t := range tasks {
 		names[i] = releaseKey(t.Ref)
@@ -145,7 +145,7 @@ func (s *Store) hand(ctx context.Context, session Session, tasks []task) (work [
 		if err != nil {
 			return nil, o, err
 		}
-		w, err := s.work(ctx, r)
+		w, err := s.workOf(ctx, r)
 		if err != nil {
 			// A release that cannot be opened must not hold up the others. Its rollout fails
 			// because it is not ready in time.
@@ -164,7 +164,7 @@ func (s *Store) hand(ctx context.Context, session Session, tasks []task) (work [
 	return work, o, nil
 }
 
-func (s *Store) work(ctx context.Context, r *release) (Work, error) {
+func (s *Store) workOf(ctx context.Context, r *release) (Work, error) {
 	w := Work{Ref: r.Ref, Order: r.order, Verb: Remove, Namespace: r.namespace, Labels: labels(r.Ref)}
 	if r.status == leaving {
 		return w, nil
@@ -199,7 +199,7 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 			if err != nil || r.status == leaving {
 				return Work{}, false, err
 			}
-			w, err := s.work(ctx, r)
+			w, err := s.workOf(ctx, r)
 			return w, true, err
 		})
 	if err != nil {

@@ -31,7 +31,7 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 
 // awaitRelapseElsewhere is AwaitRelapse for a release that is not at a listener.
 func (t *Target) awaitRelapseElsewhere(ctx context.Context, ref compute.Ref) (string, error) {
-	if minder, ok := t.rest.(compute.Minder); ok {
+	if minder, ok := t.fallback.(compute.Minder); ok {
 		return minder.AwaitRelapse(ctx, ref)
 	}
 	<-ctx.Done()

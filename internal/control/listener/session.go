@@ -50,9 +50,9 @@ type heldError struct{ until time.Time }
 
 func (e *heldError) Error() string { return "another process holds the listener" }
 
-// enter begins the holder's session or renews it. If another process holds a session, enter
-// waits until wait ends.
-func (s *Store) enter(ctx, wait context.Context, ref Ref, holder, version string) (Session, time.Time, error) {
+// openSession begins the holder's session or renews it. If another process holds a session,
+// openSession waits until wait ends.
+func (s *Store) openSession(ctx, wait context.Context, ref Ref, holder, version string) (Session, time.Time, error) {
 	session, until, err := s.tryEnter(ctx, ref, holder, version)
 	if _, held := errors.AsType[*heldError](err); !held {
 		return session, until, err

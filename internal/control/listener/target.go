@@ -16,8 +16,8 @@ import (
 // part of the stored release, so that a Ref is enough to find it.
 type Target struct {
 	*Store
-	// rest runs the releases that are not placed at a listener; nil when no target runs them.
-	rest compute.Target
+	// fallback runs the releases that are not placed at a listener; nil when no target runs them.
+	fallback compute.Target
 }
 
 var (
@@ -25,15 +25,15 @@ var (
 	_ compute.Sleeper = (*Target)(nil)
 )
 
-// Target returns the target of a store's listeners. rest, which may be nil, runs all releases
+// Target returns the target of a store's listeners. fallback, which may be nil, runs all releases
 // that are not placed at a listener, so that a caller that knows only the Ref of a release
 // needs one target.
-func (s *Store) Target(rest compute.Target) *Target { return &Target{s, rest} }
+func (s *Store) Target(fallback compute.Target) *Target { return &Target{s, fallback} }
 
 // Apply orders the release from its listener.
 func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
-	if spec.Placement.Listener == "" && t.rest != nil {
-		return t.rest.Apply(ctx, spec)
+	if spec.Placement.Listener == "" && t.fallback != nil {
+		return t.fallback.Apply(ctx, spec)
 	}
 	for name, text := range map[string]string{
 		"workspace": spec.Workspace, "deployment": spec.Deployment, "revision": spec.Revision, "listener": spec.Placement.Listener,
@@ -95,8 +95,8 @@ func (t *Target) application(ctx context.Context, spec compute.Release) (o recor
 // Await returns the release's status, once it is not Progressing.
 func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
 	r, status, err := t.await(ctx, ref)
-	if err == nil && r == nil && status.State == compute.Absent && t.rest != nil {
-		return t.rest.Await(ctx, ref)
+	if err == nil && r == nil && status.State == compute.Absent && t.fallback != nil {
+		return t.fallback.Await(ctx, ref)
 	}
 	return status, err
 }
@@ -148,8 +148,8 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	switch {
 	case err != nil:
 		return compute.Endpoint{}, nil, err
-	case r == nil && status.State == compute.Absent && t.rest != nil:
-		return t.rest.Acquire(ctx, ref)
+	case r == nil && status.State == compute.Absent && t.fallback != nil:
+		return t.fallback.Acquire(ctx, ref)
 	case status.State != compute.Healthy:
 		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: status}
 	}
@@ -164,8 +164,8 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 // that is elsewhere.
 func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
 	r, status, err := t.await(ctx, ref)
-	if err == nil && r == nil && status.State == compute.Absent && t.rest != nil {
-		return compute.Serves(ctx, t.rest, ref)
+	if err == nil && r == nil && status.State == compute.Absent && t.fallback != nil {
+		return compute.Serves(ctx, t.fallback, ref)
 	}
 	return status.State == compute.Healthy, err
 }
@@ -178,8 +178,8 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 		switch {
 		case err != nil:
 			return o, err
-		case r == nil && t.rest != nil:
-			return o, t.rest.Remove(ctx, ref)
+		case r == nil && t.fallback != nil:
+			return o, t.fallback.Remove(ctx, ref)
 		case r == nil || r.status == leaving:
 			return o, nil
 		}

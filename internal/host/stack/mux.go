@@ -13,7 +13,7 @@ func (s *Stack) Mux() *web.Mux {
 	limiter := web.NewLimiter(s.Quotas, web.Limits{}, clock.System)
 	limiter.Share(s.counts())
 	mux.Limit(limiter)
-	mux.Behind(s.Proxies)
+	mux.TrustProxies(s.Proxies)
 	return mux
 }
 

@@ -70,7 +70,7 @@ type Stack struct {
 	threads     once[*thread.Store]
 	runs        once[*run.Store]
 	assistants  once[*assistant.Store]
-	memory      once[*store.Store]
+	store       once[*store.Store]
 	crons       once[*cron.Store]
 	answers     once[*idempotency.Store]
 	webhooks    once[*webhook.Store]
@@ -242,9 +242,9 @@ func (s *Stack) Assistants() *assistant.Store {
 	return s.assistants.get(func() *assistant.Store { return assistant.NewStore(s.Table(), clock.System) })
 }
 
-// Memory is the store that agents and their clients use.
-func (s *Stack) Memory() *store.Store {
-	return s.memory.get(func() *store.Store {
+// Store is the store that agents and their clients use.
+func (s *Stack) Store() *store.Store {
+	return s.store.get(func() *store.Store {
 		return store.NewStore(s.Table(), clock.System, s.Quotas, s.Log).Compare(store.Compared)
 	})
 }

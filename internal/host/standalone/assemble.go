@@ -173,9 +173,9 @@ func (s *Server) openStores() {
 	})
 	s.repositories.receive(s.deployments)
 	s.assistants = assistant.NewStore(s.records, now)
-	s.memory = store.NewStore(s.records, now, s.config.Quotas, log).Hold(store.Held)
+	s.store = store.NewStore(s.records, now, s.config.Quotas, log).Hold(store.Held)
 	s.threads = thread.NewStore(s.records, now, s.config.Quotas, log)
-	s.runs = run.NewStore(run.Config{Table: s.records, Threads: s.threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, Asked: s.deployments.Events().TellQuestions})
+	s.runs = run.NewStore(run.Config{Table: s.records, Threads: s.threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, QuestionsChanged: s.deployments.Events().TellQuestions})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: s.threads, Runs: s.runs, Deployments: s.deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 }
 
@@ -183,7 +183,7 @@ func (s *Server) openStores() {
 func (s *Server) openJobs() {
 	log, now := s.config.Log, clock.System
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed, s.encrypted},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.store, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed, s.encrypted},
 		Images:       s.pushed,
 		Integrations: s.repositories.integrations,
 		Uploads:      s.uploads,
@@ -204,9 +204,9 @@ func (s *Server) openJobs() {
 		Deployments: s.deployments, Graph: agents, ServerURL: s.agentURL, Log: log,
 		Target: func(context.Context) (compute.Target, error) { return s.listeners.Target(s.target), nil },
 	}
-	hurried := *s.agents
-	hurried.Wait = time.Second
-	s.hurried = &hurried
+	impatient := *s.agents
+	impatient.Wait = time.Second
+	s.impatientAgents = &impatient
 	s.reconciler = &reconcile.Reconciler{Threads: s.threads, Runs: s.runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: s.listeners, Now: now, Log: log}
 }
 
@@ -254,7 +254,7 @@ func (s *Server) routes() error {
 			},
 		}),
 		agentserver.Register(s.mux, agentserver.Config{
-			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: agentTokens,
+			Assistants: s.assistants, Store: s.store, Crons: s.crons, Tokens: agentTokens,
 			Agents: s.agents, Deployments: s.deployments, Threads: s.threads, Runs: s.runs, Authenticator: authenticator, Version: build.Version(),
 			AgentURL: agentURL, Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
 			WebSockets: true, Log: s.config.Log,

@@ -163,15 +163,16 @@ type Server struct {
 	assistants   *assistant.Store
 	threads      *thread.Store
 	runs         *run.Store
-	memory       *store.Store
+	store        *store.Store
 	crons        *cron.Store
 
 	rollout *rollout.Rollout
 	runner  *runner.Runner
 	agents  *runner.Agents
-	// hurried is agents for work that is repeated: it does not wait for an agent that starts.
-	hurried    *runner.Agents
-	reconciler *reconcile.Reconciler
+	// impatientAgents is agents for work that is repeated: it does not wait for an agent that
+	// starts.
+	impatientAgents *runner.Agents
+	reconciler      *reconcile.Reconciler
 
 	mux      *web.Mux
 	listener net.Listener

@@ -82,7 +82,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	uploaded := uploads.Of(r.Stack)
-	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.PermitEraser{Table: r.Table()}, upload.Whole{Store: uploaded}}
+	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Store(), run.PermitEraser{Table: r.Table()}, upload.Whole{Store: uploaded}}
 	pushed, err := images.Of(r.Stack)
 	if err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	})
 }
 
-// noForgetter is the rollout.Forgetter of logs that this program may not erase: CloudWatch keeps them
-// for the time that the log group says.
+// noForgetter is the rollout.Forgetter of logs that this program may not erase: CloudWatch keeps
+// them for the time that the log group says.
 type noForgetter struct{}
 
 func (noForgetter) Remove(string) error { return nil }
