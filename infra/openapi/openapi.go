@@ -12,7 +12,7 @@
 // resource (x-resource): the audit log shows that one when a request is refused.
 //
 // They are written in YAML and become part of every binary as JSON, which a function that starts
-// reads many times faster. `make generate` writes the JSON anew after a change of a document.
+// reads many times faster. `make generate` writes the JSON again after a change of a document.
 package openapi
 
 //go:generate go run generate.go controlplane.yaml controlPlane

@@ -116,7 +116,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	return decode(item)
 }
 
-// Update changes the content of a cron, and plans the cron anew.
+// Update changes the content of a cron, and plans the cron again.
 func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
 	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
 		change(&c.Content)

@@ -58,7 +58,7 @@ type Attempt struct {
 	// fence is the condition of the next write.
 	fence table.Cond
 	// unsure is the error of a write that may have been applied or not. No write can follow
-	// it: the caller must read the run anew to go on.
+	// it: the caller must read the run again to go on.
 	unsure error
 }
 

@@ -119,7 +119,7 @@ func TestARunThatPausesLeavesItsQuestions(t *testing.T) {
 }
 
 // TestQuestionsAreKeptWithTheMetadata checks that the questions are not in the part of the
-// thread's item that each change of its lock writes anew.
+// thread's item that each change of its lock writes again.
 func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // inlineRequest is how large a request may be, in bytes, to be stored in its run's item. Each
-// flush of the run writes that item anew, and pays for everything in it. A larger request has
+// flush of the run writes that item again, and pays for everything in it. A larger request has
 // an item of its own, which is written once.
 const inlineRequest = 512
 

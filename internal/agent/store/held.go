@@ -140,7 +140,7 @@ func (h *held) note(made *change, failed error) (units []*unit) {
 }
 
 // remember notes a change of an item of the unit that is being made. The unit is given up if
-// the changes take too much memory: it is made anew by a later search.
+// the changes take too much memory: it is made again by a later search.
 func (h *held) remember(made *change, failed error) {
 	if made.read(); made.row != nil {
 		h.sinceSize += made.row.size()

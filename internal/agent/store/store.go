@@ -160,7 +160,7 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 }
 
 // refreshGrain is the part of its time to live (1/refreshGrain) that an item may lose before a
-// read writes it anew, so that not each read is a write.
+// read writes it again, so that not each read is a write.
 const refreshGrain = 20
 
 // refresh renews the time to live of items. An item that was written meanwhile needs no

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAReadOfAFrameCostsAsMuchAsItsData checks this for data of which a part is written anew
+// TestAReadOfAFrameCostsAsMuchAsItsData checks this for data of which a part is written again
 // at each of many checkpoints.
 func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 // counting is a table that counts the bytes that are written into threads for the quota of
 // stored bytes. The counted bytes are noted in the thread's item. They are given back when the
 // thread is deleted, and in part when its history is pruned or runs are removed. An item that
-// is written anew is counted again.
+// is written again is counted again.
 type counting struct {
 	table.Table
 

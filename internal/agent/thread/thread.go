@@ -151,7 +151,7 @@ const (
 )
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
-// writes the attributes anew. The body changes under the lock's epoch, too.
+// writes the attributes again. The body changes under the lock's epoch, too.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Config     json.RawMessage `json:"config,omitempty"`

@@ -33,7 +33,7 @@ const (
 	// maxSaid is how many characters of a handler's text a client gets.
 	maxSaid = 500
 	// operationOfPlatform is the x-permission of the operator's operations: the platform's key
-	// counts there, whatever authentication the repository has.
+	// counts there also if the repository has an authentication of its own.
 	operationOfPlatform = "platform:read"
 )
 

@@ -176,7 +176,7 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 
 // readText reads a text to its end. stated is the length that the sender states, -1 if the sender
 // states no length. The text is kept in parts until it is complete, so that a text that is still
-// arriving has room for little more than the bytes that have arrived, whatever length was stated.
+// arriving has room for little more than the bytes that have arrived, and not for a stated length.
 func readText(from io.Reader, stated int64) ([]byte, error) {
 	const first, most = 64 << 10, 1 << 20 // bytes of a part
 	size, arrived := first, 0

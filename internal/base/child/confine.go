@@ -60,7 +60,7 @@ func contains(dir, path string) bool {
 }
 
 // Own gives a directory and everything in it to a user and the group of the same number. It
-// follows no link out of the directory, whatever a program changes there meanwhile.
+// follows no link out of the directory, even if a program changes something there meanwhile.
 func Own(dir string, user int) (err error) {
 	if user == 0 {
 		return nil

@@ -26,7 +26,7 @@ func (c Confinement) openWays() (err error) {
 	if err != nil {
 		return err
 	}
-	// Whatever a program changes meanwhile, no file outside is touched.
+	// No file outside is touched, even if a program changes something meanwhile.
 	root, err := os.OpenRoot(private)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 
 // Proxy is an HTTP proxy on a loopback port, for programs that connect to addresses which
 // users name, for example git. It connects to the addresses that its networks permit and
-// refuses all others, whatever a redirect, a submodule or an answer of a DNS server names.
+// refuses all others, also if a redirect, a submodule or an answer of a DNS server names them.
 // Only holders of a Pass may use it.
 //
 // If the server itself must use a proxy (HTTP_PROXY, HTTPS_PROXY), these connections use it

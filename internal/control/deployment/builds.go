@@ -22,7 +22,7 @@ const (
 
 // ForgetBuilds calls remove for the builds that only revisions other than the newest deployed
 // revisions have, oldest first, up to removedAtOnce at a time. Such a revision can still be
-// deployed again: its commit is built anew. If the removal of a build fails, the other builds
+// deployed again: its commit is built again. If the removal of a build fails, the other builds
 // are still removed, and remove is called for the failed build the next time. If the
 // deployment got a revision meanwhile, ForgetBuilds returns record.ErrLost.
 func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remove func(ctx context.Context, revision string) error) error {

@@ -155,7 +155,7 @@ type Deployment struct {
 	Teardown int
 	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has no
 	// recovery window. Stopped says that nothing of the deployment runs any more; Purging that
-	// it cannot be undeleted any more, whatever the time.
+	// it cannot be undeleted any more, even before PurgeAt.
 	PurgeAt          time.Time
 	Stopped, Purging bool
 	// Leftover are revisions from before a deletion that was undone. Their releases are

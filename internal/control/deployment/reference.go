@@ -132,7 +132,7 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 	return nil
 }
 
-// runsWith reports whether the agents that a restart would start anew refer to one of some
+// runsWith reports whether the agents that a restart would start again refer to one of some
 // keys of a secret: the agents that serve, and the agents of a release that was handed to its
 // compute target. A release that was not handed over yet will get the values of that later
 // time.

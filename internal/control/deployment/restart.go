@@ -20,12 +20,12 @@ import (
 // at that time.
 type Restart struct {
 	ID string
-	// Revision is the revision whose agents are started anew: the active revision, or, if
+	// Revision is the revision whose agents are started again: the active revision, or, if
 	// there is no active revision, the revision in flight.
 	Revision string
 }
 
-// Restart starts the workflow that starts the deployment's agents anew. The end of the restart
+// Restart starts the workflow that starts the deployment's agents again. The end of the restart
 // is an event. A deployment that has no agents and no revision in flight is a fault.Conflict;
 // so is a deployment that a listener runs.
 func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {

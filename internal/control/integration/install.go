@@ -175,8 +175,8 @@ func unconfirmed(installation int64) error {
 
 func requestKey(s oauthstate.State) table.Key { return keys.InstallRequest(s.Workspace, s.Request) }
 
-// badState is the fault of every state that is not valid, whatever the reason, so that a
-// caller who guesses learns nothing.
+// badState is the fault of every state that is not valid. It is the same for all reasons, so that
+// a caller who guesses learns nothing.
 func badState() error {
 	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Open the link of a new installation.")
 }

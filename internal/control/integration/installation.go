@@ -155,7 +155,7 @@ func describe(installation int64, account string) string {
 }
 
 // unbind takes an installation from its workspace, for a reason, if the installation is as
-// expected. An installation that is gone, or was bound anew meanwhile, stays as it is.
+// expected. An installation that is gone, or was bound again meanwhile, stays as it is.
 func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
 	now := s.now()
 	var o record.Outbox

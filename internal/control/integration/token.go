@@ -122,7 +122,7 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 }
 
 // ask asks GitHub for a token. The name of a repository means a repository of the
-// installation's account, whatever the owner in the URL is. GitHub does not follow a rename
+// installation's account, also if the URL names another owner. GitHub does not follow a rename
 // here, so a repository that the name alone does not find is looked up.
 func (g *github) ask(ctx context.Context, i Installation, repo repository) (token, error) {
 	read := new("read")

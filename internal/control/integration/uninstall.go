@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// gate orders the processes that bind an installation and the processes that remove it,
-// whatever their workspaces: each write is made under the condition that it is the next turn
+// gate orders the processes that bind an installation and the processes that remove it, in all
+// workspaces: each write is made under the condition that it is the next turn
 // after the turn that was read.
 type gate struct {
 	installation int64

@@ -53,7 +53,7 @@ func TestWorkIsGivenAgain(t *testing.T) {
 	if diff := cmp.Diff(w, one(t, next)); diff != "" {
 		t.Errorf("the next session (-first +again):\n%s", diff)
 	}
-	// Numbers begin anew with a session.
+	// Numbers begin again with a session.
 	f.report(t, next.Session, on(w, 1, compute.Healthy))
 	f.want(t, r, compute.Healthy, "")
 }
@@ -163,7 +163,7 @@ func TestAListenerThatIsAwayFailsTheRelease(t *testing.T) {
 			if unavailable, ok := errors.AsType[*compute.UnavailableError](err); !ok || unavailable.Status.Reason != listener.ReasonOffline {
 				t.Errorf("Acquire: got %v", err)
 			}
-			// The release is tried anew, and the listener comes.
+			// The release is tried again, and the listener comes.
 			f.apply(t, r)
 			f.want(t, r, compute.Progressing, "", "it waits")
 			b := f.claim(t, l, "b")

@@ -30,7 +30,7 @@
 //     session's holder is conditioned on it. Each Claim and Heartbeat renews the session. The
 //     session is over leaseTime after the last renewal; then another process may Claim, with
 //     the next epoch. A process whose epoch is not the present epoch is refused with a
-//     Conflict, whatever it was doing. The clocks of the two processes are never compared. The
+//     Conflict for all that it does. The clocks of the two processes are never compared. The
 //     holder's name must be new for each process.
 //   - Work is delivered at least once: again in each new session, and again in the same
 //     session when the listener did not report for redeliverAfter. The listener must ignore
@@ -38,7 +38,7 @@
 //     result.
 //   - An order to apply a revision that already runs for a smaller order replaces the running
 //     release, which drains: an order to remove it may have come in between. A release that
-//     has failed is tried anew.
+//     has failed is tried again.
 //   - The epoch keeps a process that was taken for dead from reporting, but not from changing
 //     its cluster. For this reason the orders of a revision sort: a smaller order must not
 //     undo the result of a greater order. The listener must write the order into an annotation

@@ -31,7 +31,7 @@ const (
 	// healthy: the release answers at its URL.
 	healthy status = "healthy"
 	// failed: the listener has given up. It may find later that the release has recovered;
-	// after a new order it tries anew.
+	// after a new order it tries again.
 	failed status = "failed"
 	// leaving: the release must be removed, and is already gone for all processes except the
 	// listener. This status ends when the listener reports the release absent.
@@ -39,7 +39,7 @@ const (
 )
 
 // transitions lists the statuses that may follow each status. A release that took too long is
-// ordered anew in the same way as a release that failed; a listener that has a waiting release
+// ordered again in the same way as a release that failed; a listener that has a waiting release
 // from Releases may report it.
 var transitions = map[status][]status{
 	waiting: {waiting, working, healthy, failed, leaving},
@@ -127,8 +127,8 @@ func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) 
 func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
 
 // same is the condition that nobody changed the release since it was read. The condition
-// includes the order, because the versions begin anew when a release is removed and applied
-// again.
+// includes the order, because a release that is removed and applied again begins with the first
+// version.
 func (r *release) same() table.Cond {
 	return table.All(table.Equals(record.Version, r.version), table.Equals(attrOrder, r.order))
 }

@@ -77,9 +77,9 @@ func (s *Store) refusal(ctx context.Context, session Session, err error) error {
 	return cmp.Or(record.Commit(ctx, s.table, session.fence()), err)
 }
 
-// check refuses a report that is not valid. A public address must be https: whatever address
-// its name resolves to later, no server in this server's own network has the certificate for
-// the name.
+// check refuses a report that is not valid. A public address must be https: if its
+// name later resolves to an address in this server's own network, no server there has the
+// certificate for the name.
 func (r Report) check(private outbound.Networks) error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {

@@ -35,7 +35,7 @@ func TestReportsThatComeTwiceOrLate(t *testing.T) {
 	f.want(t, r, compute.Progressing, "")
 	wantFault(t, f.Report(t.Context(), a.Session, on(w, 9, compute.Healthy)), fault.Conflict, "is over")
 
-	// The release was removed and applied anew: no report about its first life counts for the
+	// The release was removed and applied again: no report about its first life counts for the
 	// second.
 	f.remove(t, r)
 	gone := one(t, f.claim(t, l, "b"))

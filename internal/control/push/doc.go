@@ -25,11 +25,11 @@
 // takes the deployment's rollout slot and the others are queued. When the slot becomes free,
 // the newest revision takes it and all revisions before it are SKIPPED without a write. A
 // build clones the head of the branch at the time when it starts, so that the newest revision
-// contains the commits of all pushes, in whatever order their deliveries came.
+// contains the commits of all pushes, in any order of their deliveries.
 //
 // A fork is another repository with another name, and its pushes belong to the fork. A
 // repository that is renamed keeps its id. The names under which it was built are noted under
 // this id, so a push under a new name finds the deployments that were made with an old name,
 // which GitHub still clones. A repository that was renamed before its first push is found when
-// its deployment is made anew.
+// its deployment is made again.
 package push

@@ -36,7 +36,7 @@ func parseGitLab(body []byte) (payload, error) {
 	}, nil
 }
 
-// stated refuses a delivery to a deployment whose headers cannot be valid, whatever the body.
+// stated refuses a delivery to a deployment whose headers cannot be valid with any body.
 // The header with a token is sufficient to decide.
 func (r *Receiver) stated(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if d.Token == "" {

@@ -230,7 +230,7 @@ func (d Delivery) check(good bool) error {
 	return nil
 }
 
-// stated refuses a delivery whose header cannot be a signature, whatever the body.
+// stated refuses a delivery whose header cannot be the signature of any body.
 func (d Delivery) stated() error {
 	if _, ok := parseSignature(d.Signature); !ok {
 		return unauthorized()

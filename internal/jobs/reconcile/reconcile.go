@@ -2,7 +2,7 @@
 // deliveries of webhooks that took longer than their lease, and makes sure that each of them
 // has a workflow that will end it. It also tells events that no other process notices, for
 // example that a listener is not heard of any more. It takes no input and reads everything
-// anew, so the rare path is the common path. It is the work of the reconcile function on AWS
+// again, so the rare path is the common path. It is the work of the reconcile function on AWS
 // and of a goroutine on one machine.
 package reconcile
 

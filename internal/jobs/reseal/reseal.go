@@ -193,8 +193,8 @@ func (r *run) body(ctx context.Context, bound secret.Bound, body []byte) ([]byte
 	return body, nil
 }
 
-// texts seals, with the newest key, the texts of one key in a JSON document. Base64 has no letters that JSON
-// escapes.
+// texts seals, with the newest key, the texts of one key in a JSON document. Base64 has no letters
+// that JSON escapes.
 func (r *run) texts(ctx context.Context, m mark, bound secret.Bound, body []byte) ([]byte, error) {
 	var out []byte
 	for {

@@ -154,7 +154,7 @@ func (o *overtaken) Transact(ctx context.Context, writes ...table.Write) error {
 }
 
 // TestWhoChangesAnItemMeanwhileWins, also if the other process removes the item and creates it
-// anew, so that it has the first version again.
+// again, with the first version.
 func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -1,7 +1,7 @@
 // Package rollout performs the steps of the rollout, restart and teardown machines
 // (infra/statemachines).
 //
-// Each step is given only ids. It reads the deployment and the revision anew, acts, and writes
+// Each step is given only ids. It reads the deployment and the revision again, acts, and writes
 // under the condition that nothing changed in between; so it may be repeated at any time, by a
 // retry, after a crash, or by a second delivery. The machine orders, waits and retries.
 // Package revision decides what a status may become; package deployment decides which revision

@@ -272,7 +272,7 @@ func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionI
 	return r.Deployments.Retired(ctx, d, revisionID)
 }
 
-// Restore starts the releases anew that a compute target lost with the process that ran them.
+// Restore starts again the releases that a compute target lost with the process that ran them.
 // A release that must not run any more is removed from the list.
 func (r *Rollout) Restore(ctx context.Context) error {
 	refs, err := r.Deployments.Releases(ctx)
@@ -321,7 +321,7 @@ func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deplo
 	return r.Trials.Try(ctx, "release/"+rev.Revision, apply)
 }
 
-// startAgain starts the serving release anew. If the release cannot be started, that is told,
+// startAgain starts the serving release again. If the release cannot be started, that is told,
 // and Rescue tries again.
 func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
 	err := guard.Run(r.Log, "start a release again", func() error { return r.applyAgain(ctx, target, d, rev) })

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// restart starts the agents of a deployment anew, with the present values of its secrets.
+// restart starts the agents of a deployment again, with the present values of its secrets.
 func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	all, err := r.restarted(ctx, t)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
 			return restart, nil
 		case status.State == compute.Failed && status.Reason == compute.ReasonNoCapacity && r.Now().Sub(id.Time(t.Restart)) <= roomLimit:
-			return restart, nil // the target tries it anew, which takes minutes
+			return restart, nil // the target tries it again, which takes minutes
 		case status.State == compute.Failed && at.serves():
 			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
 		}

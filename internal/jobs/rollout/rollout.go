@@ -92,8 +92,8 @@ type Config struct {
 	// Targets run the releases of each source; a source without a target cannot be deployed
 	// here.
 	Targets map[revision.Source]compute.Target
-	// Listeners runs the releases of deployments that are placed at a listener, whatever their
-	// source.
+	// Listeners runs the releases of deployments that are placed at a listener, of all
+	// sources.
 	Listeners compute.Target
 	// Images are the images that clients have pushed; nil where clients cannot push.
 	Images registry.Registry

@@ -40,7 +40,7 @@ func (r *Rollout) hasRoom(ctx context.Context, at position) error {
 	return r.Deployments.Advance(ctx, at.deployment, at.revision.Waited(r.Now()))
 }
 
-// startLater starts a release anew that the compute target has given up because there was no
+// startLater starts again a release that the compute target has given up because there was no
 // room for it, and looks at it later.
 func (r *Rollout) startLater(ctx context.Context, target compute.Target, at position, message string) (next, error) {
 	err := r.awaitRoom(ctx, at, compute.ReasonNoCapacity, message)

@@ -73,7 +73,7 @@ func TestNoCanaryKeepsTheProcess(t *testing.T) {
 	}
 }
 
-// TestABuildMayEndBeforeTheProcess does, because the build would otherwise have to begin anew.
+// TestABuildMayEndBeforeTheProcess does, because the build would otherwise have to begin again.
 func TestABuildMayEndBeforeTheProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -146,7 +146,7 @@ func TestADeploymentCanBeDeletedDuringEachStep(t *testing.T) {
 				d := s.create(t, fromGit("weather"))
 				s.patch(t, d.Ref, again("dev"))
 				<-reached
-				if lost { // so that the step begins the lost work anew
+				if lost { // so that the step begins the lost work again
 					m.builder.lose()
 					m.target.lose()
 				}

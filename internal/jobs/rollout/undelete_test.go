@@ -113,7 +113,7 @@ func TestAWindowThatEndsEarlier(t *testing.T) {
 }
 
 // TestALateTeardownDoesNothing performs each step of an earlier teardown when the deployment
-// lives again, and when it was deleted anew.
+// lives again, and when it was deleted again.
 func TestALateTeardownDoesNothing(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {

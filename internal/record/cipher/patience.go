@@ -24,8 +24,8 @@ const (
 
 // patience bounds how long timers wait for the answers of deployments, because the items of other
 // workspaces wait meanwhile. In each window, the deployments of a workspace keep a timer for
-// mostWaiting and one answerLimit at most, whatever their handlers do. It remembers nothing that is
-// older than its limits.
+// mostWaiting and one answerLimit at most, also if their handlers fail. It remembers nothing that
+// is older than its limits.
 type patience struct {
 	now clock.Clock
 

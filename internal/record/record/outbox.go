@@ -35,7 +35,7 @@ func (o *Outbox) AddOr(write table.Write, refuse func(*table.Item) error) {
 	o.refusals[write.Target()] = refuse
 }
 
-// Always is a refusal with a fixed error, whatever item stood there.
+// Always is a refusal with a fixed error for any item that stood there.
 func Always(err error) func(*table.Item) error {
 	return func(*table.Item) error { return err }
 }

@@ -76,7 +76,7 @@ const (
 	// Failed: Reason and Message are set.
 	Failed State = "failed"
 	// Absent: the build was never started here, or it was lost with the process that ran it.
-	// Start begins the build anew.
+	// Start begins the build again.
 	Absent State = "absent"
 )
 
@@ -115,7 +115,7 @@ type Result struct {
 // Builder builds revisions. All methods may be called concurrently.
 type Builder interface {
 	// Start begins the build of a revision and returns as soon as the build is accepted. If
-	// the build still waits for its place, Start only gives it the credentials anew, because
+	// the build still waits for its place, Start only gives it the credentials again, because
 	// the credentials that it was started with may expire before it runs. If the build runs or
 	// has succeeded, Start does nothing.
 	Start(ctx context.Context, spec Spec) error

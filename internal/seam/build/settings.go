@@ -61,7 +61,7 @@ type ThreadTTL struct {
 type ItemTTL struct {
 	// Minutes is nil if items live for ever.
 	Minutes *float64 `json:"minutes,omitempty"`
-	// Still reports whether a read does not begin an item's TTL anew, unless the reader asks
+	// Still reports whether a read does not begin an item's TTL again, unless the reader asks
 	// for it.
 	Still bool `json:"still,omitempty"`
 }

@@ -146,8 +146,8 @@ type Status struct {
 	// agent's last output lines.
 	Reason, Message string
 	// Image is the image of a Healthy release by its digest, "" if the target does not resolve
-	// tags. A release that is applied again with this Image runs the same image, whatever
-	// image its tag names by then.
+	// tags. A release that is applied again with this Image runs the same image, even if
+	// its tag names another image by then.
 	Image string
 }
 

@@ -50,7 +50,7 @@ func (c *Client) transportTo(endpoint compute.Endpoint) http.RoundTripper {
 }
 
 // guardedTransport returns the transport that connects to public addresses and to the
-// addresses of the networks, and to no others, whatever address a name is resolved to.
+// addresses of the networks, and to no others, also if a name is resolved to another one.
 func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper {
 	made, known := c.guarded.Load(private)
 	if !known {
@@ -65,8 +65,8 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 	// agent that only thinks for long is not disturbed.
 	dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4}
 	return &http.Transport{
-		// No proxy: agents are on this machine or in this network, whatever proxy the
-		// environment names for the internet.
+		// No proxy: agents are on this machine or in this network. The proxy that
+		// the environment may name is for the internet.
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 1024,

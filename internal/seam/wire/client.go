@@ -29,7 +29,7 @@ type Client struct {
 }
 
 // NewClient returns a client of the host at base. A nil client stands for a client that
-// connects directly to the host, whatever proxies the environment names.
+// connects directly to the host, and through no proxy that the environment names.
 func NewClient(base, token string, client *http.Client) *Client {
 	if client == nil {
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}

@@ -267,7 +267,7 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 }
 
 // leave marks a provider that has one of the versions, so that it cannot be used from then on.
-// A provider that is marked already is returned whatever its version is.
+// A provider that is marked already is returned at any version.
 func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, leaving, err := s.provider(ctx, workspace, providerID)

@@ -194,9 +194,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// staysInside reports whether a link leads to a place in the tree, whatever other links are
-// there. No entry is behind a link, so the ".." steps at the beginning lead where they seem to
-// lead. A later ".." could start from the place to which another link leads.
+// staysInside reports whether a link leads to a place in the tree, also when there are other links.
+// No entry is behind a link, so the ".." steps at the beginning lead where they seem to lead. A
+// later ".." could start from the place to which another link leads.
 func staysInside(name, target string) bool {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return false

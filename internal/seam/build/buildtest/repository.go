@@ -18,8 +18,8 @@ type Repo struct {
 	Dir string
 }
 
-// Git is the path of the git that the tests make repositories with, whatever program they put
-// in front of it later.
+// Git is the path of the git that the tests make repositories with, also after they put
+// another program in front of it.
 var Git = func() string {
 	path, err := exec.LookPath("git")
 	if err != nil {

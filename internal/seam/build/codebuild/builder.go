@@ -115,7 +115,7 @@ func New(cfg Config) (*Builder, error) {
 }
 
 // Start starts the build of a revision, unless such a build runs or has succeeded. A build
-// that is in CodeBuild's queue gets the credentials anew.
+// that is in CodeBuild's queue gets the credentials again.
 func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("start build: revision %q is not an id", spec.Revision)

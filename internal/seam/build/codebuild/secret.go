@@ -34,7 +34,7 @@ func (b *Builder) storeCredentials(ctx context.Context, spec build.Spec, credent
 	return err
 }
 
-// renewCredentials sets the value of a build's secret anew before CodeBuild reads the secret.
+// renewCredentials gives a build's secret a new value before CodeBuild reads the secret.
 func (b *Builder) renewCredentials(ctx context.Context, spec build.Spec, note note, begun *cb.Build) error {
 	if !note.secret || aws.ToString(begun.CurrentPhase) != string(cb.BuildPhaseTypeQueued) {
 		return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // Source is a uv project whose uv.lock determines the installed packages. A lock file has no
-// effect if the configuration does not ask for it: then the dependencies are resolved anew, as
+// effect if the configuration does not ask for it: then the dependencies are resolved again, as
 // the public builder does.
 type Source struct {
 	// Root is the directory of pyproject.toml and uv.lock, relative to the repository's root.

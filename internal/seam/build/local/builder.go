@@ -170,7 +170,7 @@ func New(cfg Config) (*Builder, error) {
 }
 
 // Start queues the build of a revision, unless the build is queued, runs or has succeeded. A
-// queued build gets the credentials anew.
+// queued build gets the credentials again.
 func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
 		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)

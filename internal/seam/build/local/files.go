@@ -57,8 +57,8 @@ func readRegular(file *os.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, writtenLimit))
 }
 
-// copyTree fills a directory with the files of another directory. Whatever is in the
-// directories, no link is followed, and no file that is there is overwritten.
+// copyTree fills a directory with the files of another directory. It never follows a link, and
+// never overwrites a file that is there.
 func copyTree(from, to *os.Root) error {
 	return fs.WalkDir(from.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {

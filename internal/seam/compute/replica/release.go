@@ -176,7 +176,7 @@ func (r *release) publish(status compute.Status) {
 }
 
 // set is publish for a caller that holds r.mu. A release with a healthy replica is healthy,
-// whatever the status of another replica. So is a release that sleeps or wakes.
+// also if another replica is not. So is a release that sleeps or wakes.
 func (r *release) set(status compute.Status) {
 	serves := func(s *slot) bool { return s.url != "" && !s.closing }
 	if status.State == compute.Progressing && (r.asleep || r.waking || slices.ContainsFunc(r.slots, serves)) {

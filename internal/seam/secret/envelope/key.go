@@ -1,5 +1,6 @@
-// Package envelope defines the form of secrets at rest, whatever keeps their keys: package
-// secret/keyfile and package secret/kms differ only in where the key material comes from.
+// Package envelope defines the form of secrets at rest. The form is the same for all places of the
+// keys: package secret/keyfile and package secret/kms differ only in where the key material comes
+// from.
 //
 // Key material is 32 random bytes. They are never used directly: a key for each purpose is
 // derived from them with HKDF-SHA-256. Secrets are sealed with AES-256-GCM. A sealed text

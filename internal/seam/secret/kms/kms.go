@@ -26,8 +26,8 @@ type Client interface {
 // Config says which KMS key wraps the data keys, and where the wrapped keys are stored.
 type Config struct {
 	Client Client
-	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever the table
-	// says.
+	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, even if the
+	// table names one.
 	KeyID string
 	Table table.Table
 	// Context is the encryption context, which must name the installation: the table, or the stack.

@@ -23,8 +23,8 @@ const (
 	firstDelay, maxDelay = 25 * time.Millisecond, 2 * time.Second
 )
 
-// newClient makes a client with this package's retries, whatever the configuration says about
-// retries. An HTTP client other than the SDK's own is used as it is. Without a patience, a
+// newClient makes a client with this package's retries, in place of those that the configuration
+// asks for. An HTTP client other than the SDK's own is used as it is. Without a patience, a
 // caller's context says how long it waits, and retries have no quota.
 func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	if cfg.HTTPClient == nil {

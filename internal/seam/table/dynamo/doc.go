@@ -6,7 +6,7 @@
 // are counted in KB of the head. A body above inlineBody is kept apart, in chunks under keys of
 // their own that no query sees, and the head only refers to them (body.go). So an item may be
 // larger than the 400 KB that DynamoDB allows, and a change of its attributes costs write units
-// for the head only: two for each KB, whatever the size of a body that is kept apart.
+// for the head only: two for each KB, and none for a body that is kept apart.
 //
 // Every transaction is one TransactWriteItems with a token (transact.go), even a single write.
 // PutItem would cost half, but it has no token: when its answer is lost, the caller cannot

@@ -35,7 +35,7 @@ type tool struct {
 	Schema      json.RawMessage `json:"parameters"`
 }
 
-// conversation is a request, in whatever interface it came.
+// conversation is a request, in the same form for all interfaces.
 type conversation struct {
 	turns []turn
 	tools []tool

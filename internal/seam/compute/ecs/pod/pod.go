@@ -56,7 +56,7 @@ func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 }
 
 // Unsupported says, in sentences that name the field, which parts of a ResourceSpec a task on
-// ECS cannot have, whatever the deployment's secrets are. It leaves out parts that have no
+// ECS cannot have. It does not look at the deployment's secrets. It leaves out parts that have no
 // meaning here: the sizes of queue workers and databases.
 func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
 	asked, err := parse(resourceSpec)
