@@ -58,20 +58,9 @@ func newJob(b *Builder, spec build.Spec) *job {
 func (j *job) run() {
 	defer j.cancel()
 	began := time.Now()
-	var result build.Result
-	err := guard.Run(j.builder.cfg.Log, "build of revision "+j.spec.Revision, func() (err error) {
-		result, err = j.build()
-		return err
-	})
-	if _, panicked := errors.AsType[*guard.PanicError](err); panicked {
-		err = build.Fail(build.ReasonInternal, "the platform could not complete this build; the server's log says why. Tell its operator.")
-	}
+	result, err := j.try()
 	if j.ctx.Err() != nil {
 		return
-	}
-	if err = disk.Named(err); fault.Is(err, fault.NoRoom) {
-		j.builder.cfg.Log.Error("a build found no room", "revision", j.spec.Revision, "error", err)
-		err = build.Fail(build.ReasonOutOfDisk, "%s", disk.ErrFull)
 	}
 	var failed *build.Failure
 	switch {
@@ -93,6 +82,52 @@ func (j *job) run() {
 		return
 	}
 	j.result = result
+}
+
+// tries is how often a build is tried whose error is not the repository's fault, because such an
+// error may pass. tryPause is the time between two tries.
+const (
+	tries    = 3
+	tryPause = time.Second
+)
+
+// try builds until the build has succeeded, has failed or was cancelled, or until all tries had
+// an error that nothing explains. A build with such an error has failed, too: the same build
+// would end with the same error again and again.
+func (j *job) try() (result build.Result, err error) {
+	for n := 1; ; n++ {
+		result, err = j.buildOnce()
+		if _, failed := errors.AsType[*build.Failure](err); err == nil || failed || j.ctx.Err() != nil {
+			return result, err
+		}
+		if n == tries {
+			j.builder.cfg.Log.Error("a build could not be completed", "revision", j.spec.Revision, "error", err)
+			return result, build.Fail(build.ReasonInternal, internalTrouble)
+		}
+		select {
+		case <-time.After(tryPause):
+		case <-j.ctx.Done():
+		}
+	}
+}
+
+// internalTrouble is the message for a person about ReasonInternal.
+const internalTrouble = "the platform could not complete this build; the server's log says why. Tell its operator."
+
+// buildOnce builds, and finds the reasons of errors that have a reason other than the repository.
+func (j *job) buildOnce() (result build.Result, err error) {
+	err = guard.Run(j.builder.cfg.Log, "build of revision "+j.spec.Revision, func() (err error) {
+		result, err = j.build()
+		return err
+	})
+	if _, panicked := errors.AsType[*guard.PanicError](err); panicked {
+		err = build.Fail(build.ReasonInternal, internalTrouble)
+	}
+	if err = disk.Named(err); fault.Is(err, fault.NoRoom) && j.ctx.Err() == nil {
+		j.builder.cfg.Log.Error("a build found no room", "revision", j.spec.Revision, "error", err)
+		err = build.Fail(build.ReasonOutOfDisk, "%s", disk.ErrFull)
+	}
+	return result, err
 }
 
 // explain names the disk as the reason of a build that failed while there was no room, because
