@@ -105,6 +105,8 @@ type Revision struct {
 	Forgotten bool
 	// Again is set if the revision was made from a revision that had been deployed.
 	Again bool
+	// Lost is how often a build of the revision was lost before it had a result.
+	Lost int64
 }
 
 const kind = "revision"
@@ -121,6 +123,7 @@ const (
 	// that.
 	attrForgotten = "forgotten"
 	attrAgain     = "again"
+	attrLost      = "lost"
 	// attrSince followed by a status is the attribute with the time when the revision reached
 	// the status.
 	attrSince = "since_"
@@ -270,6 +273,7 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		CommitSHA: item.Text(attrCommit),
 		Forgotten: item.Bool(attrForgotten),
 		Again:     item.Bool(attrAgain),
+		Lost:      item.Int(attrLost),
 	}
 	if r.Status == Queued && r.Revision < slot {
 		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
@@ -334,6 +338,12 @@ func (r Revision) Waited(now time.Time) Change {
 func (r Revision) note(now time.Time, reason, message string) table.Update {
 	message = strings.ToValidUTF8(message, "\uFFFD")
 	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message, attrWaits: false}, table.Equals(attrStatus, string(r.Status)))
+}
+
+// Losing counts a build that was lost; the revision's status stays.
+func (r Revision) Losing(now time.Time) Change {
+	write := record.Change(r.Key(), now, table.Attrs{attrLost: r.Lost + 1}, table.Equals(attrStatus, string(r.Status)))
+	return Change{Write: write, Revision: r.Revision}
 }
 
 // Built ends a build that succeeded.

@@ -85,10 +85,27 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 		}
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, message))
 	case build.Absent: // lost with the process that built it
-		return r.build(ctx, at)
+		return r.buildAgain(ctx, at)
 	default:
 		return awaitBuild, r.renewCredentials(ctx, at, begun)
 	}
+}
+
+// mostLost is how often the build of one revision may be lost before the revision fails. A build
+// is lost with its process; a build that is lost each time may be what ends the process.
+const mostLost = 10
+
+// buildAgain starts a build that was lost. A build that waits for its place is not counted again.
+func (r *Rollout) buildAgain(ctx context.Context, at position) (next, error) {
+	if at.revision.Lost >= mostLost {
+		r.Log.ErrorContext(ctx, "builds of a revision were lost again and again", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "builds", at.revision.Lost)
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble))
+	}
+	answer, err := r.build(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	return answer, r.Deployments.Advance(ctx, at.deployment, at.revision.Losing(r.Now()))
 }
 
 // renewal is the interval at which a queued build gets fresh credentials. It is much shorter than
