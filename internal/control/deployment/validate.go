@@ -32,6 +32,7 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	case revision.InternalSource:
 		r.internalSource(ref, spec)
 	}
+	r.noControls("source_revision_config.framework_config_path", spec.RevisionConfig.ConfigPath)
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
 	r.secrets(spec.Source, secrets)
@@ -47,6 +48,7 @@ func (r *rules) github(spec Spec) {
 	} else {
 		r.repoURL(*c.RepoURL)
 	}
+	r.noControls("source_revision_config.repo_ref", spec.RevisionConfig.RepoRef)
 	ref := spec.RevisionConfig.RepoRef
 	if ref == nil || *ref == "" {
 		r.Breaks("source_revision_config.repo_ref is required when source is github.")
@@ -75,6 +77,10 @@ func (r *rules) externalDocker(spec Spec) {
 var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
 
 func (r *rules) repoURL(raw string) {
+	if strings.ContainsFunc(raw, unicode.IsControl) {
+		r.breaks("source_config.repo_url may not hold control characters.")
+		return
+	}
 	if scp := strings.Index(raw, ":"); scp > 0 && !strings.Contains(raw, "://") && strings.Contains(raw[:scp], "@") {
 		return // user@host:path, ssh's short form
 	}
@@ -86,6 +92,13 @@ func (r *rules) repoURL(raw string) {
 	// Git reads credentials line by line, as "user:password".
 	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
 		r.Breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
+	}
+}
+
+// noControls refuses control characters in a name that programs get as an argument, or as a path.
+func (r *rules) noControls(field string, name *string) {
+	if name != nil && strings.ContainsFunc(*name, unicode.IsControl) {
+		r.breaks("%s may not hold control characters.", field)
 	}
 }
 

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	onlyImage = " applies to source external_docker only."
-	onlyGit   = " applies to source github only."
-	onlyBuilt = " applies to source github or internal_source only."
-	onlySized = " applies to source github, internal_docker or internal_source only."
-	anyImage  = " applies to source external_docker or internal_docker only."
-	noURL     = "source_config.repo_url must be the URL of a git repository (https, ssh or file)."
-	noLogin   = "source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name."
+	onlyImage  = " applies to source external_docker only."
+	onlyGit    = " applies to source github only."
+	onlyBuilt  = " applies to source github or internal_source only."
+	onlySized  = " applies to source github, internal_docker or internal_source only."
+	anyImage   = " applies to source external_docker or internal_docker only."
+	noControls = " may not hold control characters."
+	noURL      = "source_config.repo_url must be the URL of a git repository (https, ssh or file)."
+	noLogin    = "source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name."
 )
 
 // TestRulesBetweenMembers breaks one rule at a time.
@@ -49,6 +50,10 @@ func TestRulesBetweenMembers(t *testing.T) {
 			git(func(r *request) { r.RevisionConfig.RepoRef = new("refs/heads/main") }),
 			`source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not "refs/heads/main".`,
 		},
+		"a repo_ref with a NUL":    {git(func(r *request) { r.RevisionConfig.RepoRef = new("a\x00b") }), "source_revision_config.repo_ref" + noControls},
+		"a repo_ref with a break":  {git(func(r *request) { r.RevisionConfig.RepoRef = new("refs/tags/a\nb") }), "source_revision_config.repo_ref" + noControls},
+		"a config path with a NUL": {git(func(r *request) { r.RevisionConfig.ConfigPath = new("a\x00") }), "source_revision_config.framework_config_path" + noControls},
+		"a URL of ssh with a NUL":  {url("git@a.test:b\x00"), "source_config.repo_url" + noControls},
 		"a tag that is built on push": {
 			git(func(r *request) {
 				r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = new("refs/tags/v1"), new(true)
@@ -82,7 +87,7 @@ func TestRulesBetweenMembers(t *testing.T) {
 		"a URL without a host":           {url("https:///b"), noURL},
 		"a file without a path":          {url("file:"), noURL},
 		"a URL that is none":             {url("https://a.test/%zz"), noURL},
-		"a URL with a line break":        {url("https://a.test/b\nc"), noURL},
+		"a URL with a line break":        {url("https://a.test/b\nc"), "source_config.repo_url" + noControls},
 		"an option":                      {url("--upload-pack=id"), noURL},
 		"a password with a line break":   {url("https://u:a%0Ahost=b@a.test/b"), noLogin},
 		"a user name with a NUL":         {url("https://u%00@a.test/b"), noLogin},
