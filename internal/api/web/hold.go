@@ -1,7 +1,10 @@
 package web
 
 import (
+	"cmp"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -20,9 +23,22 @@ const (
 	holdsInTurn = "in-turn"
 )
 
-// WantsStream reports whether a request prefers a stream of events to JSON.
+// WantsStream reports whether a request prefers a stream of events to JSON: its Accept header names
+// the stream's type, with a quality value (RFC 9110, section 12.4.2) that is not below that of JSON.
 func WantsStream(r *http.Request) bool {
-	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+	qualities := map[string]float64{}
+	for item := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		mediaType, parameters, err := mime.ParseMediaType(item)
+		if err != nil {
+			continue
+		}
+		quality, err := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
+		if err == nil {
+			qualities[mediaType] = max(qualities[mediaType], quality)
+		}
+	}
+	stream := qualities["text/event-stream"]
+	return stream > 0 && stream >= qualities["application/json"]
 }
 
 // holds reports whether a request to the operation holds its connection.

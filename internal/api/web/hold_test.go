@@ -237,3 +237,20 @@ func TestAPanicGivesItsPlaceBack(t *testing.T) {
 	}
 	close(s.end)
 }
+
+// TestWantsStream: a client gets a stream if it prefers it to JSON, or likes both equally.
+func TestWantsStream(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, "text/event-stream": true, "Text/Event-Stream; charset=utf-8": true,
+		"application/json, text/event-stream": true, "text/event-stream, application/json": true,
+		"text/event-stream;q=0": false, "text/event-stream;q=0, application/json": false, "application/json, text/event-stream;q=0.5": false,
+		"application/json;q=0.5, text/event-stream;q=0.9": true, "text/event-stream;q=many": false, "not a type,, text/event-stream": true, "text/event-streams": false,
+	} {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set("Accept", accept)
+		if got := web.WantsStream(request); got != want {
+			t.Errorf("%q: got %t", accept, got)
+		}
+	}
+}
