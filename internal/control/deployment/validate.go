@@ -78,7 +78,7 @@ var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
 
 func (r *rules) repoURL(raw string) {
 	if strings.ContainsFunc(raw, unicode.IsControl) {
-		r.breaks("source_config.repo_url may not hold control characters.")
+		r.Breaks("source_config.repo_url may not hold control characters.")
 		return
 	}
 	if scp := strings.Index(raw, ":"); scp > 0 && !strings.Contains(raw, "://") && strings.Contains(raw[:scp], "@") {
@@ -98,7 +98,7 @@ func (r *rules) repoURL(raw string) {
 // noControls refuses control characters in a name that programs get as an argument, or as a path.
 func (r *rules) noControls(field string, name *string) {
 	if name != nil && strings.ContainsFunc(*name, unicode.IsControl) {
-		r.breaks("%s may not hold control characters.", field)
+		r.Breaks("%s may not hold control characters.", field)
 	}
 }
 
