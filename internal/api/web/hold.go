@@ -23,8 +23,9 @@ const (
 	holdsInTurn = "in-turn"
 )
 
-// WantsStream reports whether a request prefers a stream of events to JSON: its Accept header names
-// the stream's type, with a quality value (RFC 9110, section 12.4.2) that is not below that of JSON.
+// WantsStream reports whether a request prefers a stream of events to JSON: its Accept header
+// names the stream's type, with a quality value that is not below that of JSON (RFC 9110, section
+// 12.4.2).
 func WantsStream(r *http.Request) bool {
 	qualities := map[string]float64{}
 	for item := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/upload"
-	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // kept are the uploaded tarballs.
@@ -88,8 +87,5 @@ func TestATarballOfSomebodyElse(t *testing.T) {
 	m := openMachine(t, t.TempDir(), func(c *local.Config) { c.Uploads = uploads })
 	spec := uploaded(uploads, []byte("x"))
 	spec.Deployment = buildtest.NewSpec("").Deployment
-	check.Must(t, m.Start(t.Context(), spec))
-	if got, err := m.Await(t.Context(), spec.Revision); err == nil {
-		t.Errorf("got %+v", got)
-	}
+	m.wantFailure(t, spec, build.ReasonInternal)
 }
