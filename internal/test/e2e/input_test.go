@@ -39,7 +39,7 @@ func TestBadInput(t *testing.T) {
 		"an assistant that is a number":       {"POST", runs, `{"assistant_id": 7}`, 422, []string{"body.assistant_id string_type"}, nil},
 		"a strategy that does not exist":      {"POST", runs, `{"assistant_id": "agent", "multitask_strategy": "panic"}`, 422, []string{"body.multitask_strategy enum"}, nil},
 		"a stream mode that does not exist":   {"POST", runs + "/stream", `{"assistant_id": "agent", "stream_mode": ["values", "smoke"]}`, 422, []string{"body.stream_mode.1 enum"}, nil},
-		"a config that is text":               {"POST", runs + "/wait", `{"assistant_id": "agent", "config": "fast"}`, 422, []string{"body.config dict_type"}, nil},
+		"a config that is text":               {"POST", runs + "/wait", `{"assistant_id": "agent", "config": "fast"}`, 422, []string{"body.config model_attributes_type"}, nil},
 		"a message that is a number":          {"POST", runs, `{"assistant_id": "agent", "input": {"messages": [7]}}`, 422, []string{"body.input value_error"}, nil},
 		"an id of a thread that is no UUID":   {"POST", threads, `{"thread_id": "mine"}`, 422, []string{"body.thread_id uuid_parsing"}, nil},
 		"a thread in the path that is no id":  {"GET", threads + "/mine", ``, 422, []string{"path.thread_id uuid_parsing"}, nil},
@@ -49,7 +49,7 @@ func TestBadInput(t *testing.T) {
 		"everything wrong at once": {
 			"POST", threads + "/mine/runs", `{"multitask_strategy": "panic", "config": [], "stream_mode": "smoke", "durability": 1}`, 422,
 			[]string{
-				"path.thread_id uuid_parsing", "body.assistant_id missing", "body.config dict_type", "body.durability enum",
+				"path.thread_id uuid_parsing", "body.assistant_id missing", "body.config model_attributes_type", "body.durability enum",
 				"body.multitask_strategy enum", "body.stream_mode enum",
 			}, nil,
 		},
