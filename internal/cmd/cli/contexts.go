@@ -20,7 +20,7 @@ const lockPause = 20 * time.Millisecond
 type contexts struct {
 	// Current is the name of the context for commands that name no server; "" means that there
 	// is no such context.
-	Current  string          `json:"current,omitempty"`
+	Current  string                 `json:"current,omitempty"`
 	Contexts map[string]savedServer `json:"contexts"`
 }
 

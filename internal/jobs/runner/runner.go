@@ -260,7 +260,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	if limits.Scales && r.busy != nil {
 		defer r.busy.enter(ctx, release)()
 	}
-	goesOn, err = r.invoke(ctx, limited, attempt, room, release, endpoint)
+	goesOn, err = r.invoke(ctx, limited, attempt, room, endpoint)
 	if err != nil {
 		return r.afterFailure(ctx, attempt, release, thread, err)
 	}
@@ -373,7 +373,7 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 }
 
 // invoke calls the agent and writes its answer until the run or the slice is over.
-func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, release compute.Ref, endpoint compute.Endpoint) (goesOn bool, err error) {
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, endpoint compute.Endpoint) (goesOn bool, err error) {
 	if err := r.fit(ctx, slice, room, attempt); err != nil {
 		return r.cutShort(ctx, slice, attempt, err)
 	}
