@@ -201,7 +201,7 @@ func (s *Store) Count(ctx context.Context, workspace, deployment string, filter 
 			return 0, err
 		}
 		if all {
-			if !isGrave(item) && !spent(item) {
+			if !isGrave(item) && !isUsed(item) {
 				count++
 			}
 			continue
@@ -288,7 +288,7 @@ func (s *Store) load(ctx context.Context, sh *shard, filter Filter) error {
 }
 
 func (f Filter) decode(item *table.Item) (Thread, bool, error) {
-	if isGrave(item) || spent(item) {
+	if isGrave(item) || isUsed(item) {
 		return Thread{}, false, nil
 	}
 	parts, err := keys.ParseThread(item.Key)

@@ -212,15 +212,19 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 // Usable returns a fault.NotFound for a temporary thread whose run has ended. Until the thread is
 // deleted, the run can be read; for all else the thread does not exist any more.
 func (t Thread) Usable() error {
-	if t.Temporary && !t.Lock.Busy && t.Lock.Last != "" {
+	if hasServed(t.Temporary, t.Lock.Busy, t.Lock.Last) {
 		return NotFound(t.Ref)
 	}
 	return nil
 }
 
-// spent reports whether an item is that of a thread that is not usable.
-func spent(item *table.Item) bool {
-	return item.Bool(attrTemporary) && !item.Bool(attrBusy) && item.Text(attrLast) != ""
+// hasServed reports whether a thread was made for a run, and the run has ended. last is the last
+// run of the thread that has ended.
+func hasServed(temporary, busy bool, last string) bool { return temporary && !busy && last != "" }
+
+// isUsed reports whether an item stands for a thread that is not usable.
+func isUsed(item *table.Item) bool {
+	return hasServed(item.Bool(attrTemporary), item.Bool(attrBusy), item.Text(attrLast))
 }
 
 // ChangeLock returns the write that changes a thread's lock, on the condition that the lock's epoch

@@ -630,7 +630,7 @@ type AssistantCount struct {
 type AssistantCreate struct {
 	AssistantID *string `json:"assistant_id,omitempty"`
 
-	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	// Config The configuration of a graph. Members that are not listed are accepted.
 	Config      RunConfig       `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
@@ -653,7 +653,7 @@ type AssistantLatest struct {
 
 // AssistantPatch defines model for AssistantPatch.
 type AssistantPatch struct {
-	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	// Config The configuration of a graph. Members that are not listed are accepted.
 	Config      RunConfig       `json:"config,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Description *string         `json:"description,omitempty"`
@@ -782,7 +782,7 @@ type CronCreate struct {
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	CheckpointDuring *bool `json:"checkpoint_during,omitempty"`
 
-	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	// Config The configuration of a graph. Members that are not listed are accepted.
 	Config     RunConfig       `json:"config,omitempty"`
 	Context    json.RawMessage `json:"context,omitempty"`
 	Durability *Durability     `json:"durability,omitempty"`
@@ -824,7 +824,7 @@ type CronFound struct {
 
 // CronPatch defines model for CronPatch.
 type CronPatch struct {
-	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	// Config The configuration of a graph. Members that are not listed are accepted.
 	Config     RunConfig       `json:"config,omitempty"`
 	Context    json.RawMessage `json:"context,omitempty"`
 	Durability *Durability     `json:"durability,omitempty"`
@@ -992,7 +992,7 @@ type Run struct {
 // RunCommand A command to a graph. Other members have no effect.
 type RunCommand = json.RawMessage
 
-// RunConfig The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+// RunConfig The configuration of a graph. Members that are not listed are accepted.
 type RunConfig = json.RawMessage
 
 // RunCreate defines model for RunCreate.
@@ -1016,7 +1016,7 @@ type RunCreate struct {
 	// Command A command to a graph. Other members have no effect.
 	Command RunCommand `json:"command,omitempty"`
 
-	// Config The configuration of a graph. Other members, such as `run_name` and `max_concurrency`, are accepted, too.
+	// Config The configuration of a graph. Members that are not listed are accepted.
 	Config  RunConfig       `json:"config,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
 

@@ -95,7 +95,8 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 // is lost with its process; a build that is lost each time may be what ends the process.
 const mostLost = 10
 
-// buildAgain starts a build that was lost. A build that waits for its place is not counted again.
+// buildAgain starts a build that was lost, and counts the loss. While the build waits for its
+// place, its start is an error and no loss is counted.
 func (r *Rollout) buildAgain(ctx context.Context, at position) (next, error) {
 	if at.revision.Lost >= mostLost {
 		r.Log.ErrorContext(ctx, "builds of a revision were lost again and again", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "builds", at.revision.Lost)

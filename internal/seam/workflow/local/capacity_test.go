@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
-	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
 // TestRunsWaitForCapacityForHours starts many long runs at once for few workers. Lambda refuses
@@ -77,17 +74,7 @@ func (r *rush) check(t *testing.T, tb *outsideTable) {
 		r.free <- struct{}{}
 	}
 	h := newHistory()
-	e, err := local.New(local.Config{
-		Table:         tb,
-		Definitions:   statemachines.Files,
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
-		Functions:     map[string]workflow.TaskFunc{"rollout": r.runner, "runner": r.runner, "webhook": r.runner},
-		Log:           slog.New(slog.DiscardHandler),
-		Observer:      h.observe,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newMachines(t, tb, r.runner, h)
 	defer cutOff(e)
 	began := time.Now()
 	names := make([]string, r.runs)

@@ -150,21 +150,28 @@ func (d drive) functions(t *testing.T) *answering {
 	return functions
 }
 
-// check runs the drive and compares the result.
-func (d drive) check(t *testing.T, tb *outsideTable) {
+// newMachines makes an engine with the real state machines, whose tasks all call one function.
+func newMachines(t *testing.T, tb *outsideTable, call workflow.TaskFunc, h *history) *local.Engine {
 	t.Helper()
-	h, functions := newHistory(), d.functions(t)
 	e, err := local.New(local.Config{
 		Table:         tb,
 		Definitions:   statemachines.Files,
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
-		Functions:     map[string]workflow.TaskFunc{"rollout": functions.call, "runner": functions.call, "webhook": functions.call},
+		Functions:     map[string]workflow.TaskFunc{"rollout": call, "runner": call, "webhook": call},
 		Log:           slog.New(slog.DiscardHandler),
 		Observer:      h.observe,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// check runs the drive and compares the result.
+func (d drive) check(t *testing.T, tb *outsideTable) {
+	t.Helper()
+	h, functions := newHistory(), d.functions(t)
+	e := newMachines(t, tb, functions.call, h)
 	t.Cleanup(func() { cutOff(e) })
 	if err := e.Start(t.Context(), d.machine, "e1", []byte(ids)); err != nil {
 		t.Fatal(err)

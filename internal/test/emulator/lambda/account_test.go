@@ -67,7 +67,7 @@ func TestAccountThrottles(t *testing.T) {
 	endSecond()
 }
 
-// TestAccountForgetsCalls lets calls of all kinds end. None keeps its share of the concurrency.
+// TestAccountForgetsCalls lets calls of all kinds end. No call keeps its share of the concurrency.
 func TestAccountForgetsCalls(t *testing.T) {
 	t.Parallel()
 	p := platform(t, limited)
