@@ -35,6 +35,9 @@ func TestParameterProblems(t *testing.T) {
 		{"must=1&mode=red&mode=pink", []detail{{`["query","mode",1]`, "enum", "Input should be 'red', 'green' or 'blue'"}}},
 		{"must=1&mode=red&mode=red&mode=red&mode=red", []detail{{`["query","mode"]`, "too_long", "List should have at most 3 items after validation, not 4"}}},
 		{"must=1&sizes=1&sizes=x", []detail{{`["query","sizes",1]`, "int_parsing", "Input should be a valid integer, unable to parse string"}}},
+		{"must=1;all=true", []detail{{`["query"]`, "query_parsing", "Input should be parameters with & between them, in which % begins two hexadecimal digits"}}},
+		{"must=1&limit=100%", []detail{{`["query"]`, "query_parsing", "Input should be parameters with & between them, in which % begins two hexadecimal digits"}}},
+		{"must=1&unknown=%zz", []detail{{`["query"]`, "query_parsing", "Input should be parameters with & between them, in which % begins two hexadecimal digits"}}},
 		{"limit=x&color=pink", []detail{
 			{`["query","color"]`, "enum", "Input should be 'red', 'green' or 'blue'"},
 			{`["query","limit"]`, "int_parsing", "Input should be a valid integer, unable to parse string"},

@@ -84,7 +84,12 @@ func checkParameters(parameters []*parameter, r *http.Request) problems {
 			found = append(found, p.checkValues(r.Header.Values(p.name))...)
 		case "query":
 			if query == nil {
-				query = r.URL.Query()
+				var err error
+				if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+					// The parts that cannot be read may be what the client means most.
+					return append(found, newProblem([]any{"query"}, "query_parsing",
+						"Input should be parameters with & between them, in which % begins two hexadecimal digits"))
+				}
 			}
 			values, changed := p.normalize(query[p.name])
 			if changed {
