@@ -34,10 +34,10 @@ func (s server) CreateAuthProvider(ctx context.Context, request CreateAuthProvid
 			UsesPKCE: value(body.UsesPkce), CodeChallengeMethod: value(body.CodeChallengeMethod),
 			Type: authservice.ProviderType(value(body.ProviderType)), ClientAuth: authservice.ClientAuth(value(body.TokenEndpointAuthMethod)),
 		},
-	}, web.Settled(ctx, func(p authservice.Provider) (web.Send, int64, error) {
-		return CreateAuthProvider200JSONResponse(showProvider(p)).VisitCreateAuthProviderResponse, p.Version(), nil
+	}, web.SettledVersion(ctx, func(p authservice.Provider) (web.Send, string, int64, error) {
+		return CreateAuthProvider200JSONResponse(showProvider(p)).VisitCreateAuthProviderResponse, p.ID, p.Version(), nil
 	})...)
-	web.ShowVersion(ctx, p.Version())
+	web.ShowVersion(ctx, p.ID, p.Version())
 	return CreateAuthProvider200JSONResponse(showProvider(p)), err
 }
 
@@ -48,14 +48,14 @@ func (s server) DiscoverAuthProvider(ctx context.Context, request DiscoverAuthPr
 		Workspace: auth.Workspace(ctx), ProviderID: body.ProviderID, Name: body.Name, MCPServerURL: body.McpServerURL,
 		RedirectURI: s.callbackURL(ctx, body.ProviderID),
 	})
-	web.ShowVersion(ctx, p.Version())
+	web.ShowVersion(ctx, p.ID, p.Version())
 	return DiscoverAuthProvider200JSONResponse(showProvider(p)), err
 }
 
 // GetAuthProvider reads an OAuth provider.
 func (s server) GetAuthProvider(ctx context.Context, request GetAuthProviderRequestObject) (GetAuthProviderResponseObject, error) {
 	p, err := s.AuthService.Provider(ctx, auth.Workspace(ctx), request.ProviderID)
-	web.ShowVersion(ctx, p.Version())
+	web.ShowVersion(ctx, p.ID, p.Version())
 	return GetAuthProvider200JSONResponse(showProvider(p)), err
 }
 
@@ -68,7 +68,7 @@ func (s server) PatchAuthProvider(ctx context.Context, request PatchAuthProvider
 		Type: (*authservice.ProviderType)(body.ProviderType), ClientAuth: (*authservice.ClientAuth)(body.TokenEndpointAuthMethod),
 		Expect: web.ExpectedVersions(ctx),
 	})
-	web.ShowVersion(ctx, p.Version())
+	web.ShowVersion(ctx, p.ID, p.Version())
 	return PatchAuthProvider200JSONResponse(showProvider(p)), err
 }
 

@@ -56,7 +56,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 	if validateOnly {
 		return CreateDeployment200JSONResponse(shown), err
 	}
-	web.ShowVersion(ctx, d.Version())
+	web.ShowVersion(ctx, d.Deployment, d.Version())
 	return CreateDeployment201JSONResponse(shown), err
 }
 
@@ -66,7 +66,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 	if err != nil {
 		return nil, err
 	}
-	web.ShowVersion(ctx, d.Version())
+	web.ShowVersion(ctx, d.Deployment, d.Version())
 	shown, err := s.show(ctx, d)
 	return GetDeployment200JSONResponse(shown), err
 }
@@ -74,7 +74,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 // PatchDeployment changes a deployment, and makes a revision if the request asks for it.
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
-	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
+	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersionsOf(ctx, request.DeploymentID)
 	patch.Notes = s.settledChange(ctx, func(shown Deployment) web.Send {
 		return PatchDeployment200JSONResponse(shown).VisitPatchDeploymentResponse
 	})
@@ -83,7 +83,7 @@ func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequ
 		return nil, err
 	}
 	if !patch.ValidateOnly {
-		web.ShowVersion(ctx, d.Version())
+		web.ShowVersion(ctx, d.Deployment, d.Version())
 	}
 	shown, err := s.show(ctx, d)
 	return PatchDeployment200JSONResponse(shown), err
@@ -118,7 +118,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 // DeleteDeployment deletes a deployment; its teardown goes on afterwards.
 func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
 	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
-	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersions(ctx)
+	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersionsOf(ctx, request.DeploymentID)
 	if err := s.Deployments.DeleteAs(ctx, ref(ctx, request.DeploymentID), how); err != nil {
 		return nil, err
 	}
@@ -162,11 +162,11 @@ func seconds(n *int) time.Duration { return time.Duration(value(n)) * time.Secon
 
 // UndeleteDeployment undoes the deletion of a deployment.
 func (s server) UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error) {
-	d, err := s.Deployments.Undelete(ctx, ref(ctx, request.DeploymentID), web.ExpectedVersions(ctx))
+	d, err := s.Deployments.Undelete(ctx, ref(ctx, request.DeploymentID), web.ExpectedVersionsOf(ctx, request.DeploymentID))
 	if err != nil {
 		return nil, err
 	}
-	web.ShowVersion(ctx, d.Version())
+	web.ShowVersion(ctx, d.Deployment, d.Version())
 	shown, err := s.show(ctx, d)
 	return UndeleteDeployment200JSONResponse(shown), err
 }

@@ -31,17 +31,17 @@ func (s server) CreateListener(ctx context.Context, request CreateListenerReques
 			ComputeType: string(body.ComputeType), ComputeID: body.ComputeID,
 			ComputeConfig: listener.ComputeConfig{K8sNamespaces: value(body.ComputeConfig.K8SNamespaces)},
 		},
-	}, web.Settled(ctx, func(l listener.Listener) (web.Send, int64, error) {
-		return CreateListener201JSONResponse(showListener(l)).VisitCreateListenerResponse, l.ChangeCount(), nil
+	}, web.SettledVersion(ctx, func(l listener.Listener) (web.Send, string, int64, error) {
+		return CreateListener201JSONResponse(showListener(l)).VisitCreateListenerResponse, l.Listener, l.ChangeCount(), nil
 	})...)
-	web.ShowVersion(ctx, l.ChangeCount())
+	web.ShowVersion(ctx, l.Listener, l.ChangeCount())
 	return CreateListener201JSONResponse(showListener(l)), err
 }
 
 // GetListener reads a listener.
 func (s server) GetListener(ctx context.Context, request GetListenerRequestObject) (GetListenerResponseObject, error) {
 	l, err := s.Listeners.Get(ctx, listenerRef(ctx, request.ListenerID))
-	web.ShowVersion(ctx, l.ChangeCount())
+	web.ShowVersion(ctx, l.Listener, l.ChangeCount())
 	return GetListener200JSONResponse(showListener(l)), err
 }
 
@@ -55,7 +55,7 @@ func (s server) PatchListener(ctx context.Context, request PatchListenerRequestO
 		patch.K8sNamespaces = body.ComputeConfig.K8SNamespaces
 	}
 	l, err := s.Listeners.Patch(ctx, listenerRef(ctx, request.ListenerID), patch)
-	web.ShowVersion(ctx, l.ChangeCount())
+	web.ShowVersion(ctx, l.Listener, l.ChangeCount())
 	return PatchListener200JSONResponse(showListener(l)), err
 }
 

@@ -31,7 +31,7 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 // CreateRevision makes a revision, with changed values if the request has values.
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
-	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
+	patch.Revise, patch.Expect = true, web.ExpectedVersionsOf(ctx, request.DeploymentID)
 	patch.Notes = web.Settled(ctx, func(d deployment.Deployment) (web.Send, int64, error) {
 		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, 0, nil
 	})
@@ -59,11 +59,11 @@ func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisi
 }
 
 func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) web.Send) (Deployment, error) {
-	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx), s.settledChange(ctx, answer)...)
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersionsOf(ctx, deploymentID), s.settledChange(ctx, answer)...)
 	if err != nil {
 		return Deployment{}, err
 	}
-	web.ShowVersion(ctx, d.Version())
+	web.ShowVersion(ctx, d.Deployment, d.Version())
 	return s.show(ctx, d)
 }
 

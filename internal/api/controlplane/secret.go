@@ -28,10 +28,10 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 
 // CreateSecret creates a secret.
 func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
-	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.Settled(ctx, func(made workspacesecret.Secret) (web.Send, int64, error) {
-		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Version(), nil
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.SettledVersion(ctx, func(made workspacesecret.Secret) (web.Send, string, int64, error) {
+		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Identity(), made.Version(), nil
 	})...)
-	web.ShowVersion(ctx, created.Version())
+	web.ShowVersion(ctx, created.Identity(), created.Version())
 	return CreateSecret201JSONResponse(showSecret(created)), err
 }
 
@@ -47,7 +47,7 @@ func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (
 		deployments[i] = user.Deployment
 	}
 	shown.DeploymentIds = &deployments
-	web.ShowVersion(ctx, found.Version())
+	web.ShowVersion(ctx, found.Identity(), found.Version())
 	return GetSecret200JSONResponse(shown), err
 }
 
@@ -73,7 +73,7 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 		})
 	}
 	shown.RestartedDeploymentIds = &restarted
-	web.ShowVersion(ctx, after.Version())
+	web.ShowVersion(ctx, after.Identity(), after.Version())
 	return PatchSecret200JSONResponse(shown), err
 }
 

@@ -24,17 +24,17 @@ func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestO
 	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
 		Disabled: body.Enabled != nil && !*body.Enabled,
-	}, web.Settled(ctx, func(made webhook.Created) (web.Send, int64, error) {
-		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Version(), nil
+	}, web.SettledVersion(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
+		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Webhook, made.Webhook.Version(), nil
 	})...)
-	web.ShowVersion(ctx, made.Webhook.Version())
+	web.ShowVersion(ctx, made.Webhook.Webhook, made.Webhook.Version())
 	return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)), err
 }
 
 // GetWebhook reads a webhook.
 func (s server) GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error) {
 	w, err := s.Webhooks.Get(ctx, webhookRef(ctx, request.WebhookID))
-	web.ShowVersion(ctx, w.Version())
+	web.ShowVersion(ctx, w.Webhook, w.Version())
 	return GetWebhook200JSONResponse(showWebhook(w, "")), err
 }
 
@@ -47,7 +47,7 @@ func (s server) PatchWebhook(ctx context.Context, request PatchWebhookRequestObj
 		patch.Types = &wanted
 	}
 	w, err := s.Webhooks.Patch(ctx, webhookRef(ctx, request.WebhookID), patch)
-	web.ShowVersion(ctx, w.Version())
+	web.ShowVersion(ctx, w.Webhook, w.Version())
 	return PatchWebhook200JSONResponse(showWebhook(w, "")), err
 }
 
@@ -60,7 +60,7 @@ func (s server) DeleteWebhook(ctx context.Context, request DeleteWebhookRequestO
 // RotateWebhookSecret gives a webhook another secret and shows it.
 func (s server) RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error) {
 	w, secret, err := s.Webhooks.Rotate(ctx, webhookRef(ctx, request.WebhookID))
-	web.ShowVersion(ctx, w.Version())
+	web.ShowVersion(ctx, w.Webhook, w.Version())
 	return RotateWebhookSecret200JSONResponse(showWebhook(w, secret)), err
 }
 

@@ -62,24 +62,24 @@ func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (Li
 // AddMember makes a person a member.
 func (s server) AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error) {
 	body := request.Body
-	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.Settled(ctx, func(m workspace.Member) (web.Send, int64, error) {
-		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Version(), nil
+	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.SettledVersion(ctx, func(m workspace.Member) (web.Send, string, int64, error) {
+		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Identity(), m.Version(), nil
 	})...)
-	web.ShowVersion(ctx, m.Version())
+	web.ShowVersion(ctx, m.Identity(), m.Version())
 	return AddMember201JSONResponse(showMember(m)), err
 }
 
 // GetMember reads a member.
 func (s server) GetMember(ctx context.Context, request GetMemberRequestObject) (GetMemberResponseObject, error) {
 	m, err := s.Workspaces.Member(ctx, auth.Workspace(ctx), request.MemberID)
-	web.ShowVersion(ctx, m.Version())
+	web.ShowVersion(ctx, m.Identity(), m.Version())
 	return GetMember200JSONResponse(showMember(m)), err
 }
 
 // PatchMember gives a member another role.
 func (s server) PatchMember(ctx context.Context, request PatchMemberRequestObject) (PatchMemberResponseObject, error) {
 	m, err := s.Workspaces.SetRole(ctx, auth.Workspace(ctx), request.MemberID, workspace.Role(request.Body.Role), web.ExpectedVersions(ctx))
-	web.ShowVersion(ctx, m.Version())
+	web.ShowVersion(ctx, m.Identity(), m.Version())
 	return PatchMember200JSONResponse(showMember(m)), err
 }
 

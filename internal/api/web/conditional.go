@@ -9,10 +9,12 @@ import (
 
 // conditions hold what a request and its handler say about the state of a resource.
 type conditions struct {
-	// expected are the versions that If-Match names; nil if any version will do.
-	expected []int64
-	// version is the version of the resource in the answer, 0 if the resource has no version.
-	version int64
+	// expected are the tags that If-Match names; nil if any state will do.
+	expected *tags
+	// before is the state of the resource as it was read before the operation, if it was read.
+	before state
+	// shown is the state of the resource in the answer.
+	shown state
 }
 
 type conditionsKey struct{}
@@ -23,21 +25,31 @@ func conditionsOf(ctx context.Context) *conditions {
 }
 
 // ShowVersion states the version of the resource that a handler answers with. It becomes a part
-// of the ETag, if the answer has an ETag. It must change with every part of the resource's
-// state that the answer shows.
-func ShowVersion(ctx context.Context, version int64) {
+// of the ETag, if the answer has an ETag. The version must change with every part of the
+// resource's state that the answer shows. No other resource has the id, not even a later resource
+// of the same name.
+func ShowVersion(ctx context.Context, id string, version int64) {
 	if c := conditionsOf(ctx); c != nil {
-		c.version = version
+		c.shown = newState(id, version)
 	}
 }
 
 // ExpectedVersions returns the versions that If-Match allows: the resource must have one of
 // them for the request to be executed. It returns nil if any version will do. A handler that
 // changes a resource hands them to the domain, which decides about them together with the write
-// and returns a fault.Stale.
+// and returns a fault.Stale. Tags of other resources do not count, if the resource was read
+// before the operation.
 func ExpectedVersions(ctx context.Context) []int64 {
-	if c := conditionsOf(ctx); c != nil {
-		return c.expected
+	if c := conditionsOf(ctx); c != nil && c.expected != nil {
+		return c.expected.versions(c.before.identity)
+	}
+	return nil
+}
+
+// ExpectedVersionsOf is ExpectedVersions for a handler that knows the id which ShowVersion gets.
+func ExpectedVersionsOf(ctx context.Context, id string) []int64 {
+	if c := conditionsOf(ctx); c != nil && c.expected != nil {
+		return c.expected.versions(newState(id, 0).identity)
 	}
 	return nil
 }
@@ -56,14 +68,14 @@ func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handl
 		own := &conditions{}
 		demand, demands, err := ifMatch(r)
 		if err == nil && demands && read != nil {
-			err = m.demand(r, demand, read())
+			own.before, err = m.demand(r, demand, read())
 		}
 		if err != nil {
 			m.Error(w, r, err)
 			return
 		}
 		if demands && !demand.any {
-			own.expected = demand.versions()
+			own.expected = &demand
 		}
 		r = r.WithContext(context.WithValue(r.Context(), conditionsKey{}, own))
 		if !tagged {
@@ -72,7 +84,7 @@ func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handl
 		}
 		rec := recordAnswer(next, r)
 		if rec.status == http.StatusOK || rec.status == http.StatusCreated {
-			rec.tag(r, newTag(rec.body.Bytes(), own.version))
+			rec.tag(r, newTag(rec.body.Bytes(), own.shown))
 		}
 		rec.sendTo(w, r)
 	})
@@ -91,20 +103,21 @@ func ifMatch(r *http.Request) (demand tags, demands bool, err error) {
 	return demand, true, nil
 }
 
-// demand compares a resource with what If-Match says. If the resource cannot be read, the
-// request goes on to the operation, which answers with the right error.
-func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
+// demand compares a resource with what If-Match says, and returns the resource's state. If the
+// resource cannot be read, the request goes on to the operation, which answers with the right
+// error.
+func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) (state, error) {
 	if read == nil {
-		return nil
+		return state{}, nil
 	}
 	own := &conditions{}
 	get := r.Clone(context.WithValue(r.Context(), conditionsKey{}, own))
 	get.Method, get.Body, get.ContentLength = http.MethodGet, http.NoBody, 0
 	rec := recordAnswer(read, get)
-	if rec.status == http.StatusOK && !demand.strongly(newTag(rec.body.Bytes(), own.version)) {
-		return stale
+	if rec.status == http.StatusOK && !demand.strongly(newTag(rec.body.Bytes(), own.shown)) {
+		return own.shown, stale
 	}
-	return nil
+	return own.shown, nil
 }
 
 // tag puts a tag on the answer. A client that already has this representation gets 304 instead.

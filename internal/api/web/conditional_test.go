@@ -139,6 +139,39 @@ func TestAnotherRepresentationOfOneVersion(t *testing.T) {
 	}
 }
 
+// TestATagOfAnotherResource sends tags of the same version that the widget never had: of an earlier
+// widget with the same name, and made up.
+func TestATagOfAnotherResource(t *testing.T) {
+	t.Parallel()
+	s := newWidgets(t, true)
+	s.id = "earlier"
+	earlier := s.tagOf(t)
+	s.id = "later"
+	before := s.calls
+	for _, header := range []string{earlier, `"1-zzz"`, `"1"`, `"1.-zzz"`, `"1.0123abcd-zzz"`, `"x", ` + earlier} {
+		for _, method := range []string{"PATCH", "DELETE"} {
+			if w := send(t, s, method, "/widgets/1", `{"text":"second"}`, "If-Match", header); w.Code != 412 || s.calls != before {
+				t.Errorf("%s with %s: got %d", method, header, w.Code)
+			}
+		}
+	}
+}
+
+// TestHandlersThatKnowTheIdLearnItsVersionsOnly reads no resource before the operation.
+func TestHandlersThatKnowTheIdLearnItsVersionsOnly(t *testing.T) {
+	t.Parallel()
+	s := newWidgets(t, true)
+	s.id = "a"
+	tag := s.tagOf(t)
+	for id, want := range map[string][]int64{"a": {1}, "b": {}} {
+		var got []int64
+		s.handle = func(_ http.ResponseWriter, r *http.Request) { got = web.ExpectedVersionsOf(r.Context(), id) }
+		if w := send(t, s, "POST", "/widgets", "{}", "If-Match", tag); w.Code != 200 || !cmp.Equal(got, want) {
+			t.Errorf("%s: got %d with %v, want %v", id, w.Code, got, want)
+		}
+	}
+}
+
 // TestOneOfManyChangesWins has many clients change a widget that all of them have read.
 func TestOneOfManyChangesWins(t *testing.T) {
 	t.Parallel()
@@ -169,7 +202,10 @@ func TestHandlersLearnWhichVersionsAreExpected(t *testing.T) {
 	t.Parallel()
 	s := newWidgets(t, true)
 	tag := s.tagOf(t)
-	for header, want := range map[string][]int64{tag: {1}, `"x", W/"7-x", "8-y", ` + tag: {8, 1}, "*": nil} {
+	of, _, _ := strings.Cut(strings.TrimPrefix(tag, `"1.`), "-") // the identity of the widget
+	for header, want := range map[string][]int64{
+		tag: {1}, `"x", W/"7.` + of + `-x", "8.` + of + `-y", "9.0123abcd-y", "9-y", ` + tag: {8, 1}, "*": nil,
+	} {
 		var got []int64
 		s.handle = func(_ http.ResponseWriter, r *http.Request) { got = web.ExpectedVersions(r.Context()) }
 		if w := send(t, s, "PATCH", "/widgets/1", "{}", "If-Match", header); w.Code != 200 || !cmp.Equal(got, want) {

@@ -15,17 +15,31 @@ type tag struct {
 	text string
 }
 
-// newTag returns the strong tag of a representation. Where the resource counts its versions,
-// the version comes first, so that a condition on the tag can be decided together with the
-// write. The digest distinguishes everything else that a representation depends on, such as the
-// caller that reads it.
-func newTag(body []byte, version int64) tag {
+// newTag returns the strong tag of a representation. Where the resource counts its versions, the
+// version and the resource's identity come first, so that a condition on the tag can be decided
+// together with the write. The digest distinguishes everything else that a representation depends
+// on, such as the caller that reads it.
+func newTag(body []byte, of state) tag {
 	sum := sha256.Sum256(body)
 	text := hex.EncodeToString(sum[:16])
-	if version > 0 {
-		text = strconv.FormatInt(version, 10) + "-" + text
+	if of.version > 0 {
+		text = strconv.FormatInt(of.version, 10) + "." + of.identity + "-" + text
 	}
 	return tag{text: text}
+}
+
+// state is a state of a resource that counts its versions. The zero state stands for a resource
+// that does not.
+type state struct {
+	version int64
+	// identity distinguishes the resource from all others, also from an earlier resource of the
+	// same name.
+	identity string
+}
+
+func newState(id string, version int64) state {
+	sum := sha256.Sum256([]byte(id))
+	return state{version, hex.EncodeToString(sum[:4])}
 }
 
 func (t tag) String() string {
@@ -35,14 +49,15 @@ func (t tag) String() string {
 	return `"` + t.text + `"`
 }
 
-// version returns the version that the tag begins with, 0 if it begins with no version.
-func (t tag) version() int64 {
-	digits, _, _ := strings.Cut(t.text, "-")
+// state returns the state that the tag begins with, the zero state if it begins with no state.
+func (t tag) state() state {
+	begin, _, _ := strings.Cut(t.text, "-")
+	digits, identity, _ := strings.Cut(begin, ".")
 	version, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || digits == t.text || version < 0 {
-		return 0
+	if err != nil || begin == t.text || identity == "" || version < 0 {
+		return state{}
 	}
-	return version
+	return state{version, identity}
 }
 
 // tags are the value of If-Match or If-None-Match.
@@ -98,19 +113,21 @@ func (t tags) weakly(current tag) bool {
 }
 
 // strongly reports whether a tag of the list stands for the same state, for a client that wants
-// to change what it has seen. Two representations of one version have the same state.
+// to change what it has seen. Two representations of one state of one resource, which callers with
+// different roles have read, both stand for that state.
 func (t tags) strongly(current tag) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
-		return !one.weak && !current.weak && (one.text == current.text || one.version() > 0 && one.version() == current.version())
+		return !one.weak && !current.weak && (one.text == current.text || one.state().version > 0 && one.state() == current.state())
 	})
 }
 
-// versions returns the versions of the strong tags.
-func (t tags) versions() []int64 {
+// versions returns the versions of the strong tags of the resource with the identity, or of all
+// strong tags if the identity is "".
+func (t tags) versions(identity string) []int64 {
 	versions := []int64{}
 	for _, one := range t.list {
-		if v := one.version(); !one.weak && v > 0 {
-			versions = append(versions, v)
+		if s := one.state(); !one.weak && s.version > 0 && (identity == "" || s.identity == identity) {
+			versions = append(versions, s.version)
 		}
 	}
 	return versions

@@ -164,11 +164,19 @@ type Send = func(http.ResponseWriter) error
 
 // Settled stores, together with a new value, the answer to repetitions of its request. The
 // answer is made from the value before the request is answered, so it is the answer that this
-// request gets. The version is the value that the handler passes to ShowVersion, 0 if it does
-// not call it, and Untagged if answers of the operation have no ETag.
+// request gets. The version is 0, and Untagged if answers of the operation have no ETag. A
+// handler that calls ShowVersion needs SettledVersion.
 func Settled[T any](ctx context.Context, answered func(value T) (send Send, version int64, err error)) []record.Note[T] {
-	return settled(ctx, func(value T) (idempotency.Answer, error) {
+	return SettledVersion(ctx, func(value T) (Send, string, int64, error) {
 		send, version, err := answered(value)
+		return send, "", version, err
+	})
+}
+
+// SettledVersion is Settled with the id and the version that the handler passes to ShowVersion.
+func SettledVersion[T any](ctx context.Context, answered func(value T) (send Send, id string, version int64, err error)) []record.Note[T] {
+	return settled(ctx, func(value T) (idempotency.Answer, error) {
+		send, id, version, err := answered(value)
 		if err != nil {
 			return idempotency.Answer{}, err
 		}
@@ -177,7 +185,7 @@ func Settled[T any](ctx context.Context, answered func(value T) (send Send, vers
 			return idempotency.Answer{}, err
 		}
 		if version != Untagged {
-			rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), version))
+			rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), newState(id, version)))
 		}
 		return rec.answer(), nil
 	})

@@ -33,7 +33,7 @@ func Serve(read func() File) http.Handler {
 	}
 	once := sync.OnceValue(func() tagged {
 		file := read()
-		return tagged{file, newTag(file.Body, 0)}
+		return tagged{file, newTag(file.Body, state{})}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file := once()

@@ -56,7 +56,9 @@ type widgets struct {
 	// answers is the table of the kept answers, nil if the widgets keep no answers.
 	answers table.Table
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// id is the internal id, which another widget of the same name does not have.
+	id      string
 	text    string
 	version int64
 	calls   int
@@ -97,7 +99,7 @@ func (s *widgets) called() int {
 
 func (s *widgets) show(w http.ResponseWriter, r *http.Request, status int) {
 	if s.counted {
-		web.ShowVersion(r.Context(), s.version)
+		web.ShowVersion(r.Context(), s.id, s.version)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

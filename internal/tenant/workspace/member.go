@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -37,6 +38,9 @@ type Member struct {
 
 	version int64
 }
+
+// Identity distinguishes the member from an earlier member that was the same person.
+func (m Member) Identity() string { return m.ID + " " + clock.Format(m.Created) }
 
 // Version counts the changes of a member.
 func (m Member) Version() int64 { return m.version }

@@ -50,6 +50,9 @@ type Secret struct {
 	version int64
 }
 
+// Identity distinguishes the secret from an earlier secret of the same name.
+func (s Secret) Identity() string { return s.Name + " " + clock.Format(s.Created) }
+
 // Version counts the changes of the secret, and the references that were made to it.
 func (s Secret) Version() int64 { return s.version }
 
