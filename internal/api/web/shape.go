@@ -18,6 +18,8 @@ type shape struct {
 	items *shape
 	// raw values are bound as the received text.
 	raw bool
+	// rewritten values are raw values whose text is bound as rewrite returns it.
+	rewritten bool
 	// uuid texts are bound in lower case, the form in which ids are stored.
 	uuid bool
 	// integer numbers are bound without a fraction, even if they were sent with a fraction
@@ -57,6 +59,7 @@ func (l *loader) addShape(s *shape, p pointer, known map[string]*shape) error {
 		return err
 	}
 	s.raw = s.raw || schema["x-go-type"] == "json.RawMessage"
+	s.rewritten = s.rewritten || schema["x-rewritten"] == true
 	s.uuid = s.uuid || schema["format"] == "uuid"
 	s.integer = s.integer || slices.Contains(types(schema), "integer")
 	if schema["$ref"] != nil {

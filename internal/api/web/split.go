@@ -92,6 +92,9 @@ func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bin
 	if sh.raw {
 		bind, s.ignored = text, s.ignored[:known] // no part of it is ignored
 	}
+	if sh.rewritten && s.values <= mostValues {
+		bind = sh.rewrite(text)
+	}
 	return check, bind
 }
 
@@ -130,10 +133,18 @@ func number(sh *shape, text json.RawMessage) (check, bind any) {
 	if err != nil {
 		panic("web: a number is beyond the range that was checked: " + err.Error())
 	}
-	if sh.integer && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return f, json.Number(strconv.FormatInt(int64(f), 10))
+	if sh.integer {
+		return f, json.Number(wholeNumber(text, f))
 	}
 	return f, json.Number(text)
+}
+
+// wholeNumber is the text of a number, without fraction and exponent if the number is whole.
+func wholeNumber(text json.RawMessage, f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return string(text)
 }
 
 func stringValue(sh *shape, text json.RawMessage) (check, bind any) {

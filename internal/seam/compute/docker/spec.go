@@ -118,7 +118,7 @@ func isSet(text json.RawMessage) bool { return len(text) > 0 && string(text) != 
 func Unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 	spec, err := parse(resourceSpec)
 	if err != nil {
-		return []string{"source_config.resource_spec cannot be read: " + err.Error() + "."}
+		return []string{"source_config.resource_spec cannot be read."}
 	}
 	c := &check{}
 	if spec.ServiceAccount != "" {

@@ -61,7 +61,7 @@ func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
 	asked, err := parse(resourceSpec)
 	if err != nil {
-		return []string{"source_config.resource_spec cannot be read: " + err.Error() + "."}
+		return []string{"source_config.resource_spec cannot be read."}
 	}
 	var broken []string
 	breaks := func(is bool, field, why string) {
