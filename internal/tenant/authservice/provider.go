@@ -1,6 +1,7 @@
 package authservice
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"slices"
@@ -91,6 +92,12 @@ func (p Provider) OrganizationID() string { return p.Workspace }
 
 // Version counts the changes of a provider.
 func (p Provider) Version() int64 { return p.version }
+
+// hasValuesOf reports whether a patch of before that led to p changed nothing. A client secret that
+// was sent always counts as a change: it is sealed anew, and never compared with the one before.
+func (p Provider) hasValuesOf(before Provider) bool {
+	return p.ProviderSpec == before.ProviderSpec && bytes.Equal(p.secret, before.secret)
+}
 
 // expected refuses a provider that has another version than the change expects.
 func (p Provider) expected(versions record.Versions) error {

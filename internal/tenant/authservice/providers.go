@@ -187,12 +187,17 @@ func (p *Provider) move(clientSecret *string) error {
 
 // PatchProvider changes a provider. The result is checked as a whole; a broken rule is a
 // fault.Invalid and changes nothing. Tokens that were made at earlier URLs are erased after
-// the change. If that does not finish, the same request continues it.
+// the change. If that does not finish, the same request continues it. A patch with the values that
+// are there changes nothing.
 func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
 	p, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (Provider, record.Outbox, error) {
-		p, err := s.patched(ctx, workspace, providerID, patch)
+		before, err := s.Provider(ctx, workspace, providerID)
 		if err != nil {
 			return Provider{}, record.Outbox{}, err
+		}
+		p, err := s.patched(ctx, before, patch)
+		if err != nil || p.hasValuesOf(before) {
+			return p, record.Outbox{}, err
 		}
 		now := s.now()
 		change := record.Change(p.key(), now, table.Attrs{attrEndpoints: p.endpoints},
@@ -208,11 +213,7 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 }
 
 // patched returns a provider as it would be after a patch, checked as a whole.
-func (s *Service) patched(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
-	p, err := s.Provider(ctx, workspace, providerID)
-	if err != nil {
-		return Provider{}, err
-	}
+func (s *Service) patched(ctx context.Context, p Provider, patch ProviderPatch) (Provider, error) {
 	if err := p.expected(patch.Expect); err != nil {
 		return Provider{}, err
 	}

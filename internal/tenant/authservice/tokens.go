@@ -158,6 +158,12 @@ type TokenPatch struct {
 	Default *bool
 }
 
+// changes reports whether the token has another value than the patch, whose attributes are set.
+func (p TokenPatch) changes(t Token, set table.Attrs) bool {
+	return p.Label != nil && *p.Label != t.Label || p.Metadata != nil && set[attrMetadata] != string(t.Metadata) ||
+		p.Default != nil && *p.Default != t.IsDefault
+}
+
 const maxMetadata = 4 << 10
 
 func checkMetadata(metadata json.RawMessage) error {
@@ -194,9 +200,9 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 		}
 		set[attrMetadata] = compact.String()
 	}
-	t, err := s.token(ctx, ref)
-	if err != nil {
-		return Token{}, err
+	t, err := s.Token(ctx, ref)
+	if err != nil || !patch.changes(t, set) {
+		return t, err
 	}
 	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		now := s.now()
