@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -209,96 +206,6 @@ func TestGitHubIsAwayWhileInstalling(t *testing.T) {
 	}
 }
 
-func TestUninstall(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	mine, theirs := f.install(t, workspace), f.install(t, other)
-	wantFault(t, f.Uninstall(t.Context(), integration.Ref{Workspace: other, Integration: mine.Integration}), fault.NotFound)
-	check.Must(t, f.Uninstall(t.Context(), mine.Ref))
-	if !f.github.Installed(77) {
-		t.Error("the App was removed while another workspace uses it")
-	}
-	wantFault(t, f.Uninstall(t.Context(), mine.Ref), fault.NotFound)
-	if again := f.install(t, workspace); again.Integration == mine.Integration {
-		t.Error("an integration that was removed came back")
-	} else {
-		check.Must(t, f.Uninstall(t.Context(), again.Ref))
-	}
-	check.Must(t, f.Uninstall(t.Context(), theirs.Ref))
-	if f.github.Installed(77) {
-		t.Error("the App was not removed")
-	}
-	f.github.Install(acme)
-	gone := f.install(t, workspace)
-	f.github.Uninstall(77)
-	check.Must(t, f.Uninstall(t.Context(), gone.Ref))
-}
-
-// TestNothingComesToUseWhatIsBeingRemoved checks what others can do while GitHub is asked to
-// remove the App.
-func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	mine := f.install(t, workspace)
-	use, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
-	check.Must(t, err)
-	// The fixture's client is intercepted before GitHub removes the App.
-	during := func(answer func(http.ResponseWriter)) {
-		f.github.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method != http.MethodDelete {
-				return false
-			}
-			_, err := f.Check(r.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
-			if !fault.Is(err, fault.Invalid) {
-				t.Errorf("a deployment may use it: %v", err)
-			}
-			if err := f.table.Transact(r.Context(), use("a-deployment", f.clock.Now())...); err == nil {
-				t.Error("a deployment that asked before uses it")
-			}
-			for _, who := range []string{workspace, other} {
-				_, err = f.CompleteInstall(r.Context(), integration.Callback{State: f.begin(t, who), Code: f.github.Consent(ada), InstallationID: acme.ID})
-				if !fault.Is(err, fault.Conflict) {
-					t.Errorf("workspace %s binds it: %v", who, err)
-				}
-			}
-			if answer != nil {
-				answer(w)
-			}
-			return answer != nil
-		})
-	}
-	during(func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) })
-	wantFault(t, f.Uninstall(t.Context(), mine.Ref), fault.Unavailable)
-	f.github.Intercept(nil)
-	if _, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent")); err != nil {
-		t.Errorf("it stays, and cannot be used: %v", err)
-	}
-	theirs := f.install(t, other)
-	check.Must(t, f.Uninstall(t.Context(), theirs.Ref))
-	during(nil)
-	check.Must(t, f.Uninstall(t.Context(), mine.Ref))
-	if f.github.Installed(acme.ID) {
-		t.Error("the App was not removed")
-	}
-	f.github.Intercept(nil)
-	f.github.Install(acme)
-	f.install(t, other)
-}
-
-func TestRemovedAtGitHub(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	refs := []integration.Ref{f.install(t, workspace).Ref, f.install(t, other).Ref}
-	for range 2 {
-		check.Must(t, f.Removed(t.Context(), 77))
-		for _, ref := range refs {
-			_, err := f.GetInstallation(t.Context(), ref)
-			wantFault(t, err, fault.NotFound)
-		}
-	}
-	f.install(t, workspace)
-}
-
 func TestInstallationPages(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -415,39 +322,4 @@ func TestAStateIsStoredAsItsHashOnly(t *testing.T) {
 	f := setUp(t)
 	state := f.begin(t, workspace)
 	f.assertNoSecrets(t, []string{state, state[strings.LastIndexByte(state, '.')+1:]})
-}
-
-// staleTable answers queries of an index with an earlier result: an index of DynamoDB may lag
-// behind.
-type staleTable struct {
-	table.Table
-	page table.Page
-}
-
-func (s staleTable) Query(ctx context.Context, query table.Query) (table.Page, error) {
-	if query.Index != "" {
-		return s.page, nil
-	}
-	return s.Table.Query(ctx, query)
-}
-
-func TestARemovalThatCameLateSparesWhatWasBoundAnew(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	first := f.install(t, workspace)
-	page, err := f.table.Query(t.Context(), keys.InstallationBindings(77))
-	check.Must(t, err)
-	check.Must(t, f.Uninstall(t.Context(), first.Ref))
-	f.github.Install(acme)
-	again := f.install(t, workspace)
-	config := f.config
-	config.Table = staleTable{f.table, page}
-	late, err := integration.New(config)
-	check.Must(t, err)
-	check.Must(t, late.Removed(t.Context(), 77))
-	_, err = f.GetInstallation(t.Context(), again.Ref)
-	check.Must(t, err)
-	if bound, err := f.Workspaces(t.Context(), 77); err != nil || len(bound) != 1 {
-		t.Errorf("bound to %v (%v)", bound, err)
-	}
 }

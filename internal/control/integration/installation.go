@@ -35,6 +35,7 @@ const (
 	attrIntegration  = "integration"
 	attrIsLeaving    = "leaving"
 	attrTurn         = "turn"
+	attrBound        = "bound"
 )
 
 func (i Installation) key() table.Key { return keys.GitHubIntegration(i.Workspace, i.Integration) }
@@ -128,8 +129,9 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 				Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
 			}, If: table.Absent()},
 			audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
-			at.next(now, false),
 		)
+		at.bound++
+		o.Add(at.next(now))
 		return i, o, nil
 	})
 	if errors.Is(err, errBound) {
@@ -157,23 +159,29 @@ func describe(installation int64, account string) string {
 // unbind takes an installation from its workspace, for a reason, if the installation is as
 // expected. An installation that is gone, or was bound again meanwhile, stays as it is.
 func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
-	now := s.now()
-	var o record.Outbox
-	o.Add(table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)})
-	o.AddOr(table.Delete{Key: i.key(), If: expected}, func(item *table.Item) error {
-		if item == nil {
-			return nil
+	errGone := errors.New("the installation is not bound any more")
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		at, err := s.gate(ctx, i.InstallationID)
+		if err != nil {
+			return o, err
 		}
-		return fault.New(fault.Unavailable, "Integration ID %s was changed meanwhile. Try again.", i.Integration)
+		now := s.now()
+		o.AddOr(table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)}, record.Always(errGone))
+		o.AddOr(table.Delete{Key: i.key(), If: expected}, func(item *table.Item) error {
+			if item == nil {
+				return errGone
+			}
+			return fault.New(fault.Unavailable, "Integration ID %s was changed meanwhile. Try again.", i.Integration)
+		})
+		at.bound--
+		at.closed = false
+		o.Add(audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, now), at.next(now))
+		return o, nil
 	})
-	o.Add(
-		audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, now),
-		gate{installation: i.InstallationID}.open(now),
-	)
-	if err := record.Commit(ctx, s.table, o); !errors.Is(err, record.ErrLost) {
-		return err
+	if errors.Is(err, errGone) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // Workspaces returns the workspaces that an installation is bound to.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -24,7 +25,14 @@ type gate struct {
 	// closed says that the App is being removed from the account: no workspace can bind the
 	// installation.
 	closed bool
+	// bound is the number of workspaces that are bound to the installation. Gates of earlier
+	// releases did not count, so the number may be too small.
+	bound int64
 }
+
+// closedFor is how long a gate stays closed at most. A removal takes seconds: a gate that is closed
+// for longer belongs to a process that was killed, and other workspaces wait for it no longer.
+const closedFor = 10 * time.Minute
 
 func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
 	item, err := s.table.Get(ctx, keys.InstallationGate(installation))
@@ -34,26 +42,28 @@ func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
 	if err != nil {
 		return gate{}, fmt.Errorf("get gate of installation: %w", err)
 	}
-	return gate{installation, item.Text(attrTurn), item.Bool(attrIsLeaving)}, record.Check(item, kindGate)
+	if err := record.Check(item, kindGate); err != nil {
+		return gate{}, err
+	}
+	updated, err := clock.Parse(item.Text(record.Updated))
+	if err != nil {
+		return gate{}, fmt.Errorf("time of the gate of installation %d: %w", installation, err)
+	}
+	closed := item.Bool(attrIsLeaving) && s.now().Before(updated.Add(closedFor))
+	return gate{installation, item.Text(attrTurn), closed, item.Int(attrBound)}, nil
 }
 
-func (g gate) put(now time.Time, closed bool) table.Put {
-	attrs := record.Attrs(kindGate, now, table.Attrs{attrTurn: id.New(now), attrIsLeaving: closed})
-	return table.Put{Item: table.Item{Key: keys.InstallationGate(g.installation), Attrs: attrs}}
-}
-
-// next returns the write that takes the turn after the turn that was read.
-func (g gate) next(now time.Time, closed bool) table.Write {
-	put := g.put(now, closed)
-	put.If = table.Equals(attrTurn, g.turn)
+// next returns the write of the gate, which takes the turn after the turn that was read.
+func (g gate) next(now time.Time) table.Write {
+	put := table.Put{Item: table.Item{
+		Key:   keys.InstallationGate(g.installation),
+		Attrs: record.Attrs(kindGate, now, table.Attrs{attrTurn: id.New(now), attrIsLeaving: g.closed, attrBound: g.bound}),
+	}, If: table.Equals(attrTurn, g.turn)}
 	if g.turn == "" {
 		put.If = table.Absent()
 	}
 	return put
 }
-
-// open returns the write that allows all workspaces to bind the installation again.
-func (g gate) open(now time.Time) table.Write { return g.put(now, false) }
 
 func leaving(installation int64) error {
 	return fault.New(fault.Conflict, "Installation ID %d is being removed. Open the link again when that is done.", installation)
@@ -102,8 +112,10 @@ func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone boo
 		if err != nil {
 			return i, o, err
 		}
-		alone = !slices.ContainsFunc(bindings, func(b Ref) bool { return b.Workspace != ref.Workspace })
-		return i, record.Write(mark(item, true), at.next(s.now(), alone)), nil
+		// The index of bindings may lag behind; the number in the gate does not.
+		alone = at.bound <= 1 && !slices.ContainsFunc(bindings, func(b Ref) bool { return b.Workspace != ref.Workspace })
+		at.closed = alone
+		return i, record.Write(mark(item, true), at.next(s.now())), nil
 	})
 	return i, alone, err
 }
@@ -119,8 +131,13 @@ func (s *Service) stay(ctx context.Context, i Installation) error {
 	if err != nil {
 		return err
 	}
+	at, err := s.gate(ctx, i.InstallationID)
+	if err != nil {
+		return err
+	}
+	at.closed = false
 	// If the note was changed, a repetition of the same request continues with it.
-	_, err = record.Try(ctx, s.table, mark(item, false), gate{installation: i.InstallationID}.open(s.now()))
+	_, err = record.Try(ctx, s.table, mark(item, false), at.next(s.now()))
 	return err
 }
 
