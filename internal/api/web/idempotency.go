@@ -142,7 +142,7 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 	}()
 	rec := recordAnswer(next, r.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
 	settled = true
-	if rec.status >= http.StatusInternalServerError || rec.sent.Get(headerCacheControl) == NoStore {
+	if invitesAgain(rec.status) || rec.sent.Get(headerCacheControl) == NoStore {
 		m.settle(r, attempt.Release)
 	} else {
 		m.settle(r, func(ctx context.Context) error {
@@ -150,6 +150,12 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 		})
 	}
 	rec.sendTo(w, r)
+}
+
+// invitesAgain reports whether an answer with the status asks the client to send the request again:
+// later, or with another If-Match, which is no part of the fingerprint.
+func invitesAgain(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusPreconditionFailed
 }
 
 // mostSettled is the most bytes of an answer that is written together with the changes of its

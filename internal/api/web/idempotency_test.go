@@ -211,6 +211,12 @@ func TestWhichAnswersAreKept(t *testing.T) {
 		"not available": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
 			s.Error(w, r, fault.New(fault.Unavailable, "Later."))
 		}, 503, false},
+		"too many requests": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 429, false},
+		"another state than the client expects": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusPreconditionFailed)
+		}, 412, false},
 		"nothing to keep": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(http.StatusCreated)
