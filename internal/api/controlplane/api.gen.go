@@ -476,10 +476,18 @@ type AuditOutcome string
 // AuthClientMethod How the client authenticates at `token_url`; `client_secret_post` if it is left out.
 type AuthClientMethod = *string
 
-// AuthFinishRequest defines model for AuthFinishRequest.
+// AuthFinishRequest The parameters that the provider sent, either with a `code` or with an `error`.
 type AuthFinishRequest struct {
-	Code  string `json:"code"`
-	State string `json:"state"`
+	// Code Required if there is no `error`.
+	Code *string `json:"code,omitempty"`
+
+	// Error The reason why the provider sent no code.
+	Error            *string `json:"error,omitempty"`
+	ErrorDescription *string `json:"error_description,omitempty"`
+
+	// Iss The provider's issuer. Required if the provider says that its answers name it (RFC 9207).
+	Iss   *string `json:"iss,omitempty"`
+	State string  `json:"state"`
 }
 
 // AuthFinishResponse defines model for AuthFinishResponse.

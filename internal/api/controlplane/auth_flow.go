@@ -133,9 +133,14 @@ func (s server) FinishAuth(ctx context.Context, request FinishAuthRequestObject)
 	if p := auth.Of(ctx); !mayName(p, "") {
 		caller.User = p.Subject
 	}
-	outcome, err := s.AuthService.Complete(ctx, authservice.Callback{
-		ProviderID: request.ProviderID, State: request.Body.State, Code: request.Body.Code, Caller: &caller,
-	})
+	back := authservice.Callback{
+		ProviderID: request.ProviderID, State: request.Body.State, Code: value(request.Body.Code), Caller: &caller,
+		Error: value(request.Body.Error), ErrorDescription: value(request.Body.ErrorDescription), Issuer: value(request.Body.Iss),
+	}
+	if back.Code == "" && back.Error == "" {
+		return nil, fault.Shape(fault.Detail{Loc: []any{"body", "code"}, Msg: "Field required", Type: "missing"})
+	}
+	outcome, err := s.AuthService.Complete(ctx, back)
 	status := authservice.Completed
 	if outcome.Error != "" {
 		status = "failed"

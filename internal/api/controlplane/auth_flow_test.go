@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -205,6 +207,43 @@ func TestARefusalIsSaid(t *testing.T) {
 		wantPage(t, f.open(t, "/v2/auth/callback/calendar"+query), http.StatusBadRequest, "Not connected")
 	}
 	wantPage(t, f.open(t, "/v2/auth/callback/"+url.PathEscape("<b>")), http.StatusBadRequest, "Not connected")
+}
+
+// TestAClientHandsInAllThatAProviderSends has a provider that names its issuer, as those do that an
+// MCP server leads to.
+func TestAClientHandsInAllThatAProviderSends(t *testing.T) {
+	t.Parallel()
+	f := setUpAuth(t)
+	spec := authservice.ProviderSpec{
+		Name: "Calendar", ClientID: oauthtest.ClientID, AuthURL: f.oauth.URL + "/authorize", TokenURL: f.oauth.URL + "/token",
+		Issuer: f.oauth.URL, NamesIssuer: true, UsesPKCE: true,
+	}
+	if _, err := f.service.CreateProvider(t.Context(), authservice.NewProvider{Workspace: f.own.workspace, ProviderID: "calendar", ProviderSpec: spec, ClientSecret: new(oauthtest.ClientSecret)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		sent object
+		want any
+	}{
+		"the issuer":     {object{"iss": f.oauth.URL}, nil},
+		"another issuer": {object{"iss": "https://evil.test"}, "invalid_issuer"},
+		"no issuer":      {object{}, "invalid_issuer"},
+		"a refusal":      {object{"iss": f.oauth.URL, "code": nil, "error": "access_denied", "error_description": "no"}, "access_denied"},
+	} {
+		asked := f.ask(t, object{"provider": "calendar", "scopes": []any{"read"}, "user_id": name})
+		back := f.oauth.Consent(t, asked.id("url"))
+		body := object{"state": back.Get("state"), "code": back.Get("code")}
+		maps.Copy(body, c.sent)
+		if body["code"] == nil {
+			delete(body, "code")
+		}
+		if got := f.call(t, "POST", "/v2/auth/callback/calendar", body); got.StatusCode != http.StatusOK || got.member("error") != c.want {
+			t.Errorf("%s: got %d %s", name, got.StatusCode, got.text)
+		}
+		if ended := f.call(t, "GET", "/v2/auth/wait/"+asked.id("auth_id")+"?timeout=0", nil); ended.member("error") != c.want {
+			t.Errorf("%s: a waiting client gets %s", name, ended.text)
+		}
+	}
 }
 
 // TestASetupPage shows the page for a user who installed an app: with a state it is a callback.

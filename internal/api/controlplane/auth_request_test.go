@@ -39,6 +39,7 @@ func TestRequestsOfTheWrongShapeToTheAuthService(t *testing.T) {
 		"a token_id of no kind": {"POST /v2/auth/authenticate", with(asking, "token_id", "x"), problem{"body.token_id", "uuid_parsing"}},
 		"a timeout of no kind":  {"GET /v2/auth/wait/x?timeout=soon", nil, problem{"query.timeout", "int_parsing"}},
 		"a negative timeout":    {"GET /v2/auth/wait/x?timeout=-1", nil, problem{"query.timeout", "greater_than_equal"}},
+		"a callback, no code":   {"POST /v2/auth/callback/calendar", object{"state": "x"}, problem{"body.code", "missing"}},
 		"a callback, no state":  {"POST /v2/auth/callback/calendar", object{"code": "x"}, problem{"body.state", "missing"}},
 		"a list, empty user":    {"GET /v2/auth/tokens?user_id=", nil, problem{"query.user_id", "string_too_short"}},
 		"which provider":        {"DELETE /v2/auth/tokens?user_id=ada", nil, problem{"query.provider_id", "missing"}},
