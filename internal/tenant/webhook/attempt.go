@@ -250,7 +250,10 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 	default:
 		after.Due = due
 	}
-	stale := false
+	stale, called := false, ""
+	if w != nil {
+		called = w.URL
+	}
 	outcome, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (next, record.Outbox, error) {
 		if stale && w != nil {
 			var err error
@@ -261,7 +264,7 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 		stale = true
 		var o record.Outbox
 		o.AddOr(d.change(now, after), record.Always(errSent))
-		if w != nil {
+		if w != nil && w.URL == called { // another address has not shown anything yet
 			o.Add(w.learn(ctx, now, came)...)
 		}
 		return after.next(), o, nil

@@ -73,8 +73,8 @@ type Patch struct {
 	Expect record.Versions
 }
 
-// Patch changes a webhook. A webhook that is enabled again starts without its earlier
-// failures.
+// Patch changes a webhook. A webhook that is enabled again, or gets another URL, starts without its
+// earlier failures.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Webhook, error) {
 	if patch.URL != nil {
 		if err := s.CheckURL("url", *patch.URL); err != nil {
@@ -129,7 +129,7 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 		}
 		now := s.now()
 		set := table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason}
-		if strings.Contains(what, "enabled") {
+		if strings.Contains(what, "enabled") || strings.Contains(what, "url") {
 			set[attrFailing] = ""
 		}
 		change := w.change(now, set)

@@ -459,3 +459,33 @@ func TestAnAttemptReadsItsWebhookOnce(t *testing.T) {
 		t.Errorf("the webhook was read %d times", got)
 	}
 }
+
+// TestAnotherAddressIsNotBlamed moves a webhook while its address answers that it is gone, and
+// after its address has failed for days.
+func TestAnotherAddressIsNotBlamed(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	w, _ := f.create()
+	move := func(url string) {
+		_, err := f.Patch(t.Context(), w.Ref, webhook.Patch{URL: &url})
+		f.must(err)
+	}
+	former := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		move(f.receiver.URL)
+		answer.WriteHeader(http.StatusGone)
+	}))
+	t.Cleanup(former.Close)
+	move(former.URL)
+	f.tell("DEPLOYED")
+	f.drive(f.engine.take()[0])
+	if now, err := f.Get(t.Context(), w.Ref); err != nil || !now.Enabled || now.URL != f.receiver.URL {
+		t.Errorf("got %+v (%v)", now, err)
+	}
+	f.receiver.answer(500, 500, 500, 500, 500, 500, 500, 500)
+	f.tell("DEPLOYED")
+	f.drive(f.engine.take()[0])
+	move(f.receiver.URL + "/moved")
+	if now, err := f.Get(t.Context(), w.Ref); err != nil || !now.Failing.IsZero() {
+		t.Errorf("the new address fails since %v (%v)", now.Failing, err)
+	}
+}
