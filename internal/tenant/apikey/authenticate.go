@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,11 @@ type keyLocation struct {
 func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ keyLocation, err error) {
 	for again := true; again; {
 		macs, by := s.macs(key)
-		for _, mac := range macs {
+		looked := macs
+		if len(macs) > 1 {
+			looked = append(slices.Clone(macs), macs[0]) // the key may have moved there meanwhile
+		}
+		for _, mac := range looked {
 			if item, err = s.lookUp(ctx, mac); err == nil {
 				return item, keyLocation{mac, macs[0], by, item.Text(attrBy) != by}, nil
 			}

@@ -189,3 +189,41 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 	use()
 	want("moved", after.KeyID())
 }
+
+// TestAKeyThatMovesIsFound has another request move the key between two reads.
+func TestAKeyThatMovesIsFound(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	first, second := envelope.NewRoot(), envelope.NewRoot()
+	after := keyring(t, first, second)
+	k, key, err := apikey.NewStore(f.table, keyring(t, first), f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := keys.APIKey(hex.EncodeToString(after.MACs("api key", []byte(key))[0]))
+	other := apikey.NewStore(f.table, after, f.clock.Now)
+	moved := false
+	f.Store = apikey.NewStore(readTable{f.table, func(read table.Key) {
+		if read == newest && !moved {
+			moved = true
+			if _, err := other.Authenticate(t.Context(), key); err != nil {
+				t.Error(err)
+			}
+			other.Wait(t.Context())
+		}
+	}}, after, f.clock.Now)
+	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor})
+}
+
+// readTable calls after when an item was read.
+type readTable struct {
+	table.Table
+
+	after func(table.Key)
+}
+
+func (r readTable) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := r.Table.Get(ctx, key)
+	r.after(key)
+	return item, err
+}
