@@ -260,7 +260,7 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 		if !goes(t) {
 			continue
 		}
-		if err := s.erase(ctx, t); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := s.erase(ctx, t, table.Present()); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -334,4 +335,36 @@ func (f frozenTable) Transact(ctx context.Context, writes ...table.Write) error 
 		return errDead
 	}
 	return f.Table.Transact(ctx, writes...)
+}
+
+// TestATokenThatIsRefreshedWhileItIsDeletedIsRevoked refreshes it after it was read to be revoked.
+func TestATokenThatIsRefreshedWhileItIsDeletedIsRevoked(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.Pass(nearEnd)
+	var once sync.Once
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/revoke" {
+				once.Do(func() { f.ask(t, asking("read"), authservice.Completed) })
+			}
+			return false
+		}
+	})
+	if err := f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef); err != nil {
+		t.Fatal(err)
+	}
+	f.oauth.mu.Lock()
+	issued := slices.Clone(f.oauth.issued)
+	f.oauth.mu.Unlock()
+	for _, token := range issued {
+		if f.oauth.accepts(token) {
+			t.Errorf("a token that nobody has is good at the provider: %v", issued)
+		}
+	}
+	if len(f.tokens(t)) != 0 || f.oauth.granted("refresh_token") != 1 {
+		t.Errorf("%d tokens, %d refreshes", len(f.tokens(t)), f.oauth.granted("refresh_token"))
+	}
 }

@@ -70,8 +70,18 @@ func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
 	return s.deleteToken(ctx, calls, ref)
 }
 
-// deleteToken is DeleteToken with a separate context for the calls to the provider.
+// deleteToken is DeleteToken with a separate context for the calls to the provider. A grant that
+// replaces the revoked grant meanwhile is revoked, too.
 func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
+	_, err := record.Retry(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.revokeAndErase(ctx, calls, ref)
+	})
+	return err
+}
+
+// revokeAndErase is an attempt of deleteToken. The error is record.ErrLost if the token has
+// another grant than the attempt has revoked.
+func (s *Service) revokeAndErase(ctx, calls context.Context, ref TokenRef) error {
 	t, err := s.token(ctx, ref)
 	if err != nil {
 		return err
@@ -95,7 +105,10 @@ func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
 			return err
 		}
 	}
-	return s.erase(ctx, t)
+	if err := s.erase(ctx, t, table.Equals(attrGeneration, t.generation)); !errors.Is(err, errRefreshed) {
+		return err
+	}
+	return record.ErrLost
 }
 
 // DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns
@@ -135,14 +148,22 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	return int(deleted.Load()), err
 }
 
-// erase deletes a token and everything that refers to it.
-func (s *Service) erase(ctx context.Context, t Token) error {
+// errRefreshed means that a token is not as expected: it has another grant.
+var errRefreshed = errors.New("the token was refreshed")
+
+// erase deletes a token that is as expected, and everything that refers to it.
+func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error {
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
 	}
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		now := s.now()
-		o.AddOr(table.Delete{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(t.Token)))
+		o.AddOr(table.Delete{Key: t.Key(), If: expected}, func(item *table.Item) error {
+			if item == nil {
+				return tokenNotFound(t.Token)
+			}
+			return errRefreshed
+		})
 		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
 		err = s.leaveDefault(ctx, &o, t)
 		return o, err
