@@ -134,3 +134,28 @@ func TestADiscoveryHasOneDeadline(t *testing.T) {
 		t.Errorf("%d calls were made, one after the other, in the time of one", n)
 	}
 }
+
+// TestAGrantOfFormerURLsIsNotKept moves the provider while it answers with a token.
+func TestAGrantOfFormerURLsIsNotKept(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	callback := back(f.oauth.visit(t, f.ask(t, asking("read"), authservice.Pending).URL))
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				moved := authservice.ProviderPatch{TokenURL: new(f.oauth.URL + "/elsewhere"), ClientSecret: new(clientSecret)}
+				if _, err := f.PatchProvider(t.Context(), workspace, providerID, moved); err != nil {
+					t.Error(err)
+				}
+			}
+			return false
+		}
+	})
+	if outcome, err := f.Complete(t.Context(), callback); outcome.Error == "" {
+		t.Errorf("the user is told that it is connected (%v)", err)
+	}
+	if kept := f.tokens(t); len(kept) != 0 {
+		t.Errorf("%d tokens are kept that nobody can use", len(kept))
+	}
+}

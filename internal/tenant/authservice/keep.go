@@ -66,7 +66,7 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 		return o, err
 	}
 	now, settled := s.now(), record.Always(errTaken)
-	o.AddOr(p.present(), record.Always(providerNotFound(p.ProviderID)))
+	p.mustStay(&o)
 	if k.replaces {
 		o.Add(write)
 	} else {

@@ -285,8 +285,15 @@ func (s *Service) leave(ctx context.Context, workspace, providerID string, expec
 	})
 }
 
-// present is a check that a provider exists and is not being deleted, for the transaction that
-// stores something that belongs to it.
-func (p Provider) present() table.Write {
-	return table.Check{Key: p.key(), If: table.All(table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false))}
+// mustStay adds a check that the provider exists, is not being deleted and has the same URLs, for
+// the transaction that stores something that belongs to it.
+func (p Provider) mustStay(o *record.Outbox) {
+	o.AddOr(table.Check{Key: p.key(), If: table.All(
+		table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false), table.Equals(attrEndpoints, p.endpoints),
+	)}, func(item *table.Item) error {
+		if item != nil && item.Text(attrResource) == p.ID && !item.Bool(attrIsLeaving) {
+			return fault.New(fault.Conflict, "Auth provider ID %s got other URLs meanwhile. Ask again.", p.ProviderID)
+		}
+		return providerNotFound(p.ProviderID)
+	})
 }

@@ -368,3 +368,38 @@ func TestATokenThatIsRefreshedWhileItIsDeletedIsRevoked(t *testing.T) {
 		t.Errorf("%d tokens, %d refreshes", len(f.tokens(t)), f.oauth.granted("refresh_token"))
 	}
 }
+
+// TestAValidTokenIsHandedOutWhileItsRefreshHangs has another caller that refreshes it.
+func TestAValidTokenIsHandedOutWhileItsRefreshHangs(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.config.Timeout = time.Hour
+	f.Service = authservice.New(f.config)
+	f.createProvider(t)
+	held := f.connect(t, asking("read"))
+	f.clock.Pass(nearEnd)
+	arrived, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				close(arrived)
+				<-proceed
+			}
+			return false
+		}
+	})
+	go func() {
+		_, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		done <- err
+	}()
+	<-arrived
+	config := f.config
+	config.Timeout = 80 * time.Millisecond
+	if got, err := authservice.New(config).Authenticate(t.Context(), asking("read")); err != nil || got.Token != held.Token {
+		t.Errorf("got %s (%v)", got.Status, err)
+	}
+	close(proceed)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -24,19 +24,23 @@ var errExpired = errors.New("the token has expired")
 // clocks that differ can cost a request but never a token.
 func (s *Service) leaseTime() time.Duration { return s.timeout + 2*storeTime }
 
+// patience is how long a caller waits for another caller's refresh while the token is still valid.
+// Some providers void the old token with a refresh, so the caller does wait.
+func (s *Service) patience() time.Duration { return s.timeout / 4 }
+
 // use returns a token with its value, refreshed if it is near its end. Of all callers that
 // need it at a time, in any process, one caller asks the provider, and the others wait for the
 // result in the table. A token that can no longer be used is errExpired.
 func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
 	var watcher table.Watcher
-	refreshed := false
+	refreshed, waited := false, false
 	for {
 		t, err := s.token(ctx, ref)
 		if err != nil {
 			return Token{}, credentials{}, err
 		}
 		now := s.now()
-		switch t.next(now, refreshed) {
+		switch t.next(now, refreshed, waited) {
 		case isOver:
 			return Token{}, credentials{}, errExpired
 		case handOut:
@@ -50,7 +54,11 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 				defer watcher.Stop()
 				continue // read again, so that no change is missed
 			}
-			err = wait(ctx, watcher, t.leaseUntil.Sub(now))
+			most := t.leaseUntil.Sub(now)
+			if t.alive(now) {
+				most = min(most, s.patience())
+			}
+			err, waited = wait(ctx, watcher, most), true
 		case giveUp:
 			err = s.expire(ctx, t, "no_refresh_token")
 		case lead:
@@ -75,15 +83,16 @@ const (
 )
 
 // next decides the next action. justRefreshed says that this caller has just refreshed the
-// token, so another refresh would not help.
-func (t Token) next(now time.Time, justRefreshed bool) move {
-	resting := now.Before(t.retryAt)
+// token, so another refresh would not help; waited says that this caller has waited for another
+// caller's refresh.
+func (t Token) next(now time.Time, justRefreshed, waited bool) move {
+	resting, refreshing := now.Before(t.retryAt), t.Status == Refreshing && now.Before(t.leaseUntil)
 	switch {
 	case t.Status == Expired:
 		return isOver
-	case t.Status == Refreshing && now.Before(t.leaseUntil):
+	case refreshing && (!waited || !t.alive(now)):
 		return await
-	case t.fresh(now) || justRefreshed:
+	case refreshing || t.fresh(now) || justRefreshed:
 		return handOut
 	case t.alive(now) && (resting || !t.refreshable):
 		return handOut

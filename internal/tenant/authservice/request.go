@@ -105,7 +105,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)
 	}
 	var o record.Outbox
-	o.AddOr(p.present(), record.Always(providerNotFound(p.ProviderID)))
+	p.mustStay(&o)
 	o.Add(table.Put{
 		Item: table.Item{
 			Key: r.key(),
